@@ -18,7 +18,6 @@ use crate::runtime::clock::Clock;
 use crate::runtime::limit::Limit;
 use crate::runtime::stop::Stop;
 use crate::settings::Settings;
-use crate::store::keys::Keys;
 use crate::store::request_log::RequestLog;
 use crate::store::{Store, Tx};
 use activity::Activity;
@@ -30,7 +29,6 @@ pub(crate) struct App {
     pub(crate) settings: Settings,
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) keys: Keys,
     /// Whether a fault may affect a request.
     pub(crate) has_faults: AtomicBool,
     pub(crate) zone: Arc<Zone>,

@@ -1,7 +1,7 @@
 //! The engine: does the work in the table `job` when it is due by the server's clock.
 //!
-//! One task takes what is due from each queue and runs it, a limited number of jobs at once. Only
-//! this task moves the clock, so that an advance can go from due time to due time and complete
+//! One task reads what is due in each queue and runs it, a limited number of jobs at once. Only this
+//! task moves the clock, so that an advance can go from due time to due time and complete
 //! when nothing is left (`docs/control-interface.md#the-clock`).
 
 mod mail;
@@ -19,7 +19,7 @@ use crate::app::engine_handle::{Command, Reply, State};
 use crate::app::{App, Shared};
 use crate::delivery::{local, relaying, webhook};
 use crate::model::error::{ApiError, Code};
-use crate::model::job::{Due, Job, Queue};
+use crate::model::job::{Job, Queue};
 use crate::model::time::{self, Millis};
 use crate::store::deliveries::{self, Pending, State as DeliveryState};
 use crate::store::{Reader, Tx, emails, jobs, meta, webhooks};
@@ -30,35 +30,25 @@ const MAX_ATTEMPTS: usize = 64;
 const MAX_ATTEMPTS_EACH: usize = 16;
 /// Maximum number of messages that are announced at the same time.
 const MAX_ANNOUNCED: usize = 8;
+/// How long the engine waits after a failure, in real time: twice as long after each further one.
+const PAUSE: Duration = Duration::from_millis(100);
 
 struct Engine {
     app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
-    /// Those that have work.
-    queues: HashMap<Queue, Schedule>,
     tasks: JoinSet<Result<Done, ApiError>>,
     /// The job of each task.
-    running: HashMap<Id, Job>,
+    running: HashMap<Id, (Job, AbortHandle)>,
+    /// The number of failures in a row, and when the next job may begin, in real time.
+    failures: u32,
+    not_before: Instant,
     pending_advances: VecDeque<(Millis, Reply)>,
     advancing: Option<Advancing>,
     settled_waiters: Vec<Reply>,
 }
 
-/// What is known about the work of a queue.
-struct Schedule {
-    /// When the first of its jobs that do not run is due; `Millis::MAX` for never.
-    next: Millis,
-    running: HashMap<Job, AbortHandle>,
-    /// Whether jobs were added since the last end of one: the same one may be due again.
-    is_changed: bool,
-    /// The number of failures in a row, and when the next job may begin, in real time.
-    failures: u32,
-    not_before: Option<Instant>,
-}
-
-/// The end of a job: for [`Queue::Mail`], when its next step is due, and the time that this one has
-/// reached.
-type Done = Option<mail::Step>;
+/// The end of a job: for [`Queue::Mail`], the time that it has reached.
+type Done = Option<Millis>;
 
 /// The advance of the clock in progress.
 struct Advancing {
@@ -68,24 +58,19 @@ struct Advancing {
     reply: Reply,
 }
 
-/// Runs the engine, until the server stops, with the jobs in the database, which are in these
-/// queues.
-pub(crate) async fn run_jobs(
-    app: Shared,
-    commands: mpsc::UnboundedReceiver<(Command, Reply)>,
-    due: Vec<(Queue, Millis)>,
-) {
-    let mut engine = Engine {
+/// Runs the engine, until the server stops.
+pub(crate) async fn run_jobs(app: Shared, commands: mpsc::UnboundedReceiver<(Command, Reply)>) {
+    let engine = Engine {
         app,
         commands,
-        queues: HashMap::new(),
         tasks: JoinSet::new(),
         running: HashMap::new(),
+        failures: 0,
+        not_before: Instant::now(),
         pending_advances: VecDeque::new(),
         advancing: None,
         settled_waiters: Vec::new(),
     };
-    engine.schedule(due);
     engine.run().await;
 }
 
@@ -95,15 +80,27 @@ impl Engine {
         let stopped = stop.requested();
         tokio::pin!(stopped);
         loop {
-            self.schedule(wake.take());
-            self.start_due().await;
-            if self.is_settled() && self.finish_or_advance().await {
-                continue;
-            }
-            let sleep = self.sleep();
+            let pause = self.not_before.saturating_duration_since(Instant::now());
+            let sleep = if pause.is_zero() {
+                match self.start_due().await {
+                    Ok(next) if self.tasks.is_empty() && next > self.app.clock.now() => {
+                        if self.finish_or_advance(next).await {
+                            continue;
+                        }
+                        self.sleep(next)
+                    }
+                    Ok(next) => self.sleep(next),
+                    Err(error) => {
+                        self.fail(&error);
+                        continue;
+                    }
+                }
+            } else {
+                pause
+            };
             tokio::select! {
                 () = &mut stopped => break,
-                () = wake.notify.notified() => {}
+                () = wake.jobs.notified() => {}
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.on_end(ended).await;
                     // All at once, so that one read finds the next jobs for all of them.
@@ -120,171 +117,58 @@ impl Engine {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Takes over work that became due.
-    fn schedule(&mut self, due: Vec<(Queue, Millis)>) {
-        for (queue, at) in due {
-            // Without a relay, its jobs wait for a server that has one.
-            if queue == Queue::Relay && self.app.relay.is_none() {
-                continue;
-            }
-            let schedule = self.queues.entry(queue).or_insert_with(Schedule::new);
-            schedule.next = schedule.next.min(at);
-            schedule.is_changed = true;
-        }
-    }
-
-    /// Starts the jobs that are due, within the limits. Queues with few running jobs come first.
-    async fn start_due(&mut self) {
-        let (now, instant) = (self.app.clock.now(), Instant::now());
-        let is_due = |(queue, schedule): &(&Queue, &Schedule)| {
-            let limit = limit(queue);
-            schedule.next <= now
-                && schedule.running.len() < limit
-                && schedule.not_before.is_none_or(|not_before| not_before <= instant)
-        };
-        let due = self.queues.iter().filter(is_due);
-        let mut due: Vec<_> =
-            due.map(|(queue, schedule)| (schedule.running.len(), queue.clone())).collect();
-        due.sort_by_key(|(running, _)| *running);
-        for (running, queue) in due {
-            let free = match &queue {
-                Queue::Webhook(_) => {
-                    (limit(&queue) - running).min(MAX_ATTEMPTS.saturating_sub(self.attempts()))
-                }
-                _ => limit(&queue) - running,
+    /// Starts the jobs that are due, within the limits. Returns when the first of the others is due.
+    async fn start_due(&mut self) -> Result<Millis, ApiError> {
+        let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
+        let running = self.running.values().map(|(job, _)| job.clone()).collect();
+        let find = move |reader: Reader<'_>| find(reader, now, &running, has_relay);
+        let found = self.app.store.read(find).await?;
+        for (job, pending) in found.jobs {
+            let (app, started) = (Arc::clone(&self.app), job.clone());
+            let task = if job.queue == Queue::Mail {
+                // During an advance, one transaction goes through many due times, as long as nothing
+                // else is due in between.
+                let target = self.advancing.as_ref().map_or(now, |advancing| advancing.target);
+                let until = target.min(found.others);
+                self.tasks.spawn(async move { mail::step(app, until).await.map(Some) })
+            } else {
+                self.tasks.spawn(run(app, job, pending))
             };
-            if free == 0 {
-                continue;
-            }
-            if let Err(error) = self.start_jobs(&queue, now, free).await {
-                self.fail(&queue, &error);
-            }
+            self.running.insert(task.id(), (started, task));
         }
-    }
-
-    /// The number of attempts in progress.
-    fn attempts(&self) -> usize {
-        self.running.values().filter(|job| matches!(job.queue, Queue::Webhook(_))).count()
-    }
-
-    /// Starts up to `free` jobs of a queue.
-    async fn start_jobs(
-        &mut self,
-        queue: &Queue,
-        now: Millis,
-        free: usize,
-    ) -> Result<(), ApiError> {
-        if *queue == Queue::Mail {
-            let until = self.step_end(now);
-            self.set_next(queue, Millis::MAX);
-            let step = mail::step(Arc::clone(&self.app), until);
-            self.spawn(Job::new(Queue::Mail, ""), async { step.await.map(Some) });
-            return Ok(());
-        }
-        let running = self.queues.get(queue).map(|schedule| &schedule.running);
-        let running: HashSet<Job> = running.into_iter().flat_map(HashMap::keys).cloned().collect();
-        let (wanted, limit) = (queue.clone(), running.len() + free);
-        let found = self.app.store.read(move |reader: Reader<'_>| {
-            let mut due = jobs::due(reader, &wanted, now, limit)?;
-            let next = match due.len() == limit {
-                true => Some(now),
-                false => jobs::next_after(reader, &wanted, now)?,
-            };
-            due.retain(|due| !running.contains(&due.job));
-            let with_delivery = |due: Due| match &wanted {
-                Queue::Webhook(_) => Ok((deliveries::pending(reader, &due)?, due.job)),
-                _ => Ok((None, due.job)),
-            };
-            let new = due.into_iter().map(with_delivery).collect::<Result<Vec<_>, ApiError>>()?;
-            Ok((new, next))
-        });
-        let (mut new, next) = found.await?;
-        // Jobs that have ended, but are still counted, leave fewer to start than are due.
-        let is_cut = new.len() > free;
-        new.truncate(free);
-        self.set_next(queue, if is_cut { now } else { next.unwrap_or(Millis::MAX) });
-        for (pending, job) in new {
-            let work = run(Arc::clone(&self.app), job.clone(), pending);
-            self.spawn(job, work);
-        }
-        self.queues.retain(|_, schedule| !schedule.is_idle());
-        Ok(())
-    }
-
-    fn set_next(&mut self, queue: &Queue, next: Millis) {
-        if let Some(schedule) = self.queues.get_mut(queue) {
-            schedule.next = next;
-        }
-    }
-
-    fn spawn(
-        &mut self,
-        job: Job,
-        work: impl Future<Output = Result<Done, ApiError>> + Send + 'static,
-    ) {
-        let task = self.tasks.spawn(work);
-        self.running.insert(task.id(), job.clone());
-        let schedule = self.queues.entry(job.queue.clone()).or_insert_with(Schedule::new);
-        schedule.running.insert(job, task);
-    }
-
-    /// How far a step of [`Queue::Mail`] may go: during an advance, through many due times in one
-    /// transaction, as long as nothing else is due in between.
-    fn step_end(&self, now: Millis) -> Millis {
-        match &self.advancing {
-            Some(advancing) if self.tasks.is_empty() => {
-                let others = self.queues.iter().filter(|(queue, _)| **queue != Queue::Mail);
-                let next = others.map(|(_, schedule)| schedule.next).min();
-                advancing.target.min(next.unwrap_or(Millis::MAX))
-            }
-            _ => now,
-        }
+        Ok(found.next)
     }
 
     async fn on_end(&mut self, ended: Result<(Id, Result<Done, ApiError>), JoinError>) {
         let (task, result) =
             ended.unwrap_or_else(|error| (error.id(), Err(ApiError::internal("a job panicked"))));
         // None if the job was aborted.
-        let Some(job) = self.running.remove(&task) else { return };
-        let Some(schedule) = self.queues.get_mut(&job.queue) else { return };
-        schedule.running.remove(&job);
-        if std::mem::take(&mut schedule.is_changed) {
-            schedule.next = Millis::MIN;
-        }
+        let Some((job, _)) = self.running.remove(&task) else { return };
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
                 set_aside(&self.app, job.clone()).await.map(|()| None)
             }
             result => result,
         };
-        let Some(schedule) = self.queues.get_mut(&job.queue) else { return };
         match result {
-            Ok(step) => {
-                (schedule.failures, schedule.not_before) = (0, None);
-                if let Some(mail::Step { next, reached }) = step {
-                    schedule.next = schedule.next.min(next);
-                    if self.advancing.is_some() && reached > self.app.clock.now() {
-                        self.app.clock.freeze(reached);
-                    }
-                }
-                if schedule.is_idle() {
-                    self.queues.remove(&job.queue);
+            Ok(reached) => {
+                self.failures = 0;
+                if let Some(reached) = reached.filter(|at| *at > self.app.clock.now())
+                    && self.advancing.is_some()
+                {
+                    self.app.clock.freeze(reached);
                 }
             }
-            Err(error) => self.fail(&job.queue, &error),
+            Err(error) => self.fail(&error),
         }
     }
 
-    /// Holds back a queue after a failure, such as a full disk. Fails all pending advances: the
+    /// Holds back all work after a failure, such as a full disk. Fails all pending advances: the
     /// clock stays at the time that it has reached.
-    fn fail(&mut self, queue: &Queue, error: &ApiError) {
+    fn fail(&mut self, error: &ApiError) {
         tracing::error!(message = error.message(), "work failed and will be tried again");
-        if let Some(schedule) = self.queues.get_mut(queue) {
-            schedule.failures = schedule.failures.saturating_add(1);
-            let wait = Duration::from_millis(100 << schedule.failures.min(6));
-            schedule.not_before = Some(Instant::now() + wait);
-            schedule.next = Millis::MIN;
-        }
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = Instant::now() + PAUSE * (1 << self.failures.min(6));
         self.fail_advances(error);
     }
 
@@ -301,27 +185,20 @@ impl Engine {
         }
     }
 
-    fn is_settled(&self) -> bool {
-        let now = self.app.clock.now();
-        self.tasks.is_empty() && self.queues.values().all(|schedule| schedule.next > now)
-    }
-
-    /// Called when everything is settled. Moves an advance to the next due time, starts
-    /// the next advance, or notifies those that wait for the engine to settle. Returns
+    /// Called when everything is settled, and more is due at `next`. Moves an advance to that time,
+    /// starts the next advance, or notifies those that wait for the engine to settle. Returns
     /// whether there may be more work now.
-    async fn finish_or_advance(&mut self) -> bool {
+    async fn finish_or_advance(&mut self, next: Millis) -> bool {
         let clock = Arc::clone(&self.app.clock);
-        if let Some(advancing) = &self.advancing {
-            match self.queues.values().map(|schedule| schedule.next).min() {
-                Some(next) if next <= advancing.target => clock.freeze(next),
-                _ if clock.now() < advancing.target => clock.freeze(advancing.target),
-                _ => {
-                    let advancing = self.advancing.take().expect("checked above");
-                    if advancing.was_running {
-                        clock.run(advancing.target);
-                    }
-                    self.reply_saved(advancing.reply).await;
+        if let Some(advancing) = self.advancing.take() {
+            if next.min(clock.now() + 1) <= advancing.target {
+                clock.freeze(next.min(advancing.target));
+                self.advancing = Some(advancing);
+            } else {
+                if advancing.was_running {
+                    clock.run(advancing.target);
                 }
+                self.reply_saved(advancing.reply).await;
             }
             return true;
         }
@@ -338,24 +215,14 @@ impl Engine {
         false
     }
 
-    /// How long the engine can sleep if nothing wakes it.
-    fn sleep(&self) -> Duration {
+    /// How long the engine can sleep if nothing wakes it, and more is due at `next`.
+    fn sleep(&self, next: Millis) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        let (now, instant) = (self.app.clock.now(), Instant::now());
-        let runs = !self.app.clock.is_frozen();
-        let attempts = self.attempts();
-        let until = |(queue, schedule): (&Queue, &Schedule)| {
-            // The end of a job wakes the engine.
-            let is_full = schedule.running.len() >= limit(queue)
-                || matches!(queue, Queue::Webhook(_)) && attempts >= MAX_ATTEMPTS;
-            if is_full || schedule.next == Millis::MAX || schedule.next > now && !runs {
-                return LONG;
-            }
-            let back_off = schedule.not_before.map(|not_before| not_before - instant);
-            let wait = Duration::from_millis(schedule.next.saturating_sub(now).max(1) as u64);
-            wait.max(back_off.unwrap_or_default()).min(LONG)
-        };
-        self.queues.iter().map(until).min().unwrap_or(LONG)
+        let until = next.saturating_sub(self.app.clock.now()).max(0);
+        match self.app.clock.is_frozen() && until > 0 {
+            true => LONG,
+            false => LONG.min(Duration::from_millis(until as u64)),
+        }
     }
 
     async fn handle(&mut self, command: Command, reply: Reply) {
@@ -414,54 +281,94 @@ impl Engine {
         let _ = reply.send(state);
     }
 
-    /// Aborts the attempts to deleted webhooks, and reads the queues again. Other
-    /// webhooks, including those of other organizations, are not affected.
+    /// Aborts the attempts to deleted webhooks. Other webhooks, including those of other
+    /// organizations, are not affected.
     async fn reload(&mut self) -> Result<State, ApiError> {
-        self.app.store.wake.take();
-        let read = |reader: Reader<'_>| Ok((webhooks::ids(reader)?, jobs::queues(reader)?));
-        let (webhooks, due) = self.app.store.read(read).await?;
-        for (queue, schedule) in &mut self.queues {
-            schedule.next = Millis::MAX;
-            if let Queue::Webhook(id) = queue
-                && !webhooks.contains(id)
-            {
-                for (_, task) in schedule.running.drain() {
-                    self.running.remove(&task.id());
-                    task.abort();
-                }
+        let webhooks = self.app.store.read(webhooks::ids).await?;
+        self.running.retain(|_, (job, task)| {
+            let is_wanted = !matches!(&job.queue, Queue::Webhook(id) if !webhooks.contains(id));
+            if !is_wanted {
+                task.abort();
             }
-        }
-        self.queues.retain(|_, schedule| !schedule.is_idle());
-        self.schedule(due);
+            is_wanted
+        });
         self.state().await
     }
 
     async fn state(&self) -> Result<State, ApiError> {
-        let now = self.app.clock.now();
-        let queues: Vec<_> = self.queues.keys().cloned().collect();
-        let next_due = self.app.store.read(move |reader| {
-            let next = queues.iter().map(|queue| jobs::next_after(reader, queue, now));
-            Ok(next.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min())
+        let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
+        let read = self.app.store.read(move |reader| {
+            let queues = jobs::queues(reader, has_relay)?;
+            let is_due = queues.iter().any(|(_, at)| *at <= now);
+            let next = queues.iter().map(|(queue, _)| jobs::next_after(reader, queue, now));
+            Ok((is_due, next.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min()))
         });
-        let is_settled = self.is_settled() && self.advancing.is_none();
+        let (is_due, next_due) = read.await?;
+        let is_advanced = self.advancing.is_none() && self.pending_advances.is_empty();
         Ok(State {
             now,
             frozen: self.app.clock.is_frozen(),
-            settled: is_settled && self.pending_advances.is_empty(),
-            next_due: next_due.await?,
+            settled: self.tasks.is_empty() && !is_due && is_advanced,
+            next_due,
         })
     }
 }
 
-impl Schedule {
-    fn new() -> Self {
-        let (running, is_changed) = (HashMap::new(), false);
-        Self { next: Millis::MAX, running, is_changed, failures: 0, not_before: None }
-    }
+/// Jobs that can begin.
+struct Found {
+    jobs: Vec<(Job, Option<Pending>)>,
+    /// When the first of the other jobs is due, but for those that wait for the end of one.
+    next: Millis,
+    /// When the first job is due that is not of [`Queue::Mail`].
+    others: Millis,
+}
 
-    fn is_idle(&self) -> bool {
-        self.next == Millis::MAX && self.running.is_empty()
+/// Finds jobs within the limits, besides those that run. Queues with few running jobs come first.
+fn find(
+    reader: Reader<'_>,
+    now: Millis,
+    running: &HashSet<Job>,
+    has_relay: bool,
+) -> Result<Found, ApiError> {
+    let is_attempt = |job: &&Job| matches!(job.queue, Queue::Webhook(_));
+    let mut free_attempts = MAX_ATTEMPTS.saturating_sub(running.iter().filter(is_attempt).count());
+    let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
+    let mut queues = jobs::queues(reader, has_relay)?;
+    queues.sort_by_cached_key(|(queue, _)| busy(queue));
+    let mut found = Found { jobs: Vec::new(), next: Millis::MAX, others: Millis::MAX };
+    for (queue, at) in queues {
+        if queue != Queue::Mail {
+            found.others = found.others.min(at);
+        }
+        if at > now {
+            found.next = found.next.min(at);
+            continue;
+        }
+        let busy = busy(&queue);
+        let mut free = limit(&queue).saturating_sub(busy);
+        if let Queue::Webhook(_) = queue {
+            free = free.min(free_attempts);
+        }
+        if free == 0 {
+            continue;
+        }
+        if queue == Queue::Mail {
+            found.jobs.push((Job::new(queue, ""), None));
+            continue;
+        }
+        let due = jobs::due(reader, &queue, now, busy + free)?;
+        for due in due.into_iter().filter(|due| !running.contains(&due.job)).take(free) {
+            let pending = match queue {
+                Queue::Webhook(_) => deliveries::pending(reader, &due)?,
+                _ => None,
+            };
+            free_attempts -= usize::from(matches!(queue, Queue::Webhook(_)));
+            found.jobs.push((due.job, pending));
+        }
+        let next = jobs::next_after(reader, &queue, now)?;
+        found.next = found.next.min(next.unwrap_or(Millis::MAX));
     }
+    Ok(found)
 }
 
 /// How many jobs of a queue run at the same time.

@@ -28,16 +28,13 @@ use crate::mail::dns::{DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
-use crate::model::job::Queue;
 use crate::model::network::Network;
-use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::net::outbound::Outbound;
 use crate::runtime::limit::Limit;
 use crate::settings::Settings;
-use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
-use crate::store::jobs;
-use crate::store::keys::{Keys, random_hex};
+use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
+use crate::store::keys::random_hex;
 use crate::store::request_log::RequestLog;
 use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
 use crate::{routes, smtp};
@@ -272,7 +269,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let app = Arc::new(App {
         store: Arc::new(store),
         clock,
-        keys: Keys::default(),
         has_faults: AtomicBool::default(),
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
@@ -288,16 +284,16 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         addresses: Addresses { http: addr, dns: dns.address(), smtp },
         settings,
     });
-    let due = load(&app).await?;
+    load(&app).await?;
 
     let mut running = JoinSet::new();
-    running.spawn(engine::run_jobs(Arc::clone(&app), commands, due));
+    running.spawn(engine::run_jobs(Arc::clone(&app), commands));
     running.spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(listener) = mail {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
     if let Some(data_dir) = &mut data_dir {
-        data_dir.publish(&app.addresses, secrets(&app)).map_err(|source| {
+        data_dir.publish(&running_server(&app)).map_err(|source| {
             StartError::Directory { directory: data_dir.path().to_owned(), source }
         })?;
     }
@@ -328,10 +324,15 @@ fn raise_descriptor_limit() {
 }
 
 /// What the file in the data directory tells the same user.
-fn secrets(app: &App) -> Secrets {
+fn running_server(app: &App) -> RunningServer {
     let settings = &app.settings;
     let hidden = |secret: &Secret| Hidden(secret.expose().to_owned());
-    Secrets {
+    let Addresses { http, dns, smtp } = app.addresses;
+    RunningServer {
+        http,
+        dns,
+        smtp,
+        pid: std::process::id(),
         control_token: settings.control_token.as_ref().map(hidden),
         email_key: settings.seed.then(|| hidden(&settings.email_key)),
         extraction_key: settings.seed.then(|| hidden(&settings.extraction_key)),
@@ -349,9 +350,8 @@ async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, 
     })
 }
 
-/// Seeds a new database, loads what the server keeps in memory, and returns the queues with work,
-/// with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
+/// Seeds a new database, and loads what the server keeps in memory.
+async fn load(app: &Shared) -> Result<(), StartError> {
     let context = Arc::clone(app);
     let loaded = app
         .store
@@ -367,9 +367,10 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                 seed::file::apply(tx, &context, file, None)?;
             }
             deliveries::fail_interrupted(tx)?;
+            tx.keys_changed();
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);
-            jobs::queues(tx.reader())
+            Ok(())
         })
         .await;
     loaded.map_err(|error| {

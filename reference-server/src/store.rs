@@ -29,7 +29,9 @@ mod open;
 pub(crate) mod organizations;
 mod readers;
 pub(crate) mod request_log;
+pub(crate) mod rows;
 pub(crate) mod templates;
+mod threads;
 mod tx;
 pub(crate) mod webhooks;
 mod writer;
@@ -39,11 +41,13 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use file_identity::Files;
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
-use readers::Readers;
+use readers::Read;
+use threads::Threads;
 pub(crate) use tx::{NO_ORGANIZATION, Reader, Tx, Wake};
-use writer::{Write, Writer, Written, stopping};
+use writer::Write;
 
 use crate::model::error::ApiError;
 use crate::runtime::clock::Clock;
@@ -58,9 +62,9 @@ pub(crate) enum Location {
 
 /// Handle to the database, shared by the whole server.
 pub(crate) struct Store {
-    writer: Writer,
+    writer: Threads<Write>,
     /// `None` for an in-memory database, whose only connection is the writer's.
-    readers: Option<Readers>,
+    readers: Option<Threads<Read>>,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
@@ -89,9 +93,11 @@ impl Store {
         }
         let clock = Arc::new(meta::restore_clock_and_ids(Reader::new(&connection))?);
         let wake = Arc::<Wake>::default();
-        let readers = path.as_deref().map(Readers::start).transpose().map_err(OpenError::Start)?;
-        let writer = Writer::start(connection, path.as_deref(), &clock, &wake);
-        let writer = writer.map_err(OpenError::Start)?;
+        let readers = path.as_deref().map(readers::start).transpose()?;
+        let files = path.as_deref().map(Files::of).unwrap_or_default();
+        let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
+        let write = move |queue| writer::run(connection, &queue, &now, &told, &files);
+        let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
         Ok((Self { writer, readers, wake }, clock))
     }
 
@@ -126,15 +132,13 @@ impl Store {
             return self.submit(false, move |tx| read(tx.reader())).await;
         };
         let (sender, receiver) = oneshot::channel();
-        let run = move |reader: Result<Reader<'_>, ApiError>| {
+        let run = move |reader: Reader<'_>| {
             // The client may have disconnected while this was waiting.
             if !sender.is_closed() {
-                let _ = sender.send(reader.and_then(read));
+                let _ = sender.send(read(reader));
             }
         };
-        if !readers.push(Box::new(run)) {
-            return Err(stopping());
-        }
+        readers.push(Box::new(run))?;
         receiver.await.unwrap_or_else(|_| Err(panicked()))
     }
 
@@ -142,7 +146,7 @@ impl Store {
     pub(crate) fn close(&self) {
         // Close the readers first: the last connection to close copies the write-ahead
         // log into the database file, and a read-only connection cannot.
-        self.readers.iter().for_each(Readers::close);
+        self.readers.iter().for_each(Threads::close);
         self.writer.close();
     }
 
@@ -151,21 +155,18 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
     {
-        let (sender, receiver) = oneshot::channel();
-        let run = Box::new(move |tx: Result<&mut Tx<'_>, ApiError>| {
-            let result = tx.and_then(write);
-            Written {
-                keep: result.is_ok(),
-                respond: Box::new(move |committed: Result<(), ApiError>| {
-                    // The receiver is gone if the client disconnected.
-                    let _ = sender.send(result.and_then(|value| committed.map(|()| value)));
-                }),
-            }
+        let (done, committed) = oneshot::channel();
+        let (sender, mut result) = oneshot::channel();
+        let run = Box::new(move |tx: &mut Tx<'_>| {
+            let written = write(tx).and_then(|value| tx.finish().map(|()| value));
+            let keep = written.is_ok();
+            // The receiver is gone if the client disconnected.
+            let _ = sender.send(written);
+            keep
         });
-        if !self.writer.push(Write { durable, run }) {
-            return Err(stopping());
-        }
-        receiver.await.unwrap_or_else(|_| Err(panicked()))
+        self.writer.push(Write { durable, run, done })?;
+        committed.await.unwrap_or_else(|_| Err(panicked()))?;
+        result.try_recv().unwrap_or_else(|_| Err(panicked()))
     }
 }
 

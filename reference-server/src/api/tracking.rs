@@ -121,7 +121,7 @@ async fn resolve_link(
     let html = app.store.read(move |reader| {
         let email = emails::find(reader, &id)?;
         let is_tracked = email.is_some_and(|email| {
-            let clicks = email.fields.tracking.is_some_and(|tracking| tracking.clicks);
+            let clicks = email.tracking.is_some_and(|tracking| tracking.clicks);
             clicks && position < email.recipients.len()
         });
         Ok(if is_tracked { emails::content(reader, &id, false)?.html } else { None })
@@ -151,7 +151,7 @@ async fn record(
         .write(move |tx| {
             let not_found = || ApiError::not_found("email");
             let mut email = emails::find(tx.reader(), &id)?.ok_or_else(not_found)?;
-            let wanted = email.fields.tracking.as_ref().is_some_and(|tracking| match change {
+            let wanted = email.tracking.as_ref().is_some_and(|tracking| match change {
                 Change::Clicked => tracking.clicks,
                 _ => tracking.opens,
             });

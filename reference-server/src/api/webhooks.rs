@@ -45,7 +45,7 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, service) = (call.id(), call.operation.service());
     let deleted = call.data.write(move |tx, _, organization| {
         let webhook = webhooks::find(tx.reader(), &id, organization, service)?;
-        webhooks::delete(tx, &webhook)?;
+        tx.delete::<Webhook>(&webhook.id, organization)?;
         deliveries::drop_all(tx, &webhook.id)
     });
     deleted.await?;

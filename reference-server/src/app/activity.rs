@@ -1,9 +1,9 @@
 //! [`Activity`]: the requests in progress and the open leases.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::engine_handle::EngineHandle;
 use crate::runtime::stop::Stop;
@@ -11,10 +11,9 @@ use crate::runtime::stop::Stop;
 /// Counts the requests in progress and the open leases.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    open: AtomicUsize,
+    active: watch::Sender<usize>,
     /// No more leases are granted.
     closing: AtomicBool,
-    changed: Notify,
 }
 
 /// Counts as one request or one lease until it is dropped.
@@ -22,7 +21,7 @@ pub(crate) struct ActivityGuard(Arc<Activity>);
 
 impl Activity {
     pub(crate) fn request(self: &Arc<Self>) -> ActivityGuard {
-        self.open.fetch_add(1, Ordering::SeqCst);
+        self.active.send_modify(|active| *active += 1);
         ActivityGuard(Arc::clone(self))
     }
 
@@ -37,14 +36,10 @@ impl Activity {
 
     /// Waits until no request is in progress, no lease is open, and no work is due.
     pub(crate) async fn until_idle(&self, engine: &EngineHandle) {
+        let mut active = self.active.subscribe();
         loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if !self.is_idle() {
-                changed.await;
-                continue;
-            }
+            // The sender lives as long as `self` does.
+            let _ = active.wait_for(|active| *active == 0).await;
             engine.settled().await;
             if self.is_idle() {
                 return;
@@ -65,13 +60,12 @@ impl Activity {
     }
 
     fn is_idle(&self) -> bool {
-        self.open.load(Ordering::SeqCst) == 0
+        *self.active.borrow() == 0
     }
 }
 
 impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::SeqCst);
-        self.0.changed.notify_waiters();
+        self.0.active.send_modify(|active| *active -= 1);
     }
 }

@@ -23,9 +23,6 @@ pub(crate) const LIST: Endpoint<(), Vec<Webhook>> = Endpoint::new(
 pub struct Webhook {
     /// The ID, `whk_…`.
     pub id: String,
-    #[cfg(feature = "server")]
-    #[serde(skip)]
-    pub(crate) organization: i64,
     /// `email` or `extraction`.
     #[schemars(extend("enum" = ["email", "extraction"]))]
     pub service: String,

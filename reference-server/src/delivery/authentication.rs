@@ -12,13 +12,6 @@ use crate::mail::dns::{self, Resolver};
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 
-impl Authentication {
-    /// As it is stored with a message.
-    pub(crate) fn to_json(self) -> Result<String, ApiError> {
-        serde_json::to_string(&self).map_err(ApiError::internal)
-    }
-}
-
 /// Maximum duration of each of the checks, in real time.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 

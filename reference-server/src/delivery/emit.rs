@@ -6,12 +6,11 @@ use serde::Serialize;
 
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
-use crate::store::deliveries::{self, NewDelivery};
+use crate::store::deliveries::{self, Delivery};
 use crate::store::webhooks;
 
 /// The body of a delivery.
@@ -27,35 +26,44 @@ pub(crate) struct Body<'a, D> {
     pub(crate) data: D,
 }
 
-/// Stores a delivery of an event for every active webhook that subscribes to it. `email` is the ID
-/// of the email that it is about. Calls `data` only if there is a webhook. Returns the IDs of the
-/// deliveries.
+/// What an event is about.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct About<'a> {
+    /// The ID of the email.
+    pub(crate) email: Option<&'a str>,
+    pub(crate) recipient: Option<&'a str>,
+    pub(crate) subject: Option<&'a str>,
+}
+
+/// Stores a delivery of an event for every active webhook that subscribes to it. Calls `data` only
+/// if there is a webhook. Returns the IDs of the deliveries.
 pub(crate) fn emit(
     tx: &mut Tx<'_>,
     organization: i64,
     event: Event,
-    email: Option<&str>,
+    about: About<'_>,
     data: impl FnOnce(&mut Tx<'_>) -> Result<Data, ApiError>,
 ) -> Result<Vec<String>, ApiError> {
     let subscribers = webhooks::subscribers(tx.reader(), organization, event)?;
     if subscribers.is_empty() {
         return Ok(Vec::new());
     }
-    let data = data(tx)?;
+    let mut data = data(tx)?;
+    if data.shared.is_none() && data.rest.len() >= MIN_SHARED {
+        let shared = NewBody::new(std::mem::take(&mut data.rest));
+        data.shared = Some(bodies::put(tx, &shared)?);
+    }
     let mut ids = Vec::with_capacity(subscribers.len());
     for webhook in subscribers {
-        let id = id::new(Prefix::Delivery);
-        let new = NewDelivery {
-            id: &id,
-            organization,
-            webhook: &webhook,
-            service: event.service(),
-            event: event.as_str(),
-            email,
-            body: &body(event.as_str(), &id, tx.now, &data)?,
+        let new = Delivery {
+            email_id: about.email.map(str::to_owned),
+            recipient: about.recipient.map(str::to_owned),
+            subject: about.subject.map(str::to_owned),
+            ..deliveries::new(webhook, event.service(), event.as_str(), tx.now)
         };
-        deliveries::insert(tx, &new)?;
-        ids.push(id);
+        let body = body(event.as_str(), &new.id, tx.now, &data)?;
+        deliveries::insert(tx, organization, &new, &body, true)?;
+        ids.push(new.id);
     }
     Ok(ids)
 }
@@ -67,31 +75,8 @@ pub(crate) struct Data {
     pub(crate) rest: Vec<u8>,
 }
 
-/// The first part of the data of an event, not stored yet.
-pub(crate) enum Part {
-    Small(Vec<u8>),
-    /// Is stored once.
-    Large(NewBody),
-}
-
-/// Size, in bytes, from which a part of a body is stored once: a reference to a smaller one
-/// would cost as much.
+/// Size, in bytes, from which data is stored once: a reference to less would cost as much.
 const MIN_SHARED: usize = 1024;
-
-impl Part {
-    /// Costs a hash of the bytes, if there are many.
-    pub(crate) fn new(json: Vec<u8>) -> Self {
-        if json.len() < MIN_SHARED { Self::Small(json) } else { Self::Large(NewBody::new(json)) }
-    }
-
-    /// Stores the part if it is large, and appends the rest.
-    pub(crate) fn store(&self, tx: &Tx<'_>, rest: &[u8]) -> Result<Data, ApiError> {
-        Ok(match self {
-            Self::Small(json) => Data { shared: None, rest: [json, rest].concat() },
-            Self::Large(body) => Data { shared: Some(bodies::put(tx, body)?), rest: rest.to_vec() },
-        })
-    }
-}
 
 /// The body of a delivery (`docs/extraction-service/README.md#events`,
 /// `docs/undocumented/services.md#delivery-payload`).

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::emit::{Part, emit};
+use super::emit::{About, Data, emit};
 use super::{local, payload};
 use crate::app::App;
 use crate::model::error::{ApiError, Code};
@@ -17,21 +17,6 @@ use crate::store::emails::StoredEmail;
 ///
 /// `Conflict` (409) if the change is not possible in the recipient's status.
 pub(crate) fn apply(
-    tx: &mut Tx<'_>,
-    app: &App,
-    email: &mut StoredEmail,
-    position: usize,
-    change: Change,
-    detail: Option<&Value>,
-) -> Result<(), ApiError> {
-    self::change(tx, app, email, position, change, detail)?;
-    email.status = status::overall(&email.recipients);
-    Ok(())
-}
-
-/// Like [`apply`], but leaves the status of the email to the caller, which may change many
-/// recipients.
-pub(crate) fn change(
     tx: &mut Tx<'_>,
     app: &App,
     email: &mut StoredEmail,
@@ -60,15 +45,19 @@ pub(crate) fn change(
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));
         email.note(now, status, Some(event.as_str()), Some(position));
-        let of = Some(email.id.as_str());
-        emit(tx, organization, event, of, |tx| {
-            let recipient = &email.recipients[position];
-            let data = payload::outgoing(email, recipient, event, detail, now)?;
-            Part::new(data).store(tx, b"")
-        })
-        .map(drop)?;
+        let recipient = &email.recipients[position];
+        let about = About {
+            email: Some(&email.id),
+            recipient: Some(&recipient.address),
+            subject: Some(&email.subject),
+        };
+        emit(tx, organization, event, about, |_| {
+            let rest = payload::outgoing(email, recipient, event, detail, now)?;
+            Ok(Data { shared: None, rest })
+        })?;
         email.last_event = Some(event.as_str().to_owned());
     }
-    email.updated_at = tx.now;
+    email.updated_at = tx.now.into();
+    email.status = status::overall(&email.recipients);
     Ok(())
 }

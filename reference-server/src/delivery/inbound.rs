@@ -6,8 +6,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
-use crate::delivery::emit::{Part, emit};
+use crate::control::inbound::ReceivedMessage;
+use crate::control::messages::{
+    Authentication, Direction, DkimVerdict, MessageSummary, SpfVerdict,
+};
+use crate::delivery::emit::{About, Data, emit};
 use crate::mail::mime::Incoming;
 use crate::mail::preview::{preview, words};
 use crate::model::address::Address;
@@ -19,7 +22,7 @@ use crate::model::time;
 use crate::runtime::heavy;
 use crate::runtime::memory;
 use crate::store::bodies::{self, NewBody};
-use crate::store::messages::{self, NewIncoming};
+use crate::store::messages;
 use crate::store::{Store, Tx, domains};
 
 /// An incoming message that has not been stored yet.
@@ -35,19 +38,12 @@ pub(crate) struct IncomingMessage {
     pub(crate) source: Vec<u8>,
 }
 
-/// A message stored for one recipient.
-#[derive(Debug)]
-pub(crate) struct Received {
-    pub(crate) id: String,
-    pub(crate) recipient: String,
-}
-
 /// Stores a message for each of its recipients; durable when this returns. Skips
 /// recipients whose domain is not verified here, unless an organization catches their mail.
 pub(crate) async fn receive(
     store: &Store,
     incoming: IncomingMessage,
-) -> Result<Vec<Received>, ApiError> {
+) -> Result<Vec<ReceivedMessage>, ApiError> {
     let IncomingMessage { organization, catcher, recipients, results, source } = incoming;
     let _reserved = memory::MESSAGES.reserve(source.len()).await;
     let message = parse(source, results).await?;
@@ -57,7 +53,7 @@ pub(crate) async fn receive(
             let domain = recipient.domain().as_str();
             let owners = domains::owners(tx.reader(), domain, organization)?;
             let mut add = |id| {
-                received.push(Received { id, recipient: recipient.as_str().to_owned() });
+                received.push(ReceivedMessage { id, recipient: recipient.as_str().to_owned() });
             };
             if let Some(catcher) = catcher.filter(|_| owners.is_empty()) {
                 add(insert(tx, catcher, None, recipient, &message)?);
@@ -81,8 +77,7 @@ pub(crate) struct AuthenticatedMessage {
     attachments: usize,
     /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
     /// `message` without the closing brace.
-    content: Part,
-    has_content: bool,
+    content: NewBody,
     /// `None` if it was not checked.
     pub(crate) results: Option<Authentication>,
     source: NewBody,
@@ -97,15 +92,10 @@ pub(crate) async fn parse(
     results: Option<Authentication>,
 ) -> Result<AuthenticatedMessage, ApiError> {
     let read = move || {
-        let message = Incoming::parse(&source);
-        let mut json = match &message {
-            Some(content) => serde_json::to_vec(content).map_err(ApiError::internal)?,
-            None => b"{}".to_vec(),
-        };
+        let message = Incoming::parse(&source).unwrap_or_default();
+        let mut json = serde_json::to_vec(&message).map_err(ApiError::internal)?;
         json.pop();
-        let has_content = message.is_some();
-        let Incoming { from, to, subject, text, html, attachments, .. } =
-            message.unwrap_or_default();
+        let Incoming { from, to, subject, text, html, attachments, .. } = message;
         let (html, text) = (html.as_deref(), text.as_deref());
         Ok(AuthenticatedMessage {
             from,
@@ -113,8 +103,7 @@ pub(crate) async fn parse(
             preview: preview(html, text),
             text: format!("{} {}", to.join(" "), words(html, text, MAX_WORDS)),
             attachments: attachments.len(),
-            content: Part::new(json),
-            has_content,
+            content: NewBody::new(json),
             results,
             source: NewBody::new(source),
         })
@@ -144,20 +133,23 @@ fn insert(
     message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
     let id = id::new(Prefix::Message);
-    let results = message.results.map(Authentication::to_json).transpose()?;
-    let new = NewIncoming {
-        id: &id,
-        recipient: recipient.as_str(),
-        domain,
-        sender: &message.from,
-        subject: &message.subject,
-        preview: &message.preview,
-        text: &message.text,
+    let summary = MessageSummary {
+        id: id.clone(),
+        direction: Direction::Incoming,
+        email_id: None,
+        from: message.from.clone(),
+        recipient: recipient.as_str().to_owned(),
+        subject: message.subject.clone(),
+        preview: message.preview.clone(),
         attachments: message.attachments,
-        authentication: results.as_deref(),
+        created_at: tx.now.into(),
+    };
+    let received = messages::Received {
+        text: &message.text,
+        authentication: message.results,
         source: bodies::put(tx, &message.source)?,
     };
-    messages::insert_incoming(tx, organization, &new)?;
+    messages::insert(tx, organization, summary, domain, Some(received))?;
     Ok(id)
 }
 
@@ -172,7 +164,9 @@ pub(crate) fn notify_received(
     let now = tx.now;
     let unchecked = (SpfVerdict::None, DkimVerdict::None);
     let (spf, dkim) = message.results.map_or(unchecked, |results| (results.spf, results.dkim));
-    let emitted = emit(tx, organization, Event::EmailReceived, None, |tx| {
+    let about =
+        About { email: None, recipient: Some(recipient.as_str()), subject: Some(&message.subject) };
+    let emitted = emit(tx, organization, Event::EmailReceived, about, |tx| {
         let data = ReceivedEmail {
             message: None,
             spf,
@@ -183,12 +177,8 @@ pub(crate) fn notify_received(
         };
         let mut rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
         // The fields go on after those of the content.
-        if message.has_content {
-            rest[0] = b',';
-        } else {
-            rest.remove(0);
-        }
-        message.content.store(tx, &rest)
+        rest[0] = b',';
+        Ok(Data { shared: Some(bodies::put(tx, &message.content)?), rest })
     });
     emitted.map(drop)
 }
@@ -211,15 +201,7 @@ pub(crate) struct ReceivedEmail<'a> {
 
 /// Converts line endings to CRLF.
 pub(crate) fn with_crlf(source: &[u8]) -> Vec<u8> {
-    let mut lines = Vec::with_capacity(source.len() + source.len() / 40);
-    for line in source.split_inclusive(|&byte| byte == b'\n') {
-        match line.strip_suffix(b"\n") {
-            Some(text) => {
-                lines.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
-                lines.extend_from_slice(b"\r\n");
-            }
-            None => lines.extend_from_slice(line),
-        }
-    }
-    lines
+    let lines = source.split(|&byte| byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.collect::<Vec<_>>().join(&b"\r\n"[..])
 }

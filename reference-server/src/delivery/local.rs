@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::app::{App, Shared};
+use crate::control::messages::{Direction, MessageSummary};
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, AuthenticatedMessage};
 use crate::delivery::source::Message;
@@ -32,7 +33,18 @@ pub(crate) fn deliver(
     let owners = owners(tx, app, recipient)?;
     let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
     let domain = own_domain.map(|(domain, _)| domain.as_str());
-    messages::insert_outgoing(tx, &id, recipient, email, domain)?;
+    let message = MessageSummary {
+        id: id.clone(),
+        direction: Direction::Outgoing,
+        email_id: Some(email.id.clone()),
+        from: email.from.clone(),
+        recipient: recipient.to_owned(),
+        subject: email.subject.clone(),
+        preview: email.preview.clone(),
+        attachments: email.attachments,
+        created_at: tx.now.into(),
+    };
+    messages::insert(tx, email.organization, message, domain, None)?;
     let is_foreign = |(_, organization): &(String, i64)| *organization != email.organization;
     let subscribers =
         |organization| webhooks::subscribers(tx.reader(), organization, Event::EmailReceived);
@@ -89,7 +101,7 @@ pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), ApiError> {
         {
             if organization == sender {
                 if let Some(results) = message.results {
-                    messages::set_authentication(tx, sender, id, &results.to_json()?)?;
+                    messages::set_authentication(tx, id, results)?;
                 }
                 inbound::notify_received(tx, sender, id, &recipient, &message)?;
             } else {
@@ -107,7 +119,7 @@ async fn authenticate(
     message: Message,
     recipient: String,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
-    let from = Mailbox::parse(&message.email.fields.from).map_err(ApiError::internal)?.address;
+    let from = Mailbox::parse(&message.email.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = app.settings.is_exposed();
     let address = recipient.as_str().to_owned();

@@ -96,10 +96,10 @@ pub(crate) fn outgoing(
     let reason = text("reason").or(detail_text);
     let email = Outgoing {
         email_id: &email.id,
-        from: &email.fields.from,
+        from: &email.from,
         recipient: &recipient.address,
-        subject: &email.fields.subject,
-        tags: &email.fields.tags,
+        subject: &email.subject,
+        tags: &email.tags,
         timestamp: time::rfc3339(now),
     };
     let json = match event {

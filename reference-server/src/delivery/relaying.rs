@@ -83,7 +83,7 @@ async fn hand_to(
     let email = &message.email;
     let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
     let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
-    let from = Mailbox::parse(&email.fields.from).map_err(ApiError::internal)?;
+    let from = Mailbox::parse(&email.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii();
     let (shared, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
     let render = move || shared.source(&shared.email.recipients[first].address, open);

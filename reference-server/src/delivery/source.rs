@@ -26,18 +26,18 @@ impl Message {
     pub(crate) fn load(reader: Reader<'_>, email: &str) -> Result<Option<Self>, ApiError> {
         let Some(email) = emails::find(reader, email)? else { return Ok(None) };
         let content = emails::content(reader, &email.id, true)?;
-        let signer = domains::signer(reader, email.sender_domain(), email.organization)?;
+        let signer = domains::signer(reader, &email.domain, email.organization)?;
         Ok(Some(Self { email, content, signer }))
     }
 
     /// Whether every recipient gets a different message, because it is tracked.
     pub(crate) fn is_individual(&self) -> bool {
-        self.email.fields.tracking.is_some() && self.content.html.is_some()
+        self.email.tracking.is_some() && self.content.html.is_some()
     }
 
     /// Where its tracked links lead.
     pub(crate) fn targets(&self) -> Targets {
-        match (&self.email.fields.tracking, &self.content.html) {
+        match (&self.email.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => tracking::targets(tracking, &self.email.id, html),
             _ => Targets::default(),
         }
@@ -50,11 +50,11 @@ impl Message {
     /// If the server is `exposed`, it does not sign with the seeded key, which is public
     /// knowledge.
     pub(crate) fn source(&self, recipient: &str, exposed: bool) -> Result<Vec<u8>, ApiError> {
-        let fields = &self.email.fields;
-        let from = Mailbox::parse(&fields.from).map_err(ApiError::internal)?;
+        let email = &self.email;
+        let from = Mailbox::parse(&email.from).map_err(ApiError::internal)?;
         let (to, cc, reply_to) =
-            (mailboxes(&fields.to)?, mailboxes(&fields.cc)?, mailboxes(&fields.reply_to)?);
-        let tracked = match (&fields.tracking, &self.content.html) {
+            (mailboxes(&email.to)?, mailboxes(&email.cc)?, mailboxes(&email.reply_to)?);
+        let tracked = match (&email.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => {
                 let mut states = self.email.recipients.iter();
                 let position =
@@ -68,20 +68,20 @@ impl Message {
             to: &to,
             cc: &cc,
             reply_to: &reply_to,
-            subject: &fields.subject,
+            subject: &email.subject,
             html: tracked.as_deref().or(self.content.html.as_deref()),
             text: self.content.text.as_deref(),
             headers: &self.content.headers,
             attachments: &self.content.attachments,
-            message_id: &format!("{}@{}", self.email.id, fields.domain),
-            date: self.email.scheduled_at.unwrap_or_default().max(self.email.created_at) / 1000,
+            message_id: &format!("{}@{}", self.email.id, email.domain),
+            date: email.scheduled_at.unwrap_or_default().max(email.created_at).timestamp(),
         };
         let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
         if exposed && signer.key[..] == *SANDBOX_KEY {
             return Ok(outgoing.source());
         }
         let key = SigningKey::from_pkcs8(&signer.key)?;
-        outgoing.signed(&key, &fields.domain, &signer.selector)
+        outgoing.signed(&key, &email.domain, &signer.selector)
     }
 }
 

@@ -23,8 +23,8 @@ use crate::model::time::Millis;
 use crate::net::outbound::{self, AttemptError};
 use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
-use crate::store::deliveries::{self, Attempt, Pending, State};
-use crate::store::webhooks;
+use crate::store::deliveries::{self, Attempt, Delivery, Pending, State};
+use crate::store::keys::service_from;
 
 /// The pause before each retry, in milliseconds after the previous attempt.
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {
@@ -43,7 +43,8 @@ const SESSION_PATH: &str = "/svc-listen";
 pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError> {
     let Some(webhook) = &pending.webhook else {
         let ended = app.store.write_relaxed(move |tx| {
-            deliveries::end(tx, &pending.queue, &pending.id, State::Dropped)
+            let Delivery { id, webhook, .. } = &pending.delivery;
+            deliveries::end(tx, webhook, id, State::Dropped)
         });
         return ended.await;
     };
@@ -53,19 +54,19 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
     };
     // `None` if the delivery was deleted.
     let Some((body, _memory)) = body? else { return Ok(()) };
-    let event = Event { service: pending.service, name: &pending.event, id: &pending.id };
-    let sent = attempt(app, webhook, event, pending.attempts + 1, body).await?;
+    let sent = attempt(app, webhook, &pending.delivery, body).await?;
     let sent = Arc::new((pending, sent));
     let recorded = app.record(move |tx| {
         let (pending, sent) = &*sent;
-        let pause = schedule(pending.service).get(pending.retry as usize);
+        let Delivery { webhook: queue, service, .. } = &pending.delivery;
+        let pause = schedule(service_from(service)).get(pending.retry as usize);
         let next = pause.filter(|_| !sent.is_delivered).map(|pause| tx.now + pause);
-        deliveries::record(tx, pending, sent.is_delivered, next, &sent.attempt)?;
+        deliveries::record(tx, queue, pending.retry, sent.is_delivered, next, &sent.attempt)?;
         let ended = pending.webhook.as_ref().filter(|webhook| {
             sent.is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH)
         });
         let Some(webhook) = ended else { return Ok(()) };
-        webhooks::delete(tx, webhook)?;
+        tx.delete::<Webhook>(&webhook.id, pending.organization)?;
         deliveries::drop_all(tx, &webhook.id)
     });
     recorded.await
@@ -76,21 +77,12 @@ async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>,
     if let Some(body) = &pending.body {
         return Ok(Some((body.clone().into(), None)));
     }
-    let id = pending.id.clone();
+    let id = pending.delivery.id.clone();
     let size = app.store.read(move |reader| deliveries::body_size(reader, &id)).await?;
     let memory = ATTEMPTS.reserve(size).await;
-    let id = pending.id.clone();
+    let id = pending.delivery.id.clone();
     let body = app.store.read(move |reader| deliveries::body(reader, &id)).await?;
     Ok(body.map(|body| (body.into(), memory)))
-}
-
-/// What a delivery is about.
-#[derive(Clone, Copy)]
-pub(crate) struct Event<'a> {
-    pub(crate) service: Service,
-    pub(crate) name: &'a str,
-    /// The id of the delivery.
-    pub(crate) id: &'a str,
 }
 
 /// An attempt that was made.
@@ -105,13 +97,13 @@ pub(crate) struct Sent {
 pub(crate) async fn attempt(
     app: &App,
     webhook: &Webhook,
-    event: Event<'_>,
-    number: i64,
+    delivery: &Delivery,
     body: Bytes,
 ) -> Result<Sent, ApiError> {
     let (secret, signed) = (webhook.secret.clone(), body.clone());
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
-    let headers = headers(event, number, &signature);
+    let number = delivery.attempt_count + 1;
+    let headers = headers(delivery, number, &signature);
     let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
     let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
@@ -134,7 +126,7 @@ pub(crate) async fn attempt(
         Err(error) => (None, None, Some(error.to_string())),
     };
     let attempt = Attempt {
-        delivery: event.id.to_owned(),
+        delivery: delivery.id.clone(),
         number,
         started_at,
         duration_ms: made.duration.as_millis() as i64,
@@ -159,7 +151,7 @@ fn without_password(text: &str) -> String {
 }
 
 /// The headers of one attempt.
-fn headers(event: Event<'_>, attempt: i64, signature: &str) -> HeaderMap {
+fn headers(delivery: &Delivery, attempt: i64, signature: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
@@ -168,15 +160,15 @@ fn headers(event: Event<'_>, attempt: i64, signature: &str) -> HeaderMap {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    match event.service {
+    match service_from(&delivery.service) {
         Service::Email => {
-            put("mail-event", event.name);
-            put("mail-delivery-id", event.id);
+            put("mail-event", &delivery.event);
+            put("mail-delivery-id", &delivery.id);
             put("mail-attempt", &attempt.to_string());
             put("mail-signature", signature);
         }
         _ => {
-            put("x-service-event", event.name);
+            put("x-service-event", &delivery.event);
             put("x-service-signature", &format!("sha256={signature}"));
         }
     }
@@ -207,14 +199,13 @@ mod tests {
 
     #[test]
     fn each_service_has_its_own_headers() {
-        let event = Event { service: Service::Email, name: "email.sent", id: "id" };
-        let email = headers(event, 2, "abc");
+        let delivery = |service, event| deliveries::new("whk_1".to_owned(), service, event, 0);
+        let email = headers(&delivery(Service::Email, "email.sent"), 2, "abc");
         assert_eq!(email["mail-event"], "email.sent");
         assert_eq!(email["mail-attempt"], "2");
         assert_eq!(email["mail-signature"], "abc");
         assert!(!email.contains_key("x-service-event"));
-        let event = Event { service: Service::Extraction, name: "extraction.failed", id: "id" };
-        let extraction = headers(event, 1, "abc");
+        let extraction = headers(&delivery(Service::Extraction, "extraction.failed"), 1, "abc");
         assert_eq!(extraction["x-service-event"], "extraction.failed");
         assert_eq!(extraction["x-service-signature"], "sha256=abc");
         assert!(!extraction.contains_key("mail-signature"));

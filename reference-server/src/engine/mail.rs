@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::{App, Shared};
 use crate::delivery::{events, relaying};
@@ -22,16 +22,9 @@ const MAX_ROWS: u64 = 4_000;
 /// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
 const DELAY: Millis = 60_000;
 
-pub(super) struct Step {
-    /// When the next email is due; `Millis::MAX` for never.
-    pub(super) next: Millis,
-    /// The time that the step has reached.
-    pub(super) reached: Millis,
-}
-
 /// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
-/// the step caused is due before it.
-pub(super) async fn step(app: Shared, until: Millis) -> Result<Step, ApiError> {
+/// the step caused is due. Returns the time that it has reached.
+pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError> {
     let write = |limit| {
         let context = Arc::clone(&app);
         app.store.write_relaxed(move |tx| run(tx, &context, until, limit))
@@ -50,17 +43,17 @@ pub(super) async fn step(app: Shared, until: Millis) -> Result<Step, ApiError> {
     for due in app.store.read(read).await? {
         super::set_aside(&app, due.job).await?;
     }
-    Ok(Step { next: now, reached: now })
+    Ok(now)
 }
 
-fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Step, ApiError> {
+fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis, ApiError> {
     let begun = tx.rows_written();
     for Due { job, at, .. } in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
         if tx.rows_written() - begun > MAX_ROWS {
             break;
         }
         if at > tx.now {
-            if tx.earliest_due().is_some_and(|caused| caused < at) {
+            if tx.has_new_jobs() {
                 break;
             }
             tx.now = at;
@@ -71,8 +64,7 @@ fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Step, 
             Some(position) => deliver_delayed(tx, app, &job.subject, position)?,
         }
     }
-    let next = jobs::next_after(tx.reader(), &Queue::Mail, Millis::MIN)?;
-    Ok(Step { next: next.unwrap_or(Millis::MAX), reached: tx.now })
+    Ok(tx.now)
 }
 
 /// Starts sending a queued email.
@@ -84,13 +76,13 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     // Check again: the domain of a scheduled email may have been deleted since
     // (`docs/undocumented/services.md#addresses`).
     let verified = email.scheduled_at.is_none()
-        || domains::is_verified(tx.reader(), email.organization, email.sender_domain())?;
+        || domains::is_verified(tx.reader(), email.organization, &email.domain)?;
     let mut relayed = false;
     for position in 0..email.recipients.len() {
         email.recipients[position].status = Status::Sending;
         if !verified {
             let reason = json!({"reason": "the sender's domain is no longer verified"});
-            events::change(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
+            events::apply(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
         let address = &email.recipients[position].address;
@@ -98,19 +90,19 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             relayed = true;
             continue;
         }
-        let (changes, reason) = match Outcome::of(address) {
-            Outcome::Delivered => (&[Change::Delivered][..], Value::Null),
+        let reason = |reason: &str| Some(json!({"reason": reason}));
+        let (changes, reason): (&[Change], _) = match Outcome::of(address) {
+            Outcome::Delivered => (&[Change::Delivered], None),
             Outcome::Bounced => {
                 let reason = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
-                (&[Change::Bounced][..], reason)
+                (&[Change::Bounced], Some(reason))
             }
             Outcome::Complained => {
-                let reason = json!({"reason": "marked as spam by the recipient"});
-                (&[Change::Delivered, Change::Complained][..], reason)
+                let reason = reason("marked as spam by the recipient");
+                (&[Change::Delivered, Change::Complained], reason)
             }
             Outcome::Failed => {
-                let reason = json!({"reason": "the mail engine could not send the message"});
-                (&[Change::Failed][..], reason)
+                (&[Change::Failed], reason("the mail engine could not send the message"))
             }
             Outcome::Delayed => {
                 let position = Some(position);
@@ -120,11 +112,11 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             }
         };
         for change in changes {
-            let detail = Some(&reason).filter(|_| *change != Change::Delivered);
-            events::change(tx, app, &mut email, position, *change, detail)?;
+            let detail = reason.as_ref().filter(|_| *change != Change::Delivered);
+            events::apply(tx, app, &mut email, position, *change, detail)?;
         }
     }
-    email.updated_at = tx.now;
+    email.updated_at = tx.now.into();
     email.status = status::overall(&email.recipients);
     if relayed {
         let job = Job::new(Queue::Relay, &email.id);

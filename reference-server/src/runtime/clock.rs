@@ -5,6 +5,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::time::Millis;
 
 /// A clock that can be frozen and advanced, and never goes back.
@@ -20,7 +22,8 @@ struct State {
 
 /// Whether the clock runs or is frozen. Stored in the database, so that it survives a
 /// restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ClockMode {
     /// Runs this many milliseconds ahead of the system clock.
     Running { offset: Millis },
@@ -87,26 +90,6 @@ impl State {
     }
 }
 
-impl ClockMode {
-    /// The form stored in the database.
-    pub(crate) fn to_text(self) -> String {
-        match self {
-            Self::Running { offset } => format!("running {offset}"),
-            Self::Frozen { at } => format!("frozen {at}"),
-        }
-    }
-
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
-        let (word, number) = text.split_once(' ')?;
-        let number = number.parse().ok()?;
-        match word {
-            "running" => Some(Self::Running { offset: number }),
-            "frozen" => Some(Self::Frozen { at: number }),
-            _ => None,
-        }
-    }
-}
-
 /// The system time.
 pub(crate) fn system() -> Millis {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
@@ -145,14 +128,5 @@ mod tests {
         assert!(clock.now() >= ahead);
         clock.restart();
         assert!(clock.now() < ahead);
-    }
-
-    #[test]
-    fn mode_round_trips_through_text() {
-        for mode in [ClockMode::Running { offset: -5 }, ClockMode::Frozen { at: 1_795_000_000_000 }]
-        {
-            assert_eq!(ClockMode::from_text(&mode.to_text()), Some(mode));
-        }
-        assert_eq!(ClockMode::from_text("walking 5"), None);
     }
 }

@@ -22,7 +22,7 @@ impl NewBody {
 /// must store a reference to it.
 pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64, ApiError> {
     let sql = "SELECT id FROM body WHERE digest = ?1";
-    if let Some(id) = tx.find(sql, [new.digest], |row| row.get(0))? {
+    if let Some(id) = tx.reader().find(sql, [new.digest], |row| row.get(0))? {
         return Ok(id);
     }
     tx.execute("INSERT INTO body (digest, bytes) VALUES (?1, ?2)", (new.digest, &new.bytes))?;

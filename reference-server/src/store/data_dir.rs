@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::addresses::{Addresses, reachable};
+use crate::model::addresses::reachable;
 use crate::model::network::Network;
 
 /// A server that is running on a data directory, returned by [`find_running`].
@@ -24,19 +24,12 @@ pub struct RunningServer {
     pub smtp: Option<SocketAddr>,
     /// The process ID.
     pub pid: u32,
-    #[serde(skip)]
-    secrets: Secrets,
-}
-
-/// What a client of the same user needs to know.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Secrets {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    // The file has them, and its owner alone can read it.
+    #[serde(default, skip_serializing)]
     pub(crate) control_token: Option<Hidden>,
-    /// The keys of the seeded organization, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing)]
     pub(crate) email_key: Option<Hidden>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing)]
     pub(crate) extraction_key: Option<Hidden>,
 }
 
@@ -51,31 +44,22 @@ impl std::fmt::Debug for Hidden {
     }
 }
 
-/// What the file in the data directory says, which only its owner can read.
-#[derive(Serialize, Deserialize)]
-struct ServerFile {
-    #[serde(flatten)]
-    running: RunningServer,
-    #[serde(flatten)]
-    secrets: Secrets,
-}
-
 impl RunningServer {
     /// What the control interface requires as `Authorization: Bearer TOKEN`, if it requires a
     /// token. Serialization leaves it out.
     pub fn control_token(&self) -> Option<&str> {
-        self.secrets.control_token.as_ref().map(|token| token.0.as_str())
+        self.control_token.as_ref().map(|token| token.0.as_str())
     }
 
     /// The email key of the seeded organization, if there is one. Serialization leaves it out.
     pub fn email_key(&self) -> Option<&str> {
-        self.secrets.email_key.as_ref().map(|key| key.0.as_str())
+        self.email_key.as_ref().map(|key| key.0.as_str())
     }
 
     /// The extraction key of the seeded organization, if there is one. Serialization leaves it
     /// out.
     pub fn extraction_key(&self) -> Option<&str> {
-        self.secrets.extraction_key.as_ref().map(|key| key.0.as_str())
+        self.extraction_key.as_ref().map(|key| key.0.as_str())
     }
 
     /// The base URL at which this machine reaches the server, such as `http://127.0.0.1:4080`,
@@ -155,24 +139,17 @@ impl DataDir {
 
     /// Writes the server's addresses and secrets, so that [`find_running`] finds them. The file is
     /// replaced atomically.
-    pub(crate) fn publish(
-        &mut self,
-        addresses: &Addresses,
-        secrets: Secrets,
-    ) -> std::io::Result<()> {
-        let running = RunningServer {
-            http: addresses.http,
-            dns: addresses.dns,
-            smtp: addresses.smtp,
-            pid: std::process::id(),
-            secrets: secrets.clone(),
-        };
+    pub(crate) fn publish(&mut self, running: &RunningServer) -> std::io::Result<()> {
         self.published = Some(running.clone());
         let new = self.path.join("server.json.new");
         // One that a server left that was killed.
         let _ = std::fs::remove_file(&new);
-        let text = serde_json::to_vec(&ServerFile { running, secrets })?;
-        create_private_file(&new)?.write_all(&text)?;
+        let RunningServer { control_token, email_key, extraction_key, .. } = running;
+        let mut file = serde_json::to_value(running)?;
+        file["control_token"] = serde_json::to_value(control_token)?;
+        file["email_key"] = serde_json::to_value(email_key)?;
+        file["extraction_key"] = serde_json::to_value(extraction_key)?;
+        create_private_file(&new)?.write_all(file.to_string().as_bytes())?;
         std::fs::rename(new, self.path.join(SERVER_FILE))
     }
 }
@@ -190,8 +167,7 @@ fn read_server_file(directory: &Path) -> Option<RunningServer> {
     let path = directory.join(SERVER_FILE);
     check_regular(&path).ok()?;
     let text = std::fs::read(path).ok()?;
-    let ServerFile { running, secrets } = serde_json::from_slice(&text).ok()?;
-    Some(RunningServer { secrets, ..running })
+    serde_json::from_slice(&text).ok()
 }
 
 /// Returns an error if there is something else: a link, or a pipe that would never be opened.

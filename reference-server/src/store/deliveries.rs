@@ -5,29 +5,17 @@ use rusqlite::Row;
 use svc_sdk::Service;
 
 use super::jobs;
-use super::keys::service_from;
+use super::rows::{Json, json};
 use crate::control::deliveries::DeliveryQuery;
 pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
 use crate::control::notifications::Notification;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
+use crate::model::id::{self, Prefix};
 use crate::model::job::{Due, Job, Queue};
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
-use crate::store::webhooks;
 use crate::store::{Reader, Tx};
-
-/// A delivery to insert.
-pub(crate) struct NewDelivery<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) organization: i64,
-    pub(crate) webhook: &'a str,
-    pub(crate) service: Service,
-    pub(crate) event: &'a str,
-    /// The email that it is about.
-    pub(crate) email: Option<&'a str>,
-    pub(crate) body: &'a Body,
-}
 
 /// The exact bytes of a delivery: `head`, the shared bytes, and `tail`, in this order.
 pub(crate) struct Body {
@@ -37,19 +25,49 @@ pub(crate) struct Body {
     pub(crate) tail: Vec<u8>,
 }
 
-/// Inserts a delivery that is due now, after those about the same email.
-pub(crate) fn insert(tx: &mut Tx<'_>, new: &NewDelivery<'_>) -> Result<(), ApiError> {
-    insert_row(tx, new)?;
-    let job = job(new.webhook, new.id);
-    jobs::add(tx, new.organization, &job, tx.now, 0, new.email)?;
-    publish(tx, new.id)
+/// A new delivery that is about no email and no recipient.
+pub(crate) fn new(webhook: String, service: Service, event: &str, now: Millis) -> Delivery {
+    Delivery {
+        id: id::new(Prefix::Delivery),
+        webhook,
+        service: service.to_string(),
+        event: event.to_owned(),
+        email_id: None,
+        recipient: None,
+        subject: None,
+        state: State::Pending,
+        attempt_count: 0,
+        next_due_at: None,
+        created_at: now.into(),
+        updated_at: now.into(),
+        body: None,
+        attempts: None,
+    }
 }
 
-/// Inserts a delivery whose only attempt begins now, outside of the schedule.
-pub(crate) fn insert_under_way(tx: &Tx<'_>, new: &NewDelivery<'_>) -> Result<(), ApiError> {
-    insert_row(tx, new)?;
-    jobs::add_under_way(tx, new.organization, &job(UNDER_WAY, new.id))?;
-    publish(tx, new.id)
+/// Inserts a delivery that is due now, after those about the same email; or one whose only attempt
+/// begins now, outside of the schedule.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    new: &Delivery,
+    body: &Body,
+    is_scheduled: bool,
+) -> Result<(), ApiError> {
+    let Delivery { id, webhook, event, email_id, .. } = new;
+    let Body { head, shared, tail } = body;
+    tx.execute(
+        "INSERT INTO delivery (id, organization, webhook, event, email, state, attempts, created_at,
+                               updated_at, data, head, shared, tail)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, ?6, ?6, ?7, ?8, ?9, ?10)",
+        (id, organization, webhook, event, email_id, tx.now, Json(new), head, shared, tail),
+    )?;
+    if is_scheduled {
+        jobs::add(tx, organization, &job(webhook, id), tx.now, 0, email_id.as_deref())?;
+    } else {
+        jobs::add_under_way(tx, organization, &job(UNDER_WAY, id))?;
+    }
+    publish(tx, id).map(drop)
 }
 
 /// The queue of the deliveries whose only attempt is in progress.
@@ -66,38 +84,13 @@ fn job(webhook: &str, delivery: &str) -> Job {
     Job::new(Queue::Webhook(webhook.to_owned()), delivery)
 }
 
-fn insert_row(tx: &Tx<'_>, new: &NewDelivery<'_>) -> Result<(), ApiError> {
-    tx.execute(
-        "INSERT INTO delivery (id, organization, webhook, service, event, email, state, attempts,
-                               created_at, updated_at, head, shared, tail)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', 0, ?7, ?7, ?8, ?9, ?10)",
-        (
-            new.id,
-            new.organization,
-            new.webhook,
-            new.service.as_str(),
-            new.event,
-            new.email,
-            tx.now,
-            &new.body.head,
-            new.body.shared,
-            &new.body.tail,
-        ),
-    )?;
-    Ok(())
-}
-
 /// A delivery for its next attempt.
 pub(crate) struct Pending {
-    pub(crate) id: String,
-    /// The ID of its webhook.
-    pub(crate) queue: String,
+    pub(crate) delivery: Delivery,
+    pub(crate) organization: i64,
     /// `None` if it is inactive or deleted.
     pub(crate) webhook: Option<Webhook>,
-    pub(crate) event: String,
-    pub(crate) service: Service,
-    /// Number of attempts so far, and of those that count for the schedule.
-    pub(crate) attempts: i64,
+    /// Number of attempts so far that count for the schedule.
     pub(crate) retry: i64,
     /// `None` if it is large: see [`body`].
     pub(crate) body: Option<Vec<u8>>,
@@ -105,32 +98,30 @@ pub(crate) struct Pending {
 
 /// The delivery that is the subject of a job, if it was not deleted.
 pub(crate) fn pending(reader: Reader<'_>, due: &Due) -> Result<Option<Pending>, ApiError> {
-    let sql = "SELECT webhook, event, service, attempts, CASE WHEN shared IS NULL THEN head END,
-                      organization FROM delivery WHERE id = ?1";
-    let id = &due.job.subject;
-    let found = reader.find(sql, [id], |row| {
-        let pending = Pending {
-            id: id.clone(),
-            queue: row.get(0)?,
-            webhook: None,
-            event: row.get(1)?,
-            service: service_from(row.get_ref(2)?.as_str()?),
-            attempts: row.get(3)?,
+    let sql = "SELECT data, attempts, organization, CASE WHEN shared IS NULL THEN head END,
+                      (SELECT w.data FROM webhook w
+                       WHERE w.organization = d.organization AND w.id = d.webhook AND active)
+               FROM delivery d WHERE id = ?1";
+    let found = reader.find(sql, [&due.job.subject], |row| {
+        let webhook: Option<Json<_>> = row.get(4)?;
+        Ok(Pending {
+            delivery: Delivery { attempt_count: row.get(1)?, ..json(row, 0)? },
+            organization: row.get(2)?,
+            webhook: webhook.map(|Json(webhook)| webhook),
             retry: due.attempt,
-            body: row.get(4)?,
-        };
-        Ok((pending, row.get(5)?))
-    })?;
-    let Some((pending, organization)) = found else { return Ok(None) };
-    let webhook = webhooks::get(reader, organization, &pending.queue)?;
-    Ok(Some(Pending { webhook: webhook.filter(|webhook| webhook.active), ..pending }))
+            body: row.get(3)?,
+        })
+    });
+    Ok(found?)
 }
 
 /// Records an attempt of a delivery, and when the next one is due, if any. The delivery may have
-/// been dropped or deleted in the meantime.
+/// been dropped or deleted in the meantime. `retries` is the number of attempts before this one that
+/// count for the schedule.
 pub(crate) fn record(
     tx: &mut Tx<'_>,
-    delivery: &Pending,
+    queue: &str,
+    retries: i64,
     is_delivered: bool,
     next: Option<Millis>,
     attempt: &Attempt,
@@ -140,31 +131,24 @@ pub(crate) fn record(
         (false, Some(_)) => State::Pending,
         (false, None) => State::Failed,
     };
+    let id = &attempt.delivery;
     tx.execute(
         "UPDATE delivery SET state = ?2, attempts = ?3, updated_at = ?4
          WHERE id = ?1 AND state = 'pending'",
-        (&delivery.id, state.as_str(), attempt.number, tx.now),
+        (id, state.as_str(), attempt.number, tx.now),
     )?;
-    let job = job(&delivery.queue, &delivery.id);
     match next {
-        Some(at) => jobs::retry(tx, &job, at, delivery.retry + 1)?,
-        None => drop(jobs::done(tx, &job)?),
+        Some(at) => jobs::retry(tx, &job(queue, id), at, retries + 1)?,
+        None => drop(jobs::done(tx, &job(queue, id))?),
     }
-    insert_attempt(tx, &delivery.id, attempt)
-}
-
-/// Records the only attempt of a delivery outside of the schedule.
-pub(crate) fn record_once(
-    tx: &mut Tx<'_>,
-    id: &str,
-    is_delivered: bool,
-    attempt: &Attempt,
-) -> Result<(), ApiError> {
-    let state = if is_delivered { State::Delivered } else { State::Failed };
-    let sql = "UPDATE delivery SET state = ?2, attempts = 1, updated_at = ?3 WHERE id = ?1";
-    tx.execute(sql, (id, state.as_str(), tx.now))?;
-    jobs::done(tx, &job(UNDER_WAY, id))?;
-    insert_attempt(tx, id, attempt)
+    let sql = "INSERT OR REPLACE INTO attempt (delivery, number, data)
+               SELECT id, ?2, ?3 FROM delivery WHERE id = ?1";
+    tx.execute(sql, (id, attempt.number, Json(attempt)))?;
+    if let Some(organization) = publish(tx, id)? {
+        let attempt = Attempt { response_body: None, ..attempt.clone() };
+        tx.publish(Some(organization), || Notification::Attempt(attempt));
+    }
+    Ok(())
 }
 
 /// Ends a pending delivery without another attempt.
@@ -172,7 +156,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
     let sql = "UPDATE delivery SET state = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'pending'";
     tx.execute(sql, (id, state.as_str(), tx.now))?;
     jobs::done(tx, &job(webhook, id))?;
-    publish(tx, id)
+    publish(tx, id).map(drop)
 }
 
 /// Drops the pending deliveries to a webhook.
@@ -181,7 +165,7 @@ pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
     let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
                WHERE webhook = ?1 AND state = 'pending' RETURNING id";
     let dropped: Vec<String> = tx.reader().all(sql, (webhook, tx.now), |row| row.get(0))?;
-    dropped.iter().try_for_each(|id| publish(tx, id))
+    dropped.iter().try_for_each(|id| publish(tx, id).map(drop))
 }
 
 /// Makes a delivery due now, `retry` attempts into its schedule.
@@ -195,7 +179,7 @@ pub(crate) fn repeat(
     tx.execute(sql, (&delivery.id, tx.now))?;
     let job = job(&delivery.webhook, &delivery.id);
     jobs::add(tx, organization, &job, tx.now, retry, delivery.email_id.as_deref())?;
-    publish(tx, &delivery.id)
+    publish(tx, &delivery.id).map(drop)
 }
 
 /// The deliveries of the events of an email, oldest first.
@@ -219,7 +203,9 @@ pub(crate) fn list(
 ) -> Result<Vec<Delivery>, ApiError> {
     let DeliveryQuery { webhook, event, state, search, limit, cursor } = query;
     let of_webhook = match webhook {
-        Some(_) => "webhook IN (SELECT id FROM webhook WHERE ?3 IN (id, url) UNION SELECT ?3)",
+        Some(_) => {
+            "webhook IN (SELECT id FROM webhook WHERE ?3 IN (id, data ->> 'url') UNION SELECT ?3)"
+        }
         None => "?3 IS NULL",
     };
     let sql = format!(
@@ -252,13 +238,8 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<De
 pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>, ApiError> {
     let sql = "SELECT CAST(head || COALESCE(bytes, x'') || tail AS BLOB)
                FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
-    Ok(reader.find(sql, [id], |row| row.get(0))?.map(text))
-}
-
-/// Response bodies may be invalid UTF-8.
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    let bytes: Option<Vec<u8>> = reader.find(sql, [id], |row| row.get(0))?;
+    bytes.map(String::from_utf8).transpose().map_err(ApiError::internal)
 }
 
 /// The size of the body of a delivery, in bytes, without reading it.
@@ -269,84 +250,34 @@ pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError>
     Ok(size.unwrap_or(0) as usize)
 }
 
-/// Reads the columns that [`read`] does. `data` is what the event of an email is about; of a large
-/// received message, only what follows its content.
-const SELECT: &str = "SELECT id, webhook, service, event, email, state, attempts, created_at,
-    updated_at, (SELECT due_at FROM job WHERE queue = webhook AND subject = delivery.id),
-    json_extract(data, '$.recipient'),
-    coalesce(json_extract(data, '$.subject'),
-             (SELECT coalesce(m.subject, json_extract(e.fields, '$.subject'))
-              FROM message m LEFT JOIN email e ON e.id = m.email
-              WHERE m.id = json_extract(data, '$.messageId')))
-    FROM (SELECT *, CASE
-              WHEN service <> 'email' THEN NULL
-              WHEN shared IS NULL THEN json_extract(CAST(head || tail AS TEXT), '$.data')
-              WHEN event = 'email.received'
-                  THEN '{' || CAST(substr(tail, 2, length(tail) - 2) AS TEXT)
-              ELSE CAST((SELECT bytes FROM body WHERE body.id = shared) AS TEXT)
-          END AS data FROM delivery) delivery";
+/// The columns that [`read`] reads.
+const SELECT: &str = "SELECT data, state, attempts, updated_at,
+    (SELECT due_at FROM job WHERE queue = webhook AND subject = delivery.id),
+    organization FROM delivery";
 
 /// A delivery without its body and its attempts. While it waits for an earlier delivery, it is due
 /// at no time.
 fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     Ok(Delivery {
-        id: row.get(0)?,
-        webhook: row.get(1)?,
-        service: row.get(2)?,
-        event: row.get(3)?,
-        email_id: row.get(4)?,
-        state: row.get_ref(5)?.as_str()?.parse().unwrap_or(State::Dropped),
-        attempt_count: row.get(6)?,
-        created_at: row.get(7)?,
-        updated_at: row.get(8)?,
-        next_due_at: row.get(9)?,
-        recipient: row.get(10)?,
-        subject: row.get(11)?,
-        body: None,
-        attempts: None,
+        state: row.get_ref(1)?.as_str()?.parse().unwrap_or(State::Dropped),
+        attempt_count: row.get(2)?,
+        updated_at: row.get(3)?,
+        next_due_at: row.get(4)?,
+        ..json(row, 0)?
     })
 }
 
-/// Tells the clients that watch.
-fn publish(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
-    let Some(organization) = owner(tx, id)? else { return Ok(()) };
-    let delivery = find(tx.reader(), id, organization)?;
-    tx.publish(Some(organization), || Notification::Delivery(delivery));
-    Ok(())
-}
-
-/// The organization of a delivery, if a client watches.
-fn owner(tx: &Tx<'_>, id: &str) -> Result<Option<i64>, ApiError> {
+/// Tells the clients that watch. Returns the organization of the delivery, if there are any.
+fn publish(tx: &Tx<'_>, id: &str) -> Result<Option<i64>, ApiError> {
     if !tx.is_watched() {
         return Ok(None);
     }
-    Ok(tx.find("SELECT organization FROM delivery WHERE id = ?1", [id], |row| row.get(0))?)
-}
-
-/// Stores an attempt, unless the delivery was deleted in the meantime.
-fn insert_attempt(tx: &Tx<'_>, delivery: &str, attempt: &Attempt) -> Result<(), ApiError> {
-    tx.execute(
-        "INSERT OR REPLACE INTO attempt (delivery, number, started_at, duration_ms, url,
-                                         request_headers, status, response_body, error)
-         SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM delivery WHERE id = ?1",
-        (
-            delivery,
-            attempt.number,
-            attempt.started_at.timestamp_millis(),
-            attempt.duration_ms,
-            &attempt.url,
-            serde_json::to_string(&attempt.request_headers).map_err(ApiError::internal)?,
-            attempt.status,
-            attempt.response_body.as_ref().map(String::as_bytes),
-            &attempt.error,
-        ),
-    )?;
-    publish(tx, delivery)?;
-    if let Some(organization) = owner(tx, delivery)? {
-        let attempt = Attempt { response_body: None, ..attempt.clone() };
-        tx.publish(Some(organization), || Notification::Attempt(attempt));
-    }
-    Ok(())
+    let sql = format!("{SELECT} WHERE id = ?1");
+    let found = tx.reader().find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)))?;
+    Ok(found.map(|(organization, delivery)| {
+        tx.publish(Some(organization), || Notification::Delivery(delivery));
+        organization
+    }))
 }
 
 /// The attempts of a delivery, oldest first. Only on request with the response bodies.
@@ -355,20 +286,10 @@ pub(crate) fn attempts(
     delivery: &str,
     with_bodies: bool,
 ) -> Result<Vec<Attempt>, ApiError> {
-    let sql = "SELECT number, started_at, duration_ms, url, request_headers, status, error,
-                      CASE WHEN ?2 THEN response_body END
-               FROM attempt WHERE delivery = ?1 ORDER BY number";
-    reader.all(sql, (delivery, with_bodies), |row| {
-        Ok(Attempt {
-            delivery: delivery.to_owned(),
-            number: row.get(0)?,
-            started_at: row.get(1)?,
-            duration_ms: row.get(2)?,
-            url: row.get(3)?,
-            request_headers: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
-            status: row.get(5)?,
-            error: row.get(6)?,
-            response_body: row.get::<_, Option<Vec<u8>>>(7)?.map(text),
-        })
+    let sql = "SELECT data FROM attempt WHERE delivery = ?1 ORDER BY number";
+    reader.all(sql, [delivery], |row| {
+        let attempt: Attempt = json(row, 0)?;
+        let response_body = attempt.response_body.filter(|_| with_bodies);
+        Ok(Attempt { response_body, ..attempt })
     })
 }

@@ -1,24 +1,17 @@
 //! The table `dns_record`: the records published in the built-in zone.
 
 use super::domains::Domain;
+use super::rows::{Json, json};
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
 use crate::store::{Reader, Tx};
 
 /// Stores a record of the domain, in place of an earlier one of this kind.
 pub(crate) fn put(tx: &Tx<'_>, domain: &Domain, record: &Record) -> Result<(), ApiError> {
-    tx.execute(
-        "INSERT OR REPLACE INTO dns_record VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (
-            &domain.id,
-            record.kind.as_str(),
-            domain.organization,
-            &domain.name,
-            &record.name,
-            &record.value,
-            record.priority,
-        ),
-    )?;
+    let Domain { id, organization, name, .. } = domain;
+    let sql = "INSERT OR REPLACE INTO dns_record (owner, kind, organization, domain, data)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    tx.execute(sql, (id, record.kind.as_str(), organization, name, Json(record)))?;
     Ok(())
 }
 
@@ -38,21 +31,12 @@ pub(crate) fn owners(
     organization: i64,
     domain: &str,
 ) -> Result<Vec<String>, ApiError> {
-    let mut statement = tx.reader().statement(
-        "SELECT DISTINCT owner FROM dns_record
-         WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)",
-    )?;
-    let rows = statement.query_map((organization, domain), |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let sql = "SELECT DISTINCT owner FROM dns_record
+               WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)";
+    tx.reader().all(sql, (organization, domain), |row| row.get(0))
 }
 
 /// All records.
 pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<Record>, ApiError> {
-    let sql = "SELECT kind, name, value, priority FROM dns_record";
-    let records = reader.all(sql, [], |row| {
-        let kind = row.get_ref(0)?.as_str()?.parse().ok();
-        let record = |kind| Ok(Record::new(kind, row.get(1)?, row.get(2)?, row.get(3)?));
-        kind.map(record).transpose()
-    });
-    Ok(records?.into_iter().flatten().collect())
+    reader.all("SELECT data FROM dns_record", [], |row| json(row, 0))
 }

@@ -2,60 +2,56 @@
 
 mod list;
 
+use std::ops::{Deref, DerefMut};
+
 use rusqlite::Row;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::rows::{Json, json};
 use crate::control::emails::EmailSummary;
 use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx};
 
 pub(crate) use list::list;
 
-/// The immutable part of an email, except its content.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EmailFields {
-    pub(crate) from: String,
-    pub(crate) to: Vec<String>,
-    pub(crate) cc: Vec<String>,
-    pub(crate) bcc: Vec<String>,
-    pub(crate) reply_to: Vec<String>,
-    pub(crate) subject: String,
-    pub(crate) tags: Map<String, Value>,
-    pub(crate) template_id: Option<String>,
-    /// The domain of `from` in normalized form.
+/// An email in the database.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredEmail {
+    /// What its sender sees.
+    pub(crate) shown: EmailSummary,
+    pub(crate) organization: i64,
+    /// The ID of the request that sent it, as in the request log.
+    pub(crate) request: Option<String>,
+    /// The domain of the sender in normalized form.
     pub(crate) domain: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
     /// The first words.
     pub(crate) preview: String,
     /// How many there are.
     pub(crate) attachments: usize,
-}
-
-#[derive(Debug)]
-pub(crate) struct StoredEmail {
-    pub(crate) id: String,
-    pub(crate) organization: i64,
-    pub(crate) status: Status,
-    pub(crate) last_event: Option<String>,
-    pub(crate) scheduled_at: Option<Millis>,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
-    /// The ID of the request that sent it, as in the request log.
-    pub(crate) request: Option<String>,
-    pub(crate) fields: EmailFields,
     pub(crate) recipients: Vec<RecipientState>,
     /// Oldest first.
     pub(crate) history: Vec<Step>,
+}
+
+impl Deref for StoredEmail {
+    type Target = EmailSummary;
+
+    fn deref(&self) -> &EmailSummary {
+        &self.shown
+    }
+}
+
+impl DerefMut for StoredEmail {
+    fn deref_mut(&mut self) -> &mut EmailSummary {
+        &mut self.shown
+    }
 }
 
 /// A change of an email.
@@ -100,10 +96,6 @@ pub(crate) struct Attachment {
 }
 
 impl StoredEmail {
-    pub(crate) fn sender_domain(&self) -> &str {
-        &self.fields.domain
-    }
-
     /// Adds a change at `at` to the history.
     pub(crate) fn note(
         &mut self,
@@ -119,31 +111,9 @@ impl StoredEmail {
     }
 }
 
-impl From<&StoredEmail> for EmailSummary {
-    fn from(email: &StoredEmail) -> Self {
-        let fields = email.fields.clone();
-        Self {
-            id: email.id.clone(),
-            status: email.status,
-            from: fields.from,
-            to: fields.to,
-            cc: fields.cc,
-            bcc: fields.bcc,
-            reply_to: fields.reply_to,
-            subject: fields.subject,
-            tags: fields.tags,
-            scheduled_at: email.scheduled_at.map(Timestamp::from),
-            template_id: fields.template_id,
-            created_at: email.created_at.into(),
-            updated_at: email.updated_at.into(),
-            last_event: email.last_event.clone(),
-        }
-    }
-}
-
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, email: &StoredEmail) {
-    tx.publish(Some(email.organization), || Notification::Email(EmailSummary::from(email)));
+    tx.publish(Some(email.organization), || Notification::Email(email.shown.clone()));
 }
 
 /// Inserts an email with its content.
@@ -154,30 +124,14 @@ pub(crate) fn insert(
 ) -> Result<(), ApiError> {
     publish(tx, email);
     tx.execute(
-        "INSERT INTO email (id, organization, status, last_event, scheduled_at, created_at,
-                            updated_at, request, fields, recipients, history)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        (
-            &email.id,
-            email.organization,
-            email.status.as_str(),
-            &email.last_event,
-            email.scheduled_at,
-            email.created_at,
-            email.updated_at,
-            &email.request,
-            json(&email.fields)?,
-            json(&email.recipients)?,
-            json(&email.history)?,
-        ),
+        "INSERT INTO email (id, organization, status, created_at, data) VALUES (?1, ?2, ?3, ?4, ?5)",
+        (&email.id, email.organization, email.status.as_str(), tx.now, Json(email)),
     )?;
     let Content { html, text, headers, attachments } = content;
-    let headers = (!headers.is_empty()).then(|| json(&headers)).transpose()?;
-    let described = (!attachments.is_empty()).then(|| json(&attachments)).transpose()?;
     tx.execute(
         "INSERT INTO email_content (email, headers, attachments, html, text)
          VALUES (?1, ?2, ?3, ?4, ?5)",
-        (&email.id, headers, described, html, text),
+        (&email.id, Json(headers), Json(&attachments), html, text),
     )?;
     for (position, attachment) in attachments.iter().enumerate() {
         tx.execute(
@@ -188,66 +142,36 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Marks an email as failed that the server cannot send because of a defect.
+/// Marks an email as failed that the server cannot send, or even read, because of a defect.
 pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
-    let sql = "UPDATE email SET status = 'failed', updated_at = ?2 WHERE id = ?1";
-    tx.execute(sql, (id, tx.now))?;
+    tx.execute("UPDATE email SET status = 'failed' WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// Updates the status of an email.
 pub(crate) fn update(tx: &Tx<'_>, email: &StoredEmail) -> Result<(), ApiError> {
-    tx.execute(
-        "UPDATE email SET status = ?2, last_event = ?3, updated_at = ?4, recipients = ?5, history = ?6
-         WHERE id = ?1",
-        (
-            &email.id,
-            email.status.as_str(),
-            &email.last_event,
-            email.updated_at,
-            json(&email.recipients)?,
-            json(&email.history)?,
-        ),
-    )?;
+    let sql = "UPDATE email SET status = ?2, data = ?3 WHERE id = ?1";
+    tx.execute(sql, (&email.id, email.status.as_str(), Json(email)))?;
     publish(tx, email);
     Ok(())
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>, ApiError> {
-    let sql = format!("SELECT {COLUMNS} FROM email WHERE id = ?1");
-    reader.find(&sql, [id], |row| Ok(read(row)))?.transpose()
+    Ok(reader.find("SELECT status, data FROM email WHERE id = ?1", [id], read)?)
 }
 
-/// The columns that [`read`] does.
-const COLUMNS: &str = "id, organization, status, last_event, scheduled_at, created_at, updated_at,
-                       request, fields, recipients, history";
-
-fn read(row: &Row<'_>) -> Result<StoredEmail, ApiError> {
-    fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, ApiError> {
-        let text = row.get_ref(column)?.as_str().ok();
-        let value = text.and_then(|text| serde_json::from_str(text).ok());
-        value.ok_or_else(|| ApiError::internal("the database row of an email is corrupt"))
-    }
-
-    Ok(StoredEmail {
-        id: row.get(0)?,
-        organization: row.get(1)?,
-        status: row.get::<_, String>(2)?.parse().unwrap_or(Status::Queued),
-        last_event: row.get(3)?,
-        scheduled_at: row.get(4)?,
-        created_at: row.get(5)?,
-        updated_at: row.get(6)?,
-        request: row.get(7)?,
-        fields: parsed(row, 8)?,
-        recipients: parsed(row, 9)?,
-        history: parsed(row, 10)?,
-    })
+/// Reads the columns `status` and `data`.
+fn read(row: &Row<'_>) -> rusqlite::Result<StoredEmail> {
+    let status = row.get_ref(0)?.as_str()?.parse().unwrap_or(Status::Failed);
+    let mut email: StoredEmail = json(row, 1)?;
+    email.status = status;
+    Ok(email)
 }
 
 /// The size of the content of an email, in bytes, without reading it.
 pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
     let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
-                      + coalesce(octet_length(headers), 0)
+                      + octet_length(headers)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
                          WHERE email = ?1)
                FROM email_content WHERE email = ?1";
@@ -259,13 +183,8 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
 pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content, ApiError> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
     let content = reader.find(sql, [id], |row| {
-        let parsed = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
-        Ok(Content {
-            html: row.get(0)?,
-            text: row.get(1)?,
-            headers: serde_json::from_str(&parsed(row.get(2)?)).unwrap_or_default(),
-            attachments: serde_json::from_str(&parsed(row.get(3)?)).unwrap_or_default(),
-        })
+        let (headers, attachments) = (json(row, 2)?, json(row, 3)?);
+        Ok(Content { html: row.get(0)?, text: row.get(1)?, headers, attachments })
     })?;
     let mut content = content.unwrap_or_default();
     if with_bytes {
@@ -276,8 +195,4 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
         }
     }
     Ok(content)
-}
-
-fn json(value: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(value).map_err(ApiError::internal)
 }

@@ -27,7 +27,7 @@ pub(crate) struct StoredResponse {
 }
 
 pub(crate) fn find(tx: &Tx<'_>, request: &Request) -> Result<Option<StoredResponse>, ApiError> {
-    Ok(tx.find(
+    Ok(tx.reader().find(
         "SELECT fingerprint, status, body FROM idempotency
          WHERE organization = ?1 AND service = ?2 AND key = ?3 AND expires_at > ?4",
         (request.organization, request.service.as_str(), &request.key, tx.now),

@@ -5,6 +5,7 @@
 //! order of their subjects, which are ids and sort by creation. So what happens to one email
 //! reaches one webhook in order.
 
+use super::rows::Json;
 use crate::model::error::ApiError;
 use crate::model::job::{Due, Job, Queue};
 use crate::model::time::Millis;
@@ -27,9 +28,9 @@ pub(crate) fn add(
                ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt
                RETURNING due_at";
     let params = (queue, subject, position, organization, lane, at, attempt);
-    let due_at: Option<Millis> = tx.find(sql, params, |row| row.get(0))?.flatten();
+    let due_at: Option<Millis> = tx.reader().find(sql, params, |row| row.get(0))?.flatten();
     if due_at.is_some() {
-        tx.due(&job.queue, at);
+        tx.jobs_added();
     }
     Ok(())
 }
@@ -48,7 +49,7 @@ pub(super) fn add_under_way(tx: &Tx<'_>, organization: i64, job: &Job) -> Result
 /// Removes a job. The next one of its lane is due now. Returns whether there was one.
 pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
     let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3 RETURNING lane";
-    let deleted: Option<Option<String>> = tx.find(sql, job.key(), |row| row.get(0))?;
+    let deleted: Option<Option<String>> = tx.reader().find(sql, job.key(), |row| row.get(0))?;
     let Some(lane) = deleted else { return Ok(false) };
     if let Some(lane) = lane {
         let next = tx.execute(
@@ -57,7 +58,7 @@ pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
             (job.queue.as_str(), lane, tx.now),
         )?;
         if next > 0 {
-            tx.due(&job.queue, tx.now);
+            tx.jobs_added();
         }
     }
     Ok(true)
@@ -69,7 +70,7 @@ pub(crate) fn retry(tx: &mut Tx<'_>, job: &Job, at: Millis, attempt: i64) -> Res
     let sql = "UPDATE job SET due_at = ?4, attempt = ?5
                WHERE queue = ?1 AND subject = ?2 AND position = ?3";
     if tx.execute(sql, (queue, subject, position, at, attempt))? > 0 {
-        tx.due(&job.queue, at);
+        tx.jobs_added();
     }
     Ok(())
 }
@@ -106,10 +107,22 @@ pub(crate) fn next_after(
     Ok(reader.find(sql, (queue.as_str(), after), |row| row.get(0))?.flatten())
 }
 
-/// The queues that have jobs, each with the time when its first job is due.
-pub(crate) fn queues(reader: Reader<'_>) -> Result<Vec<(Queue, Millis)>, ApiError> {
-    let sql = "SELECT queue, MIN(due_at) FROM job WHERE due_at IS NOT NULL GROUP BY queue";
-    reader.all(sql, [], |row| Ok((Queue::from_text(row.get(0)?), row.get(1)?)))
+/// The queues that have jobs, each with the time when its first job is due. Without a relay, its jobs
+/// wait for a server that has one. The index is searched once for each queue.
+pub(crate) fn queues(
+    reader: Reader<'_>,
+    has_relay: bool,
+) -> Result<Vec<(Queue, Millis)>, ApiError> {
+    let sql = "WITH RECURSIVE known (queue) AS (
+                   SELECT MIN(queue) FROM job WHERE due_at IS NOT NULL
+                   UNION ALL
+                   SELECT (SELECT MIN(queue) FROM job
+                           WHERE due_at IS NOT NULL AND queue > known.queue)
+                   FROM known WHERE queue IS NOT NULL)
+               SELECT queue, (SELECT MIN(due_at) FROM job
+                              WHERE due_at IS NOT NULL AND queue = known.queue)
+               FROM known WHERE queue IS NOT NULL AND (?1 OR queue <> 'relay')";
+    reader.all(sql, [has_relay], |row| Ok((Queue::from_text(row.get(0)?), row.get(1)?)))
 }
 
 /// How many attempts a job has had; `None` if there is no such job.
@@ -122,9 +135,8 @@ pub(crate) fn attempt(reader: Reader<'_>, job: &Job) -> Result<Option<i64>, ApiE
 /// not recorded: the last server ended before the relay confirmed the message.
 pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>, ApiError> {
     let sql = "SELECT handed_over FROM job WHERE queue = 'relay' AND subject = ?1";
-    let text: Option<Option<String>> = reader.find(sql, [email], |row| row.get(0))?;
-    let positions = text.flatten().map(|text| serde_json::from_str(&text)).transpose();
-    Ok(positions.map_err(ApiError::internal)?.unwrap_or_default())
+    let found: Option<Option<Json<_>>> = reader.find(sql, [email], |row| row.get(0))?;
+    Ok(found.flatten().map(|Json(positions)| positions).unwrap_or_default())
 }
 
 /// Records that the message for the recipients at these positions is about to be at the relay;
@@ -134,10 +146,7 @@ pub(crate) fn set_handed_over(
     email: &str,
     positions: &[usize],
 ) -> Result<(), ApiError> {
-    let text = (!positions.is_empty()).then(|| serde_json::to_string(positions)).transpose();
+    let positions = (!positions.is_empty()).then_some(Json(positions));
     let sql = "UPDATE job SET handed_over = ?2 WHERE queue = 'relay' AND subject = ?1";
-    match tx.execute(sql, (email, text.map_err(ApiError::internal)?))? {
-        0 => Err(ApiError::not_found("email")),
-        _ => Ok(()),
-    }
+    tx.change("email", sql, (email, positions))
 }

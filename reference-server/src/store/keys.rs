@@ -1,18 +1,18 @@
-//! API keys: creation, storage as hashes, and lookup on every request.
+//! The table `api_key`: creation, storage as hashes, and lookup on every request.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ring::rand::{SecureRandom, SystemRandom};
+use rusqlite::Row as Columns;
 use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
+use super::rows::{Json, Row, json};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::model::timestamp::Timestamp;
-use crate::store::{Reader, Store, Tx, lock};
+use crate::store::{Reader, Tx, Wake, lock};
 
 /// The keys of the email service and of the extraction service that a new server on loopback
 /// has. They are public knowledge.
@@ -27,49 +27,29 @@ pub(crate) struct Key {
     pub(crate) scopes: Vec<Scope>,
 }
 
-type Hash = [u8; 32];
-
-/// The keys that requests have used, by the hash of their secret, until a key of the server changes.
-#[derive(Default)]
-pub(crate) struct Keys(Mutex<Used>);
-
-#[derive(Default)]
-struct Used {
-    keys: HashMap<Hash, Arc<Key>>,
-    /// The number of changes before the keys were read.
-    changes: u64,
+impl Row for control::Key {
+    const TABLE: &'static str = "api_key";
 }
 
-impl Keys {
+type Hash = [u8; 32];
+
+/// All keys, by the hash of their secret.
+pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
+
+impl Wake {
     /// Finds the key with this secret. The lookup uses the hash, so its duration
     /// reveals nothing about the secrets.
-    pub(crate) async fn find(
-        &self,
-        store: &Store,
-        secret: &[u8],
-    ) -> Result<Option<Arc<Key>>, ApiError> {
-        let hash = hash(secret);
-        let changes = store.wake.key_changes.load(Ordering::SeqCst);
-        let known = {
-            let mut used = lock(&self.0);
-            if used.changes != changes {
-                *used = Used { keys: HashMap::new(), changes };
-            }
-            used.keys.get(&hash).cloned()
-        };
-        if known.is_some() {
-            return Ok(known);
-        }
-        let found = store.read(move |reader| find_hash(reader, hash)).await?.map(Arc::new);
-        if let Some(key) = &found {
-            let mut used = lock(&self.0);
-            // What was read before a change may have changed.
-            if used.changes == changes && store.wake.key_changes.load(Ordering::SeqCst) == changes {
-                used.keys.insert(hash, Arc::clone(key));
-            }
-        }
-        Ok(found)
+    pub(crate) fn key(&self, secret: &[u8]) -> Option<Arc<Key>> {
+        lock(&self.keys).get(&hash(secret)).cloned()
     }
+}
+
+/// Reads all keys.
+pub(super) fn all(reader: Reader<'_>) -> Result<AllKeys, ApiError> {
+    let keys = reader.all("SELECT organization, data, hash FROM api_key", [], |row| {
+        Ok((row.get(2)?, Arc::new(read(row)?)))
+    });
+    Ok(keys?.into_iter().collect())
 }
 
 /// Stores a new key. It becomes valid when the transaction commits.
@@ -81,44 +61,45 @@ pub(crate) fn create(
     scopes: Vec<Scope>,
     mode: KeyMode,
 ) -> Result<control::Key, ApiError> {
-    let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
-    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
-    tx.execute(
-        "INSERT INTO api_key (id, organization, service, scopes, mode, hint, hash, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        (
-            &key.id,
-            organization,
-            service.as_str(),
-            scopes.join(" "),
-            mode.to_string(),
-            hint(secret),
-            hash(secret.as_bytes()),
-            tx.now,
-        ),
-    )?;
+    let hash = hash(secret.as_bytes());
+    let mut names: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+    let (scopes, scope) = match service {
+        Service::Email => (Some(names), None),
+        _ => (None, names.pop()),
+    };
+    let key = control::Key {
+        id: id::new(Prefix::Key),
+        service: service.to_string(),
+        mode: mode.to_string(),
+        scopes,
+        scope,
+        key: None,
+        hint: Some(hint(secret)),
+        sha256: Some(hex::encode(hash)),
+        created_at: tx.now.into(),
+    };
+    let sql = "INSERT INTO api_key (id, organization, hash, data) VALUES (?1, ?2, ?3, ?4)";
+    tx.execute(sql, (&key.id, organization, hash, Json(&key)))?;
     tx.keys_changed();
-    Ok(control::Key {
-        key: Some(secret.to_owned()),
-        ..shown(key.id, service, &key.scopes, mode.to_string(), tx.now.into())
-    })
+    Ok(control::Key { key: Some(secret.to_owned()), hint: None, sha256: None, ..key })
 }
 
 /// Finds the key with this secret, whose organization it names.
 pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiError> {
-    find_hash(reader, hash(secret.as_bytes()))
+    let sql = "SELECT organization, data FROM api_key WHERE hash = ?1";
+    Ok(reader.find(sql, [hash(secret.as_bytes())], read)?)
 }
 
-fn find_hash(reader: Reader<'_>, hash: Hash) -> Result<Option<Key>, ApiError> {
-    let sql = "SELECT id, organization, service, scopes FROM api_key WHERE hash = ?1";
-    Ok(reader.find(sql, [hash], |row| {
-        Ok(Key {
-            id: row.get(0)?,
-            organization: row.get(1)?,
-            service: service_from(&row.get::<_, String>(2)?),
-            scopes: scopes_from(&row.get::<_, String>(3)?),
-        })
-    })?)
+/// Reads the columns `organization` and `data`.
+fn read(row: &Columns<'_>) -> rusqlite::Result<Key> {
+    let control::Key { id, service, scopes, scope, .. } = json(row, 1)?;
+    let names = scopes.into_iter().flatten().chain(scope);
+    Ok(Key {
+        id,
+        organization: row.get(0)?,
+        service: service_from(&service),
+        scopes: names.filter_map(|name| name.parse().ok()).collect(),
+    })
 }
 
 /// Deletes a key of an organization. It stays valid until the transaction commits.
@@ -133,42 +114,6 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiEr
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
     tx.keys_changed();
     Ok(())
-}
-
-/// Lists the keys of an organization, oldest first.
-pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<control::Key>, ApiError> {
-    let sql = "SELECT id, service, scopes, mode, hint, created_at, hash FROM api_key
-               WHERE organization = ?1 ORDER BY id";
-    reader.all(sql, [organization], |row| {
-        let service = service_from(row.get_ref(1)?.as_str()?);
-        let scopes = scopes_from(row.get_ref(2)?.as_str()?);
-        let hint = Some(row.get(4)?);
-        let sha256 = Some(hex::encode(row.get::<_, Hash>(6)?));
-        let key = shown(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?);
-        Ok(control::Key { hint, sha256, ..key })
-    })
-}
-
-/// A key as the control interface shows it.
-fn shown(
-    id: String,
-    service: Service,
-    scopes: &[Scope],
-    mode: String,
-    created_at: Timestamp,
-) -> control::Key {
-    let mut names: Vec<String> = scopes.iter().map(ToString::to_string).collect();
-    let (scopes, scope) = match service {
-        Service::Email => (Some(names), None),
-        _ => (None, names.pop()),
-    };
-    let service = service.as_str().to_owned();
-    let (key, hint, sha256) = Default::default();
-    control::Key { id, service, mode, scopes, scope, key, hint, sha256, created_at }
-}
-
-fn scopes_from(text: &str) -> Vec<Scope> {
-    text.split(' ').filter_map(|scope| scope.parse().ok()).collect()
 }
 
 /// Generates a secret with the documented prefix of the service and mode.

@@ -3,91 +3,60 @@
 
 use rusqlite::Row;
 
-pub(crate) use crate::control::messages::{Direction, MessageSummary};
+use super::rows::{Json, json};
+use crate::control::messages::{Authentication, MessageSummary};
 use crate::control::notifications::Notification;
 use crate::control::query::{AddressParameter, Position};
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::terms::{MAX_SEARCHED, Terms};
-use crate::model::time::Millis;
-use crate::store::emails::{EmailFields, StoredEmail};
 use crate::store::{Reader, Tx, organizations};
 
-/// Stores the message of an email for one recipient. `domain` is the recipient's domain if
-/// the organization has verified it.
-pub(crate) fn insert_outgoing(
-    tx: &mut Tx<'_>,
-    id: &str,
-    recipient: &str,
-    email: &StoredEmail,
-    domain: Option<&str>,
-) -> Result<(), ApiError> {
-    let organization = email.organization;
-    tx.execute(
-        "INSERT INTO message (organization, id, recipient, email, domain, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (organization, id, recipient, &email.id, domain, tx.now),
-    )?;
-    tx.message_stored(organization, recipient);
-    publish(tx, organization, id)
-}
-
-/// A received message to insert.
-pub(crate) struct NewIncoming<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) recipient: &'a str,
-    /// The verified domain that receives it; `None` for mail that is caught.
-    pub(crate) domain: Option<&'a str>,
-    pub(crate) sender: &'a str,
-    pub(crate) subject: &'a str,
-    pub(crate) preview: &'a str,
+/// What is stored of a received message beside its summary.
+pub(crate) struct Received<'a> {
     /// Its words, to search.
     pub(crate) text: &'a str,
-    pub(crate) attachments: usize,
-    /// The results of its authentication, as JSON, if it was checked.
-    pub(crate) authentication: Option<&'a str>,
+    pub(crate) authentication: Option<Authentication>,
     /// The id of the source in the table `body`.
     pub(crate) source: i64,
 }
 
-/// Stores a received message for one recipient.
-pub(crate) fn insert_incoming(
+/// Stores a message for one recipient. `domain` is the recipient's domain if the organization has
+/// verified it.
+pub(crate) fn insert(
     tx: &mut Tx<'_>,
     organization: i64,
-    new: &NewIncoming<'_>,
+    message: MessageSummary,
+    domain: Option<&str>,
+    received: Option<Received<'_>>,
 ) -> Result<(), ApiError> {
+    let message = message.shortened();
+    let MessageSummary { id, recipient, email_id, .. } = &message;
+    let (text, authentication, source) = match received {
+        Some(Received { text, authentication, source }) => {
+            (Some(text), authentication.map(Json), Some(source))
+        }
+        None => (None, None, None),
+    };
     tx.execute(
-        "INSERT INTO message (organization, id, recipient, domain, created_at, authentication,
-                              sender, subject, source, preview, attachments, text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO message (id, organization, recipient, email, domain, created_at, data,
+                              authentication, text, source)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         (
+            id,
             organization,
-            new.id,
-            new.recipient,
-            new.domain,
+            recipient,
+            email_id,
+            domain,
             tx.now,
-            new.authentication,
-            new.sender,
-            new.subject,
-            new.source,
-            new.preview,
-            new.attachments as i64,
-            new.text,
+            Json(&message),
+            authentication,
+            text,
+            source,
         ),
     )?;
-    tx.message_stored(organization, new.recipient);
-    publish(tx, organization, new.id)
-}
-
-/// Tells the clients that watch.
-fn publish(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
-    if !tx.is_watched() {
-        return Ok(());
-    }
-    let sql = format!("SELECT {COLUMNS} {FROM} WHERE m.id = ?1");
-    if let Some(message) = tx.find(&sql, [id], |row| Ok(summary(row)))?.transpose()? {
-        tx.publish(Some(organization), || Notification::Message(message.shortened()));
-    }
+    tx.message_stored();
+    tx.publish(Some(organization), || Notification::Message(message));
     Ok(())
 }
 
@@ -96,28 +65,20 @@ pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), Api
     tx.change("message", sql, (organization, id))
 }
 
-/// Stores the results of the authentication of an outgoing message, as JSON.
+/// Stores the results of the authentication of an outgoing message.
 pub(crate) fn set_authentication(
     tx: &Tx<'_>,
-    organization: i64,
     id: &str,
-    results: &str,
+    results: Authentication,
 ) -> Result<(), ApiError> {
-    let sql = "UPDATE message SET authentication = ?3 WHERE organization = ?1 AND id = ?2";
-    tx.execute(sql, (organization, id, results))?;
+    tx.execute("UPDATE message SET authentication = ?2 WHERE id = ?1", (id, Json(results)))?;
     Ok(())
-}
-
-impl Direction {
-    pub(crate) fn of(email: Option<&String>) -> Self {
-        if email.is_some() { Self::Outgoing } else { Self::Incoming }
-    }
 }
 
 impl MessageSummary {
     /// The message with the first characters of its headers: those of a received message may be
     /// large.
-    pub(crate) fn shortened(mut self) -> Self {
+    fn shortened(mut self) -> Self {
         const MAX: usize = 1_000;
         for text in [&mut self.from, &mut self.subject] {
             if let Some((end, _)) = text.char_indices().nth(MAX) {
@@ -128,31 +89,22 @@ impl MessageSummary {
     }
 }
 
-/// A message without its source.
-pub(crate) struct Message {
-    pub(crate) recipient: String,
-    pub(crate) created_at: Millis,
-    /// The email that it was rendered from; `None` for a received message.
-    pub(crate) email: Option<String>,
-    /// The results of its authentication, as JSON, if it was checked.
-    pub(crate) authentication: Option<String>,
-}
-
+/// A message without its source, with the results of its authentication if it was checked; 404 if
+/// there is none.
 pub(crate) fn find(
     reader: Reader<'_>,
     organization: i64,
     id: &str,
-) -> Result<Option<Message>, ApiError> {
-    let sql = "SELECT recipient, created_at, email, authentication FROM message
-               WHERE organization = ?1 AND id = ?2";
-    Ok(reader.find(sql, (organization, id), |row| {
-        Ok(Message {
-            recipient: row.get(0)?,
-            created_at: row.get(1)?,
-            email: row.get(2)?,
-            authentication: row.get(3)?,
-        })
-    })?)
+) -> Result<(MessageSummary, Option<Authentication>), ApiError> {
+    let sql = "SELECT data, authentication FROM message WHERE organization = ?1 AND id = ?2";
+    let found = reader.find(sql, (organization, id), |row| {
+        let authentication: Option<Json<_>> = row.get(1)?;
+        Ok((json(row, 0)?, authentication.map(|Json(results)| results)))
+    })?;
+    match found {
+        Some(found) => Ok(found),
+        None => Err(ApiError::not_found(&format!("message{}", has_it(reader, id)?))),
+    }
 }
 
 /// The email and the recipient of a message that an organization sent.
@@ -220,11 +172,6 @@ impl Search {
         Self { to, from, subject, terms, after, ..Self::default() }
     }
 
-    /// Whether a message for this recipient can be one that is searched for.
-    pub(crate) fn may_match(&self, recipient: &str) -> bool {
-        self.to.as_deref().is_none_or(|to| to.eq_ignore_ascii_case(recipient))
-    }
-
     /// Returns the newest `count` matching messages of an organization, newest first.
     pub(crate) fn find(
         &self,
@@ -245,12 +192,11 @@ impl Search {
             None => ("NULL", i64::MAX),
         };
         // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
-        let to = if self.to.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
+        let to = if self.to.is_some() { "recipient = ?4" } else { "?4 IS NULL" };
         let of = if self.elsewhere { "<>" } else { "=" };
         let sql = format!(
-            "SELECT {COLUMNS}, {text} AS searched {FROM}
-             WHERE m.organization {of} ?1 AND m.id > ?2 AND m.id < ?3 AND {to}
-             ORDER BY m.id DESC LIMIT ?5"
+            "SELECT data, {text} AS searched FROM message m
+             WHERE organization {of} ?1 AND id > ?2 AND id < ?3 AND {to} ORDER BY id DESC LIMIT ?5"
         );
         let mut statement = reader.statement(&sql)?;
         let mut rows = statement.query((organization, after, before, &self.to, limit))?;
@@ -258,14 +204,14 @@ impl Search {
         while found.len() < count
             && let Some(row) = rows.next()?
         {
-            let message = summary(row)?;
+            let message: MessageSummary = json(row, 0)?;
             // The server's clock never goes backwards, so all further messages are older.
             if matches!(self.after, Some(Position::Time(time)) if message.created_at <= time.into())
             {
                 break;
             }
             if self.matches(&message, row)? {
-                found.push(message.shortened());
+                found.push(message);
             }
         }
         Ok(found)
@@ -297,44 +243,6 @@ pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, ApiError> {
 
 /// The messages of an email, in the order of its recipients.
 pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSummary>, ApiError> {
-    let sql = format!("SELECT {COLUMNS} {FROM} WHERE m.email = ?1 ORDER BY m.id");
-    let mut statement = reader.statement(&sql)?;
-    let mut rows = statement.query([email])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(summary(row)?.shortened());
-    }
-    Ok(found)
-}
-
-/// The columns that [`summary`] reads.
-const COLUMNS: &str = "m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject,
-    m.preview, m.attachments";
-const FROM: &str = "FROM message m LEFT JOIN email e ON e.id = m.email";
-
-fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
-    let email_id: Option<String> = row.get(2)?;
-    let (from, subject, preview, attachments) = match row.get::<_, Option<String>>(4)? {
-        Some(fields) => {
-            let fields: EmailFields = serde_json::from_str(&fields).map_err(ApiError::internal)?;
-            (fields.from, fields.subject, fields.preview, fields.attachments)
-        }
-        None => {
-            let text = |column| row.get::<_, Option<String>>(column);
-            let [from, subject, preview] =
-                [text(5)?, text(6)?, text(7)?].map(Option::unwrap_or_default);
-            (from, subject, preview, row.get::<_, i64>(8)? as usize)
-        }
-    };
-    Ok(MessageSummary {
-        id: row.get(0)?,
-        direction: Direction::of(email_id.as_ref()),
-        email_id,
-        from,
-        recipient: row.get(1)?,
-        subject,
-        preview,
-        attachments,
-        created_at: row.get::<_, Millis>(3)?.into(),
-    })
+    let sql = "SELECT data FROM message WHERE email = ?1 ORDER BY id";
+    reader.all(sql, [email], |row| json(row, 0))
 }

@@ -1,5 +1,6 @@
 //! The table `meta`: what is known about the database as a whole.
 
+use super::rows::{Json, json};
 use super::tx::{Reader, Tx};
 use crate::model::error::ApiError;
 use crate::model::id;
@@ -31,8 +32,7 @@ pub(super) fn restore_clock_and_ids(reader: Reader<'_>) -> rusqlite::Result<Cloc
 /// The saved state of the clock.
 fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
     let sql = "SELECT value FROM meta WHERE key = 'clock'";
-    let mode = reader.find(sql, [], |row| row.get::<_, String>(0))?;
-    Ok(mode.as_deref().and_then(ClockMode::from_text))
+    reader.find(sql, [], |row| json(row, 0))
 }
 
 /// Saves the state of the clock, so that it continues from there after a restart.
@@ -41,7 +41,7 @@ fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
 /// would then not report a full disk.
 pub(crate) fn set_clock(tx: &Tx<'_>, mode: ClockMode) -> Result<(), ApiError> {
     delete_clock(tx)?;
-    tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [mode.to_text()])?;
+    tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [Json(mode)])?;
     Ok(())
 }
 
@@ -52,7 +52,7 @@ pub(super) fn delete_clock(tx: &Tx<'_>) -> rusqlite::Result<()> {
 
 /// Returns `true` the first time that it is called for this database.
 pub(crate) fn is_new(tx: &Tx<'_>) -> Result<bool, ApiError> {
-    if tx.find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?.is_some() {
+    if tx.reader().find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?.is_some() {
         return Ok(false);
     }
     tx.execute("INSERT INTO meta VALUES ('seeded', '1')", [])?;

@@ -13,7 +13,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the schema, in `PRAGMA user_version`. There are no migrations before the first
 /// release.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -179,16 +179,16 @@ fn reject_unknown(path: &Path, found: u32) -> Result<(), OpenError> {
 
 /// Reads `user_version` from the file header: 4 bytes, big-endian, at offset 60.
 fn version_in_header(path: &Path) -> Result<u32, OpenError> {
-    let mut header = [0; 64];
-    let read = |source| OpenError::Read { path: path.to_owned(), source };
-    match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(read(error)),
-        Ok(mut file) => match file.read_exact(&mut header) {
-            Ok(()) => Ok(u32::from_be_bytes([header[60], header[61], header[62], header[63]])),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(0),
-            Err(error) => Err(read(error)),
-        },
+    let mut header = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut header));
+    match read {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(OpenError::Read { path: path.to_owned(), source: error })
+        }
+        _ => Ok(match header[..] {
+            [.., a, b, c, d] if header.len() == 64 => u32::from_be_bytes([a, b, c, d]),
+            _ => 0,
+        }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::store::{NO_ORGANIZATION, Reader, Tx, meta};
+use crate::store::{Reader, Tx, meta};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -62,17 +62,15 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     }
     tx.keys_changed();
     meta::delete_clock(tx)?;
-    // Wakes all clients that wait for a message: the organizations have other numbers now.
-    tx.message_stored(NO_ORGANIZATION, "");
+    // Clients that wait for a message go on: the organizations have other numbers now.
+    tx.message_stored();
     Ok(())
 }
 
 /// Lists the organizations, oldest first.
 pub(crate) fn list(reader: Reader<'_>) -> Result<Vec<Organization>, ApiError> {
     let sql = "SELECT number, id, name, balance_cents FROM organization ORDER BY id";
-    let mut statement = reader.statement(sql)?;
-    let rows = statement.query_map([], read)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    reader.all(sql, [], read)
 }
 
 pub(crate) fn get(reader: Reader<'_>, number: i64) -> Result<Organization, ApiError> {
@@ -88,11 +86,10 @@ pub(crate) fn has_it(reader: Reader<'_>, number: i64) -> Result<String, ApiError
 
 /// Finds an organization by its ID or its name. An ID takes precedence.
 pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, ApiError> {
-    let mut statement = reader.statement(
-        "SELECT number, id = ?1 FROM organization WHERE id = ?1 OR name = ?1 ORDER BY 2 DESC LIMIT 2",
-    )?;
-    let rows = statement.query_map([id_or_name], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let found: Vec<(i64, bool)> = rows.collect::<rusqlite::Result<_>>()?;
+    let sql = "SELECT number, id = ?1 FROM organization WHERE id = ?1 OR name = ?1
+               ORDER BY 2 DESC LIMIT 2";
+    let found: Vec<(i64, bool)> =
+        reader.all(sql, [id_or_name], |row| Ok((row.get(0)?, row.get(1)?)))?;
     match found[..] {
         [] => Err(ApiError::not_found("organization")),
         [(number, _)] | [(number, true), _] => Ok(number),

@@ -1,108 +1,39 @@
-//! The threads that read the database, each with a connection of its own. They are not
-//! tokio's blocking threads, so that other blocking work cannot stop reads.
+//! The threads that read the database, each with a connection of its own.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+
+use rusqlite::Connection;
 
 use super::lock::lock;
-use super::open;
+use super::open::{self, OpenError};
+use super::threads::{Queue, Threads};
 use super::tx::{Reader, execute};
-use crate::model::error::ApiError;
 
-/// Gets an error if there is no connection.
-pub(super) type Read = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
+pub(super) type Read = Box<dyn FnOnce(Reader<'_>) + Send>;
 
 /// One read that takes long leaves room for others. Each thread takes about 150 KiB when idle.
 const THREADS: usize = 2;
 
-pub(super) struct Readers {
-    /// `None` once closed.
-    queue: Mutex<Option<Sender<Read>>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+/// Opens the connections, so that they do not lack file descriptors later.
+pub(super) fn start(path: &Path) -> Result<Threads<Read>, OpenError> {
+    let connections = (0..THREADS).map(|_| open::reader(path));
+    let connections = connections.collect::<rusqlite::Result<Vec<_>>>()?;
+    let runs = connections.into_iter().map(|connection| move |queue| run(&connection, &queue));
+    Threads::start("svc-reader", runs).map_err(OpenError::Start)
 }
 
-impl Readers {
-    pub(super) fn start(path: &Path) -> io::Result<Self> {
-        let (sender, queue) = channel();
-        let queue = Arc::new(Mutex::new(queue));
-        let start = |_| {
-            let (path, queue) = (path.to_owned(), Arc::clone(&queue));
-            let thread = std::thread::Builder::new().name("svc-reader".to_owned());
-            thread.spawn(move || run(&path, &queue))
-        };
-        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { queue: Mutex::new(Some(sender)), threads: Mutex::new(threads) })
-    }
-
-    /// Returns `false` if the readers are closed.
-    pub(super) fn push(&self, read: Read) -> bool {
-        lock(&self.queue).as_ref().is_some_and(|queue| queue.send(read).is_ok())
-    }
-
-    /// Completes what was submitted and closes the connections.
-    pub(super) fn close(&self) {
-        lock(&self.queue).take();
-        for thread in lock(&self.threads).drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a database reader thread panicked");
-            }
-        }
-    }
-}
-
-/// Runs until the readers are closed and nothing is left. The connection is opened at once, so
-/// that it does not lack a file descriptor later, and again after a failure.
-fn run(path: &Path, queue: &Mutex<Receiver<Read>>) {
-    let mut kept = open::reader(path).ok();
+/// Runs until the queue is closed and empty.
+fn run(connection: &Connection, queue: &Queue<Read>) {
     loop {
         // Only one thread waits for the next read; the others wait for the lock.
         let next = lock(queue).recv();
         let Ok(read) = next else { return };
-        let connection = match kept.take() {
-            Some(connection) => Ok(connection),
-            None => open::reader(path),
-        };
-        // All statements of a read see the same state, and lock the database once.
-        let begun = connection.and_then(|connection| {
-            execute(&connection, "BEGIN")?;
-            Ok(connection)
-        });
-        let begun = begun.map_err(ApiError::from);
+        // All statements of a read see the same state, and lock the database once. If that is not
+        // possible, they fail themselves.
+        let _ = execute(connection, "BEGIN");
         // The caller of a read that panics gets an error, because the read drops its sender.
-        let reader = begun.as_ref().map(Reader::new).map_err(Clone::clone);
-        let _ = catch_unwind(AssertUnwindSafe(|| read(reader)));
-        kept = begun.ok().filter(|connection| execute(connection, "COMMIT").is_ok());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_that_could_not_be_opened_at_start_is_opened_later() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("svc.db");
-        let readers = Readers::start(&path).unwrap();
-        let read = || {
-            let (sender, result) = channel();
-            let read = move |reader: Result<Reader<'_>, ApiError>| {
-                let _ = sender.send(reader.map(|_| ()));
-            };
-            assert!(readers.push(Box::new(read)));
-            result.recv().unwrap()
-        };
-        for _ in 0..2 * THREADS {
-            assert!(read().is_err(), "there is no database yet");
-        }
-        drop(open::file(&path).unwrap());
-        for _ in 0..2 * THREADS {
-            assert!(read().is_ok());
-        }
-        readers.close();
+        let _ = catch_unwind(AssertUnwindSafe(|| read(Reader::new(connection))));
+        let _ = execute(connection, "COMMIT");
     }
 }

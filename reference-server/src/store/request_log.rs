@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use svc_sdk::Operation;
 
+use super::lock::lock;
 use crate::control::requests::{LoggedRequest, RecordedBody, RequestHandled};
 use crate::model::redact::redact;
 use crate::model::timestamp::Timestamp;
@@ -56,16 +57,12 @@ pub(crate) struct BodyRecorder(Arc<Mutex<Option<RecordedBody>>>);
 
 impl BodyRecorder {
     pub(crate) fn record(&self, body: &[u8]) {
-        *self.lock() = RecordedBody::of(body);
+        *lock(&self.0) = RecordedBody::of(body);
     }
 
     /// The body, if it was read.
     pub(crate) fn take(&self) -> Option<RecordedBody> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<RecordedBody>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).take()
     }
 }
 
@@ -118,7 +115,7 @@ fn shortened(text: &str) -> String {
 impl RequestLog {
     /// Adds a request, and removes the oldest ones beyond the limits.
     pub(crate) fn add(&self, organization: i64, request: Arc<LoggedRequest>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.bytes += request.size();
         state.requests.push_back((organization, request));
         while (state.requests.len() > MAX_REQUESTS || state.bytes > MAX_BYTES)
@@ -130,7 +127,7 @@ impl RequestLog {
 
     /// The requests of an organization, newest first.
     pub(crate) fn list(&self, organization: i64) -> Vec<Arc<LoggedRequest>> {
-        let state = self.lock();
+        let state = lock(&self.0);
         let newest_first = state.requests.iter().rev();
         let of_organization = newest_first.filter(|(of, _)| *of == organization);
         of_organization.map(|(_, request)| Arc::clone(request)).collect()
@@ -138,15 +135,11 @@ impl RequestLog {
 
     /// Removes the requests of an organization, or all of them.
     pub(crate) fn clear(&self, organization: Option<i64>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state
             .requests
             .retain(|(of, _)| organization.is_some_and(|organization| organization != *of));
         state.bytes = state.requests.iter().map(|(_, request)| request.size()).sum();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,6 +174,6 @@ mod tests {
         log.clear(Some(2));
         assert_eq!((log.list(2).len(), log.list(3).len()), (0, 1));
         log.clear(None);
-        assert_eq!(log.lock().bytes, 0);
+        assert_eq!(lock(&log.0).bytes, 0);
     }
 }

@@ -1,6 +1,6 @@
 -- Times are integer milliseconds since the Unix epoch (UTC), by the server's clock.
 -- Ids are UUIDv7 with a prefix, so they sort by creation. Lists never read the tables and columns
--- with large values.
+-- with large values. `data` is the whole row as JSON; beside it are the columns that statements use.
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -16,40 +16,27 @@ CREATE TABLE organization (
     created_at INTEGER NOT NULL
 ) STRICT;
 
--- Only the hash of a key is stored; `hint` is the key's first characters.
+-- Only the hash of a key is stored, and its first characters.
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
-    service TEXT NOT NULL,
-    scopes TEXT NOT NULL,
-    mode TEXT NOT NULL,
-    hint TEXT NOT NULL,
     hash BLOB NOT NULL UNIQUE,
-    created_at INTEGER NOT NULL
+    data TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE audience (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    -- How many there are, which a count would have to read one by one.
-    contacts INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
+    data TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE contact (
     id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     audience TEXT NOT NULL REFERENCES audience ON DELETE CASCADE,
-    email TEXT NOT NULL,
-    -- Normalized form of `email`, for uniqueness.
+    -- Its address in normalized form, for uniqueness.
     email_key TEXT NOT NULL,
-    name TEXT,
-    metadata TEXT NOT NULL,
-    topics TEXT NOT NULL,
-    subscribed INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
+    data TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX contact_audience ON contact (audience, id);
 CREATE UNIQUE INDEX contact_email ON contact (audience, email_key);
@@ -57,16 +44,10 @@ CREATE UNIQUE INDEX contact_email ON contact (audience, email_key);
 CREATE TABLE domain (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    dkim_selector TEXT NOT NULL,
     dkim_private BLOB NOT NULL,
-    dkim_public TEXT NOT NULL,
-    mx_verified INTEGER NOT NULL,
-    spf_verified INTEGER NOT NULL,
-    dkim_verified INTEGER NOT NULL,
-    dmarc_verified INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
+    data TEXT NOT NULL,
+    name TEXT NOT NULL AS (data ->> 'name') STORED,
+    verified INTEGER NOT NULL AS (data ->> '$.flags.verified') STORED
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX domain_name ON domain (name, organization);
 
@@ -77,44 +58,30 @@ CREATE TABLE dns_record (
     kind TEXT NOT NULL,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     domain TEXT NOT NULL,
-    name TEXT NOT NULL,
-    value TEXT NOT NULL,
-    priority INTEGER,
+    data TEXT NOT NULL,
     PRIMARY KEY (owner, kind)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE template (
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     id TEXT NOT NULL,
-    subject TEXT,
-    html TEXT,
-    text TEXT,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    data TEXT NOT NULL,
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 
--- `fields` is the accepted request, `recipients` the state of each recipient, and `history` what
--- happened, all as JSON. `request` is the id of the request that sent it.
 CREATE TABLE email (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     status TEXT NOT NULL,
-    last_event TEXT,
-    scheduled_at INTEGER,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    request TEXT,
-    fields TEXT NOT NULL,
-    recipients TEXT NOT NULL,
-    history TEXT NOT NULL
+    data TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX email_organization ON email (organization, id);
 
 CREATE TABLE email_content (
     email TEXT PRIMARY KEY REFERENCES email ON DELETE CASCADE,
-    headers TEXT,
-    attachments TEXT,
+    headers TEXT NOT NULL,
+    attachments TEXT NOT NULL,
     html TEXT,
     text TEXT
 ) STRICT, WITHOUT ROWID;
@@ -136,8 +103,8 @@ CREATE TABLE body (
 ) STRICT;
 
 -- Delivered messages, one for each recipient. An outgoing message is rendered from its `email` when
--- it is read; a received one has its sender, its subject and its source. `domain` is the verified
--- domain whose mailbox it is in, `authentication` what SPF and DKIM found, as JSON.
+-- it is read; a received one has its source, and in `text` its words. `domain` is the verified domain
+-- whose mailbox it is in, `authentication` what SPF and DKIM found, as JSON.
 CREATE TABLE message (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
@@ -145,11 +112,8 @@ CREATE TABLE message (
     email TEXT REFERENCES email ON DELETE CASCADE,
     domain TEXT REFERENCES domain ON DELETE CASCADE,
     created_at INTEGER NOT NULL,
+    data TEXT NOT NULL,
     authentication TEXT,
-    sender TEXT,
-    subject TEXT,
-    preview TEXT,
-    attachments INTEGER,
     text TEXT,
     source INTEGER REFERENCES body
 ) STRICT, WITHOUT ROWID;
@@ -161,29 +125,26 @@ CREATE INDEX message_source ON message (source) WHERE source IS NOT NULL;
 CREATE TABLE webhook (
     id TEXT NOT NULL,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
-    service TEXT NOT NULL,
-    url TEXT NOT NULL,
-    events TEXT NOT NULL,
-    active INTEGER NOT NULL,
-    secret TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    service TEXT NOT NULL AS (data ->> 'service'),
+    active INTEGER NOT NULL AS (data ->> 'active'),
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 
--- One event for one webhook, which may have been deleted since. The bytes of its body are `head`,
--- the shared bytes and `tail`, in this order. `email` is the email that the event is about.
+-- One event for one webhook, which may have been deleted since. In `data` it is as it was when it was
+-- stored. The bytes of its body are `head`, the shared bytes and `tail`, in this order. `email` is the
+-- email that the event is about.
 CREATE TABLE delivery (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     webhook TEXT NOT NULL,
-    service TEXT NOT NULL,
     event TEXT NOT NULL,
     email TEXT REFERENCES email ON DELETE CASCADE,
     state TEXT NOT NULL,
     attempts INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
+    data TEXT NOT NULL,
     head BLOB NOT NULL,
     shared INTEGER REFERENCES body,
     tail BLOB NOT NULL
@@ -196,13 +157,7 @@ CREATE INDEX delivery_shared ON delivery (shared) WHERE shared IS NOT NULL;
 CREATE TABLE attempt (
     delivery TEXT NOT NULL REFERENCES delivery ON DELETE CASCADE,
     number INTEGER NOT NULL,
-    started_at INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL,
-    url TEXT NOT NULL,
-    request_headers TEXT NOT NULL,
-    status INTEGER,
-    response_body BLOB,
-    error TEXT,
+    data TEXT NOT NULL,
     PRIMARY KEY (delivery, number)
 ) STRICT, WITHOUT ROWID;
 
@@ -236,15 +191,14 @@ CREATE TABLE idempotency (
     PRIMARY KEY (organization, service, key)
 ) STRICT;
 
--- Injected faults: `definition` is the request that created the fault, `hits` the requests that it
--- affected, both as JSON; `skip` and `times` are the requests still to be skipped and to be hit.
+-- Injected faults: `skip` and `times` are the requests still to be skipped and to be hit.
 CREATE TABLE fault (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
-    definition TEXT NOT NULL,
-    skip INTEGER NOT NULL,
-    times INTEGER NOT NULL,
-    hits TEXT NOT NULL
+    data TEXT NOT NULL,
+    skip INTEGER NOT NULL AS (coalesce(data ->> 'skip', 0) - skipped),
+    times INTEGER NOT NULL AS (data ->> 'remaining'),
+    skipped INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 -- Bytes that nothing refers to any more are deleted.

@@ -1,18 +1,17 @@
 //! The transaction as a write sees it, and the effects that follow its commit.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, watch};
 
+use super::keys::{self, AllKeys};
 use super::lock::lock;
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
-use crate::model::job::Queue;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 
@@ -69,12 +68,12 @@ pub(crate) struct Tx<'a> {
 /// Effects of a write, applied after the commit.
 #[derive(Default)]
 pub(super) struct Effects {
-    due: Vec<(Queue, Millis)>,
-    /// The organization and the recipient of each stored message.
-    messages: Vec<(i64, String)>,
+    has_new_jobs: bool,
+    has_new_messages: bool,
     /// For the clients that watch.
     notifications: RefCell<Vec<New>>,
     has_changed_keys: bool,
+    keys: Option<AllKeys>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -117,37 +116,32 @@ impl<'a> Tx<'a> {
         if self.execute(sql, params)? > 0 { Ok(()) } else { Err(ApiError::not_found(what)) }
     }
 
-    /// Returns the first row of a query, if any.
-    pub(super) fn find<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<Option<T>> {
-        self.reader().find(sql, params, read)
+    /// Tells the engine, after the commit, that there is work.
+    pub(super) fn jobs_added(&mut self) {
+        self.effects.has_new_jobs = true;
     }
 
-    /// Tells the engine, after the commit, that this queue has work at `at`.
-    pub(super) fn due(&mut self, queue: &Queue, at: Millis) {
-        match self.effects.due.iter_mut().find(|(known, _)| known == queue) {
-            Some((_, earliest)) => *earliest = at.min(*earliest),
-            None => self.effects.due.push((queue.clone(), at)),
-        }
+    /// Whether this write has caused work.
+    pub(crate) fn has_new_jobs(&self) -> bool {
+        self.effects.has_new_jobs
     }
 
-    /// The earliest time of the work that this write has caused.
-    pub(crate) fn earliest_due(&self) -> Option<Millis> {
-        self.effects.due.iter().map(|(_, at)| *at).min()
+    /// Wakes clients that wait for a message.
+    pub(super) fn message_stored(&mut self) {
+        self.effects.has_new_messages = true;
     }
 
-    /// Notifies clients that wait for a message.
-    pub(super) fn message_stored(&mut self, organization: i64, recipient: &str) {
-        self.effects.messages.push((organization, recipient.to_owned()));
-    }
-
-    /// The keys have changed: copies of them are not valid after the commit.
-    pub(super) fn keys_changed(&mut self) {
+    /// Requests need the keys as they are after the commit.
+    pub(crate) fn keys_changed(&mut self) {
         self.effects.has_changed_keys = true;
+    }
+
+    /// Completes the effects of a write that has succeeded.
+    pub(super) fn finish(&mut self) -> Result<(), ApiError> {
+        if self.effects.has_changed_keys {
+            self.effects.keys = Some(keys::all(self.reader())?);
+        }
+        Ok(())
     }
 
     /// Whether a client watches what changes.
@@ -172,23 +166,21 @@ impl<'a> Tx<'a> {
 
 impl Effects {
     pub(super) fn apply(self, wake: &Wake) {
-        if self.has_changed_keys {
-            wake.key_changes.fetch_add(1, Ordering::SeqCst);
+        if let Some(keys) = self.keys {
+            *lock(&wake.keys) = keys;
         }
         for action in self.after_commit {
             action();
         }
-        if !self.messages.is_empty() {
-            // Fails if no client waits.
-            let _ = wake.messages.send(Arc::new(self.messages));
+        if self.has_new_messages {
+            wake.messages.send_replace(());
         }
         let notifications = self.notifications.into_inner();
         if !notifications.is_empty() {
             wake.notifications.add(notifications);
         }
-        if !self.due.is_empty() {
-            lock(&wake.due).extend(self.due);
-            wake.notify.notify_one();
+        if self.has_new_jobs {
+            wake.jobs.notify_one();
         }
     }
 }
@@ -196,36 +188,17 @@ impl Effects {
 /// The number that no organization has: they count from 1.
 pub(crate) const NO_ORGANIZATION: i64 = 0;
 
-/// Collects what commits made due, until the engine takes it.
+/// What is told, after a commit, to those that wait for it.
+#[derive(Default)]
 pub(crate) struct Wake {
-    due: Mutex<Vec<(Queue, Millis)>>,
-    pub(crate) notify: Notify,
-    /// Gets, after each commit, the organization and the recipient of each stored message, and
-    /// [`NO_ORGANIZATION`] after a reset of the server.
-    pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
+    /// Notified when there is work for the engine.
+    pub(crate) jobs: Notify,
+    /// Changes with each stored message, and with a reset of the server.
+    pub(crate) messages: watch::Sender<()>,
     /// For the clients that watch what changes.
     pub(crate) notifications: Arc<Notifications>,
-    /// How often the keys have changed.
-    pub(super) key_changes: AtomicU64,
-}
-
-impl Default for Wake {
-    fn default() -> Self {
-        Self {
-            due: Mutex::default(),
-            notify: Notify::new(),
-            messages: broadcast::Sender::new(256),
-            notifications: Arc::default(),
-            key_changes: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Wake {
-    /// Takes what became due since the last call: queues, each with the time of its work.
-    pub(crate) fn take(&self) -> Vec<(Queue, Millis)> {
-        std::mem::take(&mut *lock(&self.due))
-    }
+    /// As they are committed.
+    pub(super) keys: Mutex<AllKeys>,
 }
 
 impl FromSql for Timestamp {

@@ -4,11 +4,12 @@ use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, memory};
 use crate::control::deliveries::{self as control, Delivery, DeliveryQuery, State};
 use crate::control::endpoint::Page;
+use crate::control::webhooks::Webhook;
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
 use crate::store::Reader;
+use crate::store::deliveries;
 use crate::store::keys::service_from;
-use crate::store::{deliveries, webhooks};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox deliveries");
@@ -76,12 +77,10 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
         if delivery.attempt_count >= MAX_ATTEMPTS {
             return conflict("the delivery has had 100 attempts, which is the most");
         }
-        let service = match webhooks::get(tx.reader(), organization, &delivery.webhook)? {
-            None => return conflict("the webhook of the delivery was deleted"),
-            Some(webhook) if !webhook.active => {
-                return conflict("the webhook of the delivery is inactive");
-            }
-            Some(webhook) => service_from(&webhook.service),
+        let service = match tx.reader().get::<Webhook>(&delivery.webhook, organization) {
+            Ok(webhook) if webhook.active => service_from(&webhook.service),
+            Ok(_) => return conflict("the webhook of the delivery is inactive"),
+            Err(_) => return conflict("the webhook of the delivery was deleted"),
         };
         // Start after the last retry, so that no retry follows.
         let retry = webhook::schedule(service).len() as i64;

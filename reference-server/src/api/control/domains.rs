@@ -8,9 +8,10 @@ use crate::control::domains as control;
 use crate::control::endpoint::Page;
 use crate::control::query::{Id, PageQuery};
 use crate::model::error::ApiError;
+use crate::store::Reader;
 use crate::store::audiences::Audience;
-use crate::store::contacts::Contact;
-use crate::store::{Reader, audiences, contacts, domains};
+use crate::store::contacts::{self, Contact};
+use crate::store::domains::Domain;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox domains and audiences");
@@ -24,8 +25,9 @@ pub(crate) async fn list(
     call: ControlCall<(), PageQuery>,
 ) -> Result<Json<Page<DomainJson<'static>>>, ApiError> {
     let (limit, cursor) = start(call.query);
-    let read = move |reader: Reader<'_>, of| domains::page(reader, of, &cursor, limit as i64 + 1);
-    let Page { data, next } = Page::of(call.data.read(read).await?, limit, |last| last.id.clone());
+    let read = move |reader: Reader<'_>, of| reader.page(of, &cursor, limit as i64 + 1);
+    let found: Vec<Domain> = call.data.read(read).await?;
+    let Page { data, next } = Page::of(found, limit, |last| last.id.clone());
     Json::of(&Page { data: data.iter().map(|domain| view(domain, None)).collect(), next })
 }
 
@@ -35,8 +37,8 @@ pub(crate) async fn audiences(
 ) -> Result<Json<Page<Audience>>, ApiError> {
     // A seed file may give an audience any ID.
     let (limit, cursor) = (call.query.limit.0, call.query.cursor.unwrap_or_default());
-    let read = move |reader: Reader<'_>, of| audiences::page(reader, of, &cursor, limit as i64 + 1);
-    let found = call.data.read(read).await?;
+    let read = move |reader: Reader<'_>, of| reader.page(of, &cursor, limit as i64 + 1);
+    let found: Vec<Audience> = call.data.read(read).await?;
     Json::of(&Page::of(found, limit, |last| last.id.clone()))
 }
 
@@ -46,8 +48,8 @@ pub(crate) async fn contacts(
 ) -> Result<Json<Page<Contact>>, ApiError> {
     let (audience, (limit, cursor)) = (call.id(), start(call.query));
     let found = call.data.read(move |reader, organization| {
-        audiences::find(reader, &audience, organization)?;
-        contacts::list_after(reader, &audience, &cursor, limit as i64 + 1)
+        reader.get::<Audience>(&audience, organization)?;
+        contacts::list(reader, &audience, &cursor, limit as i64 + 1, 0)
     });
     Json::of(&Page::of(found.await?, limit, |last| last.id.clone()))
 }

@@ -58,7 +58,7 @@ pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, ApiError> {
             messages: messages::of_email(reader, &id)?,
             missing: missing(reader, &email, &deliveries)?,
             deliveries,
-            email: EmailSummary::from(&email),
+            email: email.shown,
             recipients: email.recipients,
         })
     });
@@ -114,12 +114,8 @@ fn reason(webhook: &Webhook, email: &StoredEmail) -> String {
 }
 
 fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
-    let accepted = EmailChange {
-        at: email.created_at.into(),
-        status: Status::Queued,
-        event: None,
-        recipient: None,
-    };
+    let accepted =
+        EmailChange { at: email.created_at, status: Status::Queued, event: None, recipient: None };
     let address =
         |position: usize| email.recipients.get(position).map(|state| state.address.clone());
     let changes = email.history.iter().map(|step| EmailChange {
@@ -144,7 +140,7 @@ pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary, ApiError
         jobs::add(tx, organization, &Job::new(Queue::Mail, id), tx.now, 0, None)?;
         Ok(email)
     });
-    Ok(EmailSummary::from(&email.await?))
+    Ok(email.await?.shown)
 }
 
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
@@ -183,11 +179,10 @@ pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSumma
             return Err(ApiError::new(Code::Conflict, message));
         }
         for position in affected {
-            events::change(tx, app, &mut email, position, change, event.detail.as_ref())?;
+            events::apply(tx, app, &mut email, position, change, event.detail.as_ref())?;
         }
-        email.status = status::overall(&email.recipients);
         emails::update(tx, &email)?;
         Ok(email)
     });
-    Ok(EmailSummary::from(&email.await?))
+    Ok(email.await?.shown)
 }

@@ -8,11 +8,12 @@ use svc_sdk::Service;
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::control::extractions::{self as control, Extraction, NewExtraction};
-use crate::delivery::emit::{Part, emit};
+use crate::delivery::emit::{About, Data, emit};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::store::Tx;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox extractions");
@@ -29,9 +30,10 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     };
     let compatibility = &call.data.app.settings.compatibility;
     let data = data.map_or_else(|| default_data(event, compatibility), Value::Object);
-    let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
+    let rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
     let finished = call.data.write(move |tx, _, organization| {
-        let deliveries = emit(tx, organization, event, None, |tx| data.store(tx, b""))?;
+        let data = |_: &mut Tx<'_>| Ok(Data { shared: None, rest });
+        let deliveries = emit(tx, organization, event, About::default(), data)?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });

@@ -31,12 +31,12 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, ApiError> 
 }
 
 pub(crate) async fn list(call: ControlCall) -> Result<Vec<Fault>, ApiError> {
-    call.data.read(faults::list).await
+    call.data.read(|reader, of| reader.list(of)).await
 }
 
 pub(crate) async fn get(call: ControlCall) -> Result<Fault, ApiError> {
-    let found = call.data.read(faults::list).await?.into_iter().find(|fault| fault.id == call.id());
-    found.ok_or_else(|| ApiError::not_found("fault"))
+    let id = call.id();
+    call.data.read(move |reader, of| reader.get(&id, of)).await
 }
 
 /// Removes all faults of the organization.
@@ -46,5 +46,5 @@ pub(crate) async fn clear(call: ControlCall) -> Result<(), ApiError> {
 
 pub(crate) async fn remove(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, organization| faults::remove(tx, organization, &id)).await
+    call.data.write(move |tx, _, of| tx.delete::<Fault>(&id, of)).await
 }

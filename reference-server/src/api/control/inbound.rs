@@ -6,9 +6,7 @@ use serde_json::Map;
 
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
-use crate::control::inbound::{
-    self as control, InboundMessage, InboundQuery, Received, ReceivedMessage,
-};
+use crate::control::inbound::{self as control, InboundMessage, InboundQuery, Received};
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
@@ -53,8 +51,8 @@ pub(crate) async fn receive(
         results: Some(results),
         source,
     };
-    let received = inbound::receive(store, message).await?;
-    if received.is_empty() {
+    let messages = inbound::receive(store, message).await?;
+    if messages.is_empty() {
         let elsewhere = store
             .read(move |reader| domains::elsewhere(reader, &domain.unwrap_or_default()))
             .await?;
@@ -62,9 +60,7 @@ pub(crate) async fn receive(
             format!("contains no recipient in a verified domain of this organization{elsewhere}");
         return Err(ApiError::field("to", message));
     }
-    let messages = received.into_iter();
-    let messages = messages.map(|one| ReceivedMessage { id: one.id, recipient: one.recipient });
-    Ok(Received { messages: messages.collect() })
+    Ok(Received { messages })
 }
 
 /// The recipients of a complete message: the envelope recipients in the query parameter

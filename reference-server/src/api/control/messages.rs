@@ -16,8 +16,8 @@ use crate::control::messages::{
     self as control, DEFAULT_TIMEOUT, DeleteQuery, Message, MessageQuery, MessageSummary, WaitQuery,
 };
 use crate::model::error::{ApiError, Code};
+use crate::store::Reader;
 use crate::store::messages::{self, Search};
-use crate::store::{NO_ORGANIZATION, Reader};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox messages");
@@ -89,22 +89,8 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
         }
         // The next query only needs to look at newer messages.
         search.since = newest.or(search.since);
-        let current = &search;
-        let arrived = async {
-            loop {
-                let is_wanted = |(owner, recipient): &(i64, String)| {
-                    *owner == NO_ORGANIZATION
-                        || *owner == organization && current.may_match(recipient)
-                };
-                match stored.recv().await {
-                    Ok(messages) if !messages.iter().any(is_wanted) => {}
-                    // Some were missed, or one may match.
-                    _ => break,
-                }
-            }
-        };
         tokio::select! {
-            arrived = timeout_at(deadline, arrived) => {
+            arrived = timeout_at(deadline, stored.changed()) => {
                 if arrived.is_err() {
                     return Err(none_arrived(app, search, organization, timeout).await?);
                 }

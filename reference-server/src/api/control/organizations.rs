@@ -16,7 +16,7 @@ use crate::control::organizations::{
     self as control, NewOrganization, Organization, OrganizationSummary,
 };
 use crate::model::error::{ApiError, Code};
-use crate::store::domains;
+use crate::store::domains::Domain;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::webhooks;
@@ -62,7 +62,7 @@ pub(crate) async fn create_with_keys(
         seeding.domain(&domain, true).map_err(|error| error.within("domain"))?;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
         update_zone(tx, &app.zone)?;
-        let domain = domains::list(tx.reader(), number)?.into_iter().next();
+        let domain = tx.reader().list::<Domain>(number)?.pop();
         let domain = domain.map(|domain| domain.name).unwrap_or_default();
         let webhooks = webhooks::list(tx.reader(), number, None)?;
         Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })

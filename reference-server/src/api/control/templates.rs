@@ -12,7 +12,6 @@ use crate::control::templates::{
 };
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
-use crate::store::Reader;
 use crate::store::templates;
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -41,10 +40,7 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, ApiE
     let (id, new) = (call.id(), call.body);
     let permit = call.data.app.templates.permit().await;
     let new = template::run(permit, move || check(&new).map(|()| new)).await?;
-    let put = call.data.write(move |tx, _, organization| {
-        templates::put(tx, organization, &id, &new)?;
-        find(tx.reader(), organization, &id)
-    });
+    let put = call.data.write(move |tx, _, organization| templates::put(tx, organization, id, new));
     put.await
 }
 
@@ -66,14 +62,14 @@ pub(super) fn check(new: &NewTemplate) -> Result<(), ApiError> {
 
 pub(crate) async fn get(call: ControlCall) -> Result<Template, ApiError> {
     let id = call.id();
-    call.data.read(move |reader, organization| find(reader, organization, &id)).await
+    call.data.read(move |reader, of| reader.get(&id, of)).await
 }
 
 /// Renders a template as an email with it would be, but sends nothing.
 pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate, ApiError> {
     let id = call.id();
-    let find = move |reader: Reader<'_>, organization| find(reader, organization, &id);
-    let Template { subject, html, text, .. } = call.data.read(find).await?;
+    let found = call.data.read(move |reader, of| reader.get(&id, of));
+    let Template { subject, html, text, .. } = found.await?;
     let permit = call.data.app.templates.permit().await;
     template::run(permit, move || {
         let variables = Value::Object(call.body.variables.unwrap_or_default());
@@ -90,9 +86,5 @@ pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTempl
 
 pub(crate) async fn remove(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| templates::delete(tx, of, &id)).await
-}
-
-fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<Template, ApiError> {
-    templates::find(reader, organization, id)?.ok_or_else(|| ApiError::not_found("template"))
+    call.data.write(move |tx, _, of| tx.delete::<Template>(&id, of)).await
 }

@@ -24,12 +24,12 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Audience>, Api
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<Audience>, ApiError> {
-    List::new(&call.data.app, &call.data.read(audiences::list).await?)
+    List::new(&call.data.app, &call.data.read(|reader, of| reader.list(of)).await?)
 }
 
 pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
     let id = call.id();
-    let found = call.data.read(move |reader, of| audiences::find(reader, &id, of));
+    let found = call.data.read(move |reader, of| reader.get(&id, of));
     Resource::new(&call.data.app, &found.await?)
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
 /// (`docs/undocumented/services.md#audience-deletion`).
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| audiences::delete(tx, &id, of)).await?;
+    call.data.write(move |tx, _, of| tx.delete::<Audience>(&id, of)).await?;
     Ok(NoContent)
 }
 

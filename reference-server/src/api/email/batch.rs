@@ -73,7 +73,9 @@ pub(crate) async fn send(mut call: Call<New>) -> Result<Json<Results>, ApiError>
             // `accept` writes nothing if it rejects an email.
             let accepted = email.and_then(|checked| accept(tx, &origin, checked));
             results.push(match accepted {
-                Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
+                Ok(email) => {
+                    Item::Accepted { index, id: email.shown.id, status: email.shown.status }
+                }
                 Err(error) if error.code().status().is_server_error() => return Err(error),
                 Err(error) => Item::Rejected {
                     index,

@@ -8,8 +8,8 @@ use super::pages::{Page, PageReply};
 use crate::api::framework::{Call, Created, NoContent, Resource};
 use crate::model::address::{Address, without_final_dot};
 use crate::model::error::ApiError;
-use crate::store::audiences;
-use crate::store::contacts::{self, Contact, NewContact};
+use crate::store::audiences::Audience;
+use crate::store::contacts::{self, Contact};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateContact")]
@@ -39,7 +39,7 @@ pub(crate) struct Update {
 
 pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Contact>, ApiError> {
     let (audience, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| audiences::find(reader, &wanted, of)).await?;
+    call.data.read(move |reader, of| reader.get::<Audience>(&wanted, of)).await?;
     let (new, bytes) = call.read().await?;
     let email = match new.email {
         None => return Err(ApiError::field("email", "is required")),
@@ -52,8 +52,10 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Contact>, ApiE
     let topics = new.topics.unwrap_or_default();
     check_size(new.name.as_deref(), &metadata, &topics)?;
     let create = call.create(&bytes, move |tx, app, organization| {
-        let new = NewContact { audience, email, name: new.name, metadata, topics };
-        Created::new(app, &contacts::insert(tx, organization, new)?)
+        let mut contact = Contact::new(audience, email, tx.now);
+        (contact.name, contact.metadata, contact.topics) = (new.name, metadata, topics);
+        contacts::insert(tx, organization, &contact)?;
+        Created::new(app, &contact)
     });
     create.await
 }
@@ -82,10 +84,10 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
     let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.data.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
-        audiences::find(reader, &audience, organization)?;
+        reader.get::<Audience>(&audience, organization)?;
         let page = page?;
-        let total = audiences::count(reader, &audience)?;
-        let contacts = contacts::list(reader, &audience, page.size, page.offset())?;
+        let total = contacts::count(reader, &audience)?;
+        let contacts = contacts::list(reader, &audience, "", page.size, page.offset())?;
         Ok((page, contacts, total))
     });
     let (page, contacts, total) = found.await?;
@@ -94,12 +96,12 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
 
 pub(crate) async fn update(mut call: Call<Update>) -> Result<Resource<Contact>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| contacts::find(reader, &wanted, of)).await?;
+    call.data.read(move |reader, of| reader.get::<Contact>(&wanted, of)).await?;
     let (update, _) = call.read().await?;
     let updated = call.data.write(move |tx, _, organization| {
-        let mut contact = contacts::find(tx.reader(), &id, organization)?;
+        let mut contact = tx.reader().get(&id, organization)?;
         if update.apply(&mut contact)? {
-            contacts::update(tx, &mut contact)?;
+            contacts::update(tx, organization, &mut contact)?;
         }
         Ok(contact)
     });
@@ -139,7 +141,7 @@ impl Update {
 
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| contacts::delete(tx, &id, of)).await?;
+    call.data.write(move |tx, _, of| tx.delete::<Contact>(&id, of)).await?;
     Ok(NoContent)
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn insert(
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {
-    let all = call.data.read(domains::list).await?;
+    let all = call.data.read(|reader, of| reader.list(of)).await?;
     List::new(&call.data.app, &all.iter().map(|domain| view(domain, None)).collect())
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiErr
 /// (`docs/undocumented/services.md#repeated-verification`).
 pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static>>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
-    let found = call.data.read(move |reader, of| domains::find(reader, &wanted, of)).await?;
+    let found = call.data.read(move |reader, of| reader.get::<Domain>(&wanted, of)).await?;
     // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
     call.input.bytes().await?;
     let checks = dns::check(&call.data.app.resolver, &found.records()).await;
@@ -121,7 +121,7 @@ pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static
         verified: RecordKind::ALL.into_iter().all(passed),
     };
     let domain = call.data.write(move |tx, _, organization| {
-        let mut domain = domains::find(tx.reader(), &id, organization)?;
+        let mut domain = tx.reader().get(&id, organization)?;
         domains::set_flags(tx, &mut domain, flags)?;
         Ok(domain)
     });
@@ -133,6 +133,6 @@ pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static
 /// they belong to the owner of the domain.
 pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| domains::delete(tx, &id, of)).await?;
+    call.data.write(move |tx, _, of| tx.delete::<Domain>(&id, of)).await?;
     Json::of(&Deleted { ok: true })
 }

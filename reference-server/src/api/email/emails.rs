@@ -11,17 +11,16 @@ use crate::api::framework::call::Data;
 use crate::api::framework::{Call, Created, Resource, memory};
 use crate::api::tracking;
 use crate::control::emails::EmailSummary;
+use crate::control::templates::Template;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::runtime::heavy;
 use crate::store::emails::{self, Attachment, Content, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
-use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 
 pub(crate) async fn send(mut call: Call<NewEmail>) -> Result<Created<EmailSummary, 202>, ApiError> {
@@ -29,17 +28,16 @@ pub(crate) async fn send(mut call: Call<NewEmail>) -> Result<Created<EmailSummar
     let mut checked = heavy::run_on(bytes.len(), move || new.check()).await?;
     apply_template(&call.data, &mut checked).await?;
     let origin = Origin::of(&call);
-    let create = call.create(&bytes, move |tx, app, _| {
-        Created::new(app, &EmailSummary::from(&accept(tx, &origin, checked)?))
-    });
+    let create = call
+        .create(&bytes, move |tx, app, _| Created::new(app, &accept(tx, &origin, checked)?.shown));
     create.await
 }
 
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/services.md#templates`).
 pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<(), ApiError> {
-    let Some(id) = checked.fields.template_id.clone() else { return Ok(()) };
-    let found = data.read(move |reader, of| templates::find(reader, of, &id));
+    let Some(id) = checked.email.template_id.clone() else { return Ok(()) };
+    let found = data.read(move |reader, of| Ok(reader.get(&id, of).ok()));
     let Some(Template { html, text, .. }) = found.await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
@@ -83,33 +81,24 @@ pub(super) fn accept(
     origin: &Origin,
     checked: Checked,
 ) -> Result<StoredEmail, ApiError> {
-    let (organization, mut fields) = (origin.organization, checked.fields);
-    if !domains::is_verified(tx.reader(), organization, &fields.domain)? {
-        let domain = fields.domain;
+    let Checked { mut email, content, .. } = checked;
+    let organization = origin.organization;
+    if !domains::is_verified(tx.reader(), organization, &email.domain)? {
+        let domain = email.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)
             .with(|details| details.domain = Some(domain)));
     }
-    if checked.content.html.is_some() {
-        fields.tracking = tracking::for_organization(tx.reader(), organization, &origin.base_url)?;
+    if content.html.is_some() {
+        email.tracking = tracking::for_organization(tx.reader(), organization, &origin.base_url)?;
     }
-    let Content { html, text, .. } = &checked.content;
-    fields.preview = preview(html.as_deref(), text.as_deref());
-    let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
-    let email = StoredEmail {
-        id: id::new(Prefix::Email),
-        organization,
-        status: Status::Queued,
-        last_event: None,
-        scheduled_at: checked.scheduled_at,
-        created_at: tx.now,
-        updated_at: tx.now,
-        request: origin.request.clone(),
-        fields,
-        recipients: checked.recipients,
-        history: Vec::new(),
-    };
-    emails::insert(tx, &email, checked.content)?;
+    email.preview = preview(content.html.as_deref(), content.text.as_deref());
+    email.organization = organization;
+    email.request.clone_from(&origin.request);
+    email.created_at = tx.now.into();
+    email.updated_at = tx.now.into();
+    let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
+    emails::insert(tx, &email, content)?;
     let job = Job::new(Queue::Mail, &email.id);
     jobs::add(tx, organization, &job, due_at, 0, None)?;
     Ok(email)
@@ -120,7 +109,7 @@ pub(super) fn accept(
 #[schemars(rename = "EmailInFull")]
 pub(crate) struct EmailInFull<'a> {
     #[serde(flatten)]
-    email: EmailSummary,
+    email: &'a EmailSummary,
     html: Option<&'a str>,
     text: Option<&'a str>,
     headers: &'a Map<String, Value>,
@@ -140,7 +129,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
     });
     let (email, content): (StoredEmail, Content) = found.await?;
     let full = EmailInFull {
-        email: EmailSummary::from(&email),
+        email: &email.shown,
         html: content.html.as_deref(),
         text: content.text.as_deref(),
         headers: &content.headers,
@@ -159,7 +148,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiErro
         let mut email = email
             .filter(|email| email.organization == organization)
             .ok_or_else(|| ApiError::not_found("email"))?;
-        let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now);
+        let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now.into());
         if email.status != Status::Queued || !is_waiting {
             let message = format!(
                 "the email is not waiting for its scheduled time: its status is {}",
@@ -170,7 +159,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiErro
         }
         jobs::done(tx, &Job::new(Queue::Mail, id))?;
         email.status = Status::Cancelled;
-        email.updated_at = tx.now;
+        email.updated_at = tx.now.into();
         email.note(tx.now, Status::Cancelled, None, None);
         for recipient in &mut email.recipients {
             recipient.status = Status::Cancelled;
@@ -178,5 +167,5 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiErro
         emails::update(tx, &email)?;
         Ok(email)
     });
-    Resource::new(&call.data.app, &EmailSummary::from(&cancelled.await?))
+    Resource::new(&call.data.app, &cancelled.await?.shown)
 }

@@ -9,14 +9,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::control::emails::EmailSummary;
 use crate::mail::mime::check_content_type;
 use crate::model::address::{Mailbox, check_header, reject_line_breaks, without_final_dot};
 use crate::model::error::{ApiError, Problems};
+use crate::model::id::{self, Prefix};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
-use crate::model::time::{self, Millis};
-use crate::store::emails::{Attachment, Content, EmailFields};
+use crate::model::time;
+use crate::model::timestamp::Timestamp;
+use crate::store::NO_ORGANIZATION;
+use crate::store::emails::{Attachment, Content, StoredEmail};
 
 /// Maximum number of recipients in `to`.
 const MAX_RECIPIENTS: usize = 50;
@@ -94,10 +98,9 @@ struct NewAttachment {
 /// A valid email. Only the sender's domain is still to be checked.
 #[derive(Debug)]
 pub(super) struct Checked {
-    pub(super) fields: EmailFields,
-    pub(super) recipients: Vec<RecipientState>,
+    /// As it will be accepted, without its times.
+    pub(super) email: StoredEmail,
     pub(super) content: Content,
-    pub(super) scheduled_at: Option<Millis>,
     /// The variables of the template, which is still to be rendered.
     pub(super) variables: Value,
 }
@@ -174,23 +177,33 @@ impl NewEmail {
         });
         problems.check()?;
         Ok(Checked {
-            fields: EmailFields {
-                from,
-                to,
-                cc,
-                bcc,
-                reply_to,
-                subject,
-                tags,
-                template_id: self.template_id,
+            email: StoredEmail {
+                shown: EmailSummary {
+                    id: id::new(Prefix::Email),
+                    status: Status::Queued,
+                    from,
+                    to,
+                    cc,
+                    bcc,
+                    reply_to,
+                    subject,
+                    tags,
+                    scheduled_at: scheduled_at.map(Timestamp::from),
+                    template_id: self.template_id,
+                    created_at: Timestamp::default(),
+                    updated_at: Timestamp::default(),
+                    last_event: None,
+                },
+                organization: NO_ORGANIZATION,
+                request: None,
                 domain,
                 tracking: None,
                 preview: String::new(),
                 attachments: attachments.len(),
+                recipients: recipients.states,
+                history: Vec::new(),
             },
-            recipients: recipients.states,
             content: Content { html: self.html, text: self.text, headers, attachments },
-            scheduled_at,
             variables: Value::Object(self.variables.unwrap_or_default()),
         })
     }

@@ -14,16 +14,16 @@ use crate::api::framework::{ApiResponse, Call, Created, IdempotencyKey, List, Re
 use crate::api::webhooks::{all, check_events, check_url, register};
 use crate::app::Shared;
 use crate::control::webhooks::Webhook;
+use crate::delivery::emit;
 use crate::delivery::payload;
-use crate::delivery::{emit, webhook};
+use crate::delivery::webhook::{self, Sent};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
-use crate::store::deliveries::{self, NewDelivery};
+use crate::store::deliveries::{self, UNDER_WAY};
 use crate::store::webhooks;
 
 #[derive(Deserialize, JsonSchema)]
@@ -112,7 +112,7 @@ pub(crate) async fn update(
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = update.active.unwrap_or(webhook.active);
         if webhook != before {
-            webhooks::update(tx, &mut webhook)?;
+            webhooks::update(tx, organization, &mut webhook)?;
         }
         Ok(webhook)
     });
@@ -128,11 +128,11 @@ pub(crate) async fn test(mut call: Call) -> Result<TestResult, ApiError> {
     // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
     let bytes = call.input.bytes().await?;
     let key = call.idempotency_key(&bytes)?;
-    let app = Arc::clone(&call.data.app);
+    let (app, organization) = (Arc::clone(&call.data.app), call.data.organization);
     // The attempt goes on if the client disconnects: it is stored, and must be recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();
-        test_once(&app, &webhook, key).await
+        test_once(&app, organization, &webhook, key).await
     });
     let response = attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)));
     response.map(TestResult)
@@ -140,12 +140,13 @@ pub(crate) async fn test(mut call: Call) -> Result<TestResult, ApiError> {
 
 async fn test_once(
     app: &Shared,
+    organization: i64,
     webhook: &Webhook,
     key: Option<IdempotencyKey>,
 ) -> Result<ApiResponse, ApiError> {
     let key = Arc::new(key);
-    let id = id::new(Prefix::Delivery);
     let now = app.clock.now();
+    let delivery = deliveries::new(webhook.id.clone(), Service::Email, Event::TEST, now);
     let data = payload::Test {
         webhook_id: &webhook.id,
         message: "a test of this webhook",
@@ -153,11 +154,10 @@ async fn test_once(
     };
     let json = serde_json::to_vec(&data).map_err(ApiError::internal)?;
     let data = emit::Data { shared: None, rest: json };
-    let body = emit::body(Event::TEST, &id, now, &data)?;
+    let body = emit::body(Event::TEST, &delivery.id, now, &data)?;
     // Like every delivery, it is stored before it is sent; and so is the key, so that it
     // is sent once.
-    let (claimed, stored) = (Arc::clone(&key), id.clone());
-    let (organization, webhook_id) = (webhook.organization, webhook.id.clone());
+    let (claimed, stored) = (Arc::clone(&key), delivery.clone());
     let sent = Bytes::from(body.head.clone());
     let earlier = app.store.write(move |tx| {
         if let Some(key) = &*claimed {
@@ -166,23 +166,13 @@ async fn test_once(
             }
             key.store_response(tx, &ApiResponse::in_progress())?;
         }
-        let new = NewDelivery {
-            id: &stored,
-            organization,
-            webhook: &webhook_id,
-            service: Service::Email,
-            event: Event::TEST,
-            email: None,
-            body: &body,
-        };
-        deliveries::insert_under_way(tx, &new)?;
+        deliveries::insert(tx, organization, &stored, &body, false)?;
         Ok(None)
     });
     if let Some(response) = earlier.await? {
         return Ok(response);
     }
-    let event = webhook::Event { service: Service::Email, name: Event::TEST, id: &id };
-    let sent = webhook::attempt(app, webhook, event, 1, sent).await?;
+    let sent = webhook::attempt(app, webhook, &delivery, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     let field = app.settings.compatibility.test_status_field.clone();
@@ -194,7 +184,8 @@ async fn test_once(
     let response = ApiResponse::json(200, &result)?;
     app.store
         .write(move |tx| {
-            deliveries::record_once(tx, &id, sent.is_delivered, &sent.attempt)?;
+            let Sent { attempt, is_delivered, .. } = &sent;
+            deliveries::record(tx, UNDER_WAY, 0, *is_delivered, None, attempt)?;
             if let Some(key) = &*key {
                 key.store_response(tx, &response)?;
             }

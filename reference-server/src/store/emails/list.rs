@@ -3,7 +3,7 @@
 use rusqlite::Row;
 use serde_json::Value;
 
-use super::{COLUMNS, read};
+use super::read;
 use crate::control::emails::{EmailQuery, EmailSummary};
 use crate::control::query::{Id, Position};
 use crate::model::address::Mailbox;
@@ -31,7 +31,7 @@ pub(crate) fn list(
         None => ("NULL", i64::MAX),
     };
     let sql = format!(
-        "SELECT {COLUMNS}, {text} AS searched FROM email
+        "SELECT status, data, {text} AS searched FROM email
          WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
          ORDER BY id DESC LIMIT ?5"
     );
@@ -46,7 +46,7 @@ pub(crate) fn list(
     while found.len() <= limit.0
         && let Some(row) = rows.next()?
     {
-        let email = EmailSummary::from(&read(row)?);
+        let email = read(row)?.shown;
         // The server's clock never goes backwards, so all further emails are older.
         if matches!(after, Some(Position::Time(time)) if email.created_at <= (*time).into()) {
             break;

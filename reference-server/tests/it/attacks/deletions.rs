@@ -35,13 +35,17 @@ fn insert(database: &Connection, table: &str, values: &str) {
     assert_eq!(database.execute(&sql, []).expect(table), ROWS);
 }
 
+const MESSAGE: &str = r#"{"id":"msg_%05d","direction":"incoming","emailId":null,"from":"b@x.test","recipient":"a@sandbox.test","subject":"s","preview":"","attachments":0,"createdAt":"2026-01-01T00:00:00Z"}"#;
+
 fn insert_messages(database: &Connection) {
     database.execute("INSERT INTO body (digest, bytes) VALUES (x'01', x'02')", []).expect("a body");
     insert(
         database,
         "message",
-        "printf('msg_%05d', n), 1, 'a@sandbox.test', NULL, (SELECT id FROM domain), 1, NULL,
-         'b@x.test', 's', NULL, 0, NULL, (SELECT MAX(id) FROM body)",
+        &format!(
+            "printf('msg_%05d', n), 1, 'a@sandbox.test', NULL, (SELECT id FROM domain), 1,
+             printf('{MESSAGE}', n), NULL, NULL, (SELECT MAX(id) FROM body)"
+        ),
     );
 }
 
@@ -58,17 +62,14 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
     insert(
         &database,
         "contact",
-        &format!(
-            "printf('con_%05d', n), '{audience}', n || '@x.test', n || '@x.test', NULL, '{{}}',
-             '[]', 1, 1, 1"
-        ),
+        &format!("printf('con_%05d', n), 1, '{audience}', n || '@x.test', '{{}}'"),
     );
     insert(
         &database,
         "delivery",
         &format!(
-            "printf('%05d', n), 1, '{webhook}', 'email', 'email.delivered', NULL, 'pending', 0, 1,
-             1, x'', NULL, x''"
+            "printf('%05d', n), 1, '{webhook}', 'email.delivered', NULL, 'pending', 0, 1, 1, '{{}}',
+             x'', NULL, x''"
         ),
     );
     let job = format!("'{webhook}', printf('%05d', n), -1, 1, NULL, 9000000000000, 0, NULL");
@@ -107,17 +108,8 @@ async fn a_reset_of_much_data() {
         let create = "POST /api/v1/audiences";
         let kept = sandbox.with_key(&other, create, r#"{"name":"kept"}"#).await.id();
         let database = open(directory.path());
-        let meta = r#"{"from":"a@sandbox.test","to":["b@x.test"],"cc":[],"bcc":[],"replyTo":[],"subject":"s","tags":{},"templateId":null,"domain":"sandbox.test"}"#;
-        let recipients = r#"[{"address":"b@x.test","status":"queued","detail":null}]"#;
-        insert(
-            &database,
-            "email",
-            &format!(
-                "printf('eml_%05d', n), 1, 'queued', NULL, 9000000000000, 1, 1, NULL, '{meta}',
-                 '{recipients}', '[]'"
-            ),
-        );
-        insert(&database, "email_content", "printf('eml_%05d', n), NULL, NULL, 'html', NULL");
+        insert(&database, "email", "printf('eml_%05d', n), 1, 'queued', 1, '{}'");
+        insert(&database, "email_content", "printf('eml_%05d', n), '{}', '[]', 'html', NULL");
         let job = "'mail', printf('eml_%05d', n), -1, 1, NULL, 9000000000000, 0, NULL";
         insert(&database, "job", job);
         insert_messages(&database);

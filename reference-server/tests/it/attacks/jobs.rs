@@ -58,13 +58,13 @@ async fn jobs_that_the_server_cannot_do() {
     let mut sql = format!("DELETE FROM job WHERE subject IN ('{}', '{}');", ids[2], ids[3]);
     for (number, id) in ids.iter().enumerate() {
         if number % 2 == 0 {
-            sql.push_str(&format!("UPDATE email SET fields = 'x' WHERE id = '{id}';"));
+            sql.push_str(&format!("UPDATE email SET data = 'x' WHERE id = '{id}';"));
         }
     }
     for id in &ids[2..4] {
         sql.push_str(&format!(
-            "INSERT INTO message (id, organization, recipient, email, created_at)
-                 VALUES ('msg_{id}', 1, 'a@sandbox.test', '{id}', 1);
+            "INSERT INTO message (id, organization, recipient, email, created_at, data)
+                 VALUES ('msg_{id}', 1, 'a@sandbox.test', '{id}', 1, '{{}}');
              INSERT INTO job (queue, subject, position, organization, due_at, attempt)
                  VALUES ('received', 'msg_{id}', -1, 1, 0, 0);"
         ));

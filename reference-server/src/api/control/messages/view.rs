@@ -8,7 +8,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::api::framework::response::content;
 use crate::api::framework::{ControlCall, memory};
 use crate::app::Shared;
-use crate::control::messages::{Direction, Message, MessageAttachment, MessageLinks};
+use crate::control::messages::{
+    Authentication, Message, MessageAttachment, MessageLinks, MessageSummary,
+};
 use crate::delivery::source;
 use crate::mail::codes::codes;
 use crate::mail::links::{self, Targets};
@@ -97,8 +99,8 @@ pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
 
 /// A message with its source.
 struct Found {
-    id: String,
-    row: messages::Message,
+    summary: MessageSummary,
+    authentication: Option<Authentication>,
     /// That of an outgoing message.
     email: Option<StoredEmail>,
     source: Vec<u8>,
@@ -109,35 +111,31 @@ struct Found {
 async fn find(app: &Shared, organization: i64, id: String) -> Result<Found, ApiError> {
     let message = id.clone();
     let size = app.store.read(move |reader| {
-        let found = messages::find(reader, organization, &message)?;
-        match found.and_then(|found| found.email) {
+        match messages::find(reader, organization, &message)?.0.email_id {
             Some(email) => emails::content_size(reader, &email),
             None => messages::source_size(reader, &message),
         }
     });
     memory::reserve_response(size.await?).await;
-    let message = id.clone();
     let load = move |reader: Reader<'_>| {
-        let Some(row) = messages::find(reader, organization, &message)? else {
-            let elsewhere = messages::has_it(reader, &message)?;
-            return Err(ApiError::not_found(&format!("message{elsewhere}")));
-        };
-        let (sent, source) = match &row.email {
+        let (summary, authentication) = messages::find(reader, organization, &id)?;
+        let (sent, source) = match &summary.email_id {
             Some(email) => (source::Message::load(reader, email)?, None),
-            None => (None, messages::source(reader, &message)?),
+            None => (None, messages::source(reader, &id)?),
         };
-        Ok((row, sent, source))
+        Ok((summary, authentication, sent, source))
     };
-    let (row, sent, source) = app.store.read(load).await?;
+    let (summary, authentication, sent, source) = app.store.read(load).await?;
     let Some(message) = sent else {
         let source = source.ok_or_else(|| ApiError::not_found("message"))?;
-        return Ok(Found { id, row, email: None, source, tracked: Targets::default() });
+        let tracked = Targets::default();
+        return Ok(Found { summary, authentication, email: None, source, tracked });
     };
-    let (recipient, exposed) = (row.recipient.clone(), app.settings.is_exposed());
+    let (recipient, exposed) = (summary.recipient.clone(), app.settings.is_exposed());
     let render =
         move || Ok((message.source(&recipient, exposed)?, message.targets(), message.email));
     let (source, tracked, email) = heavy::run(render).await?;
-    Ok(Found { id, row, email: Some(email), source, tracked })
+    Ok(Found { summary, authentication, email: Some(email), source, tracked })
 }
 
 impl Found {
@@ -146,9 +144,9 @@ impl Found {
         let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref(), &self.tracked);
         // A source that cannot be parsed has no content.
         let parsed = parsed.unwrap_or_default();
-        let messages::Message { recipient, created_at, authentication, email } = self.row;
+        let MessageSummary { id, direction, email_id, recipient, created_at, .. } = self.summary;
         let (from, tags) = match self.email {
-            Some(email) => (email.fields.from, Some(email.fields.tags)),
+            Some(email) => (email.shown.from, Some(email.shown.tags)),
             None => (parsed.from, None),
         };
         let attachments = parsed.attachments.into_iter().map(|attachment| MessageAttachment {
@@ -158,14 +156,14 @@ impl Found {
             size: attachment.size,
         });
         Message {
-            id: self.id,
-            direction: Direction::of(email.as_ref()),
-            email_id: email,
+            id,
+            direction,
+            email_id,
             from,
             tags,
             recipient,
-            created_at: created_at.into(),
-            authentication: authentication.and_then(|json| serde_json::from_str(&json).ok()),
+            created_at,
+            authentication: self.authentication,
             size: self.source.len(),
             to: parsed.to,
             cc: parsed.cc,

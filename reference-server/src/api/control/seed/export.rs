@@ -8,18 +8,21 @@ use svc_sdk::{Secret, Service};
 
 use crate::api::framework::ControlCall;
 use crate::api::framework::response::content;
-use crate::control::keys::{KeyMode, KeyService};
+use crate::control::keys::{Key, KeyMode, KeyService};
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{
     SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedOrganization, SeedTemplate,
 };
 use crate::control::server::SEED;
+use crate::control::templates::Template;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::scope::all_scopes;
 use crate::settings::Settings;
+use crate::store::audiences::Audience;
+use crate::store::domains::Domain;
 use crate::store::webhooks;
-use crate::store::{Reader, audiences, contacts, domains, keys, organizations, templates};
+use crate::store::{Reader, contacts, keys, organizations};
 
 /// Writes what the server has.
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
@@ -33,27 +36,25 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
     let organizations = organizations::list(reader)?.into_iter().map(|organization| {
         let number = organization.number;
         let known = known_keys(reader, settings, number)?;
-        unknown += keys::list(reader, number)?.len() - known.len();
+        unknown += reader.list::<Key>(number)?.len() - known.len();
         Ok(SeedOrganization {
             name: organization.name,
             balance_cents: Some(organization.balance_cents).filter(|&cents| cents != 0),
             keys: known,
-            domains: domains::list(reader, number)?
+            domains: reader
+                .list::<Domain>(number)?
                 .into_iter()
                 .map(|domain| SeedDomain {
                     name: domain.name,
                     verified: Some(false).filter(|_| !domain.flags.verified),
                 })
                 .collect(),
-            templates: templates::list(reader, number, "", i64::MAX)?
-                .into_iter()
-                .filter_map(|head| templates::find(reader, number, &head.id).transpose())
-                .map(|template| template.map(export_template))
-                .collect::<Result<_, ApiError>>()?,
-            audiences: audiences::list(reader, number)?
+            templates: reader.list(number)?.into_iter().map(export_template).collect(),
+            audiences: reader
+                .list::<Audience>(number)?
                 .into_iter()
                 .map(|audience| {
-                    let contacts = contacts::list(reader, &audience.id, i64::MAX, 0)?;
+                    let contacts = contacts::list(reader, &audience.id, "", i64::MAX, 0)?;
                     let contacts = contacts.into_iter().map(export_contact).collect();
                     Ok(SeedAudience { name: audience.name, id: Some(audience.id), contacts })
                 })
@@ -84,7 +85,7 @@ fn known_keys(
     let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
     let in_file = in_file.flat_map(|seed| &seed.keys).map(|key| key.key.as_str());
     let seeded = [&settings.email_key, &settings.extraction_key].map(Secret::expose);
-    let all = keys::list(reader, organization)?;
+    let all = reader.list::<Key>(organization)?;
     let mut known: Vec<SeedKey> = Vec::new();
     for secret in seeded.into_iter().chain(in_file) {
         let Some(found) = keys::find(reader, secret)? else { continue };
@@ -107,8 +108,8 @@ fn known_keys(
     Ok(known)
 }
 
-fn export_template(template: templates::Template) -> SeedTemplate {
-    let templates::Template { id, subject, html, text, .. } = template;
+fn export_template(template: Template) -> SeedTemplate {
+    let Template { id, subject, html, text, .. } = template;
     SeedTemplate { id, subject, html, text }
 }
 

@@ -21,7 +21,8 @@ use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
 use crate::model::error::{ApiError, Code, Problems};
 use crate::model::scope::{all_scopes, scopes_of};
-use crate::store::contacts::NewContact;
+use crate::store::audiences::Audience;
+use crate::store::contacts::Contact;
 use crate::store::domains;
 use crate::store::keys;
 use crate::store::{Tx, audiences, contacts, organizations, templates, webhooks};
@@ -157,7 +158,7 @@ impl Seeding<'_, '_> {
         let SeedTemplate { id, subject, html, text } = seed.clone();
         let new = NewTemplate { organization: None, subject, html, text };
         check(&new)?;
-        templates::put(self.tx, self.organization, &id, &new)
+        templates::put(self.tx, self.organization, id, new).map(drop)
     }
 
     fn audience(&mut self, seed: &SeedAudience) -> Result<(), ApiError> {
@@ -170,7 +171,7 @@ impl Seeding<'_, '_> {
         if seed.id.as_deref().is_some_and(|id| !is_id(id)) {
             return Err(ApiError::field("id", "must be aud_ and letters, digits, _ or -"));
         }
-        let known = audiences::list(self.tx.reader(), self.organization)?;
+        let known = self.tx.reader().list::<Audience>(self.organization)?;
         let known = known.into_iter().find(|known| match &seed.id {
             Some(id) => known.id == *id,
             None => known.name == seed.name,
@@ -194,14 +195,9 @@ impl Seeding<'_, '_> {
         let mut contact = match found {
             Some(found) => found,
             None => {
-                let new = NewContact {
-                    audience: audience.to_owned(),
-                    email: seed.email.clone(),
-                    name: None,
-                    metadata: Default::default(),
-                    topics: Vec::new(),
-                };
-                contacts::insert(self.tx, self.organization, new)?
+                let new = Contact::new(audience.to_owned(), seed.email.clone(), self.tx.now);
+                contacts::insert(self.tx, self.organization, &new)?;
+                new
             }
         };
         contact.name = seed.name.clone().or(contact.name);
@@ -209,7 +205,7 @@ impl Seeding<'_, '_> {
         contact.topics = seed.topics.clone().unwrap_or(contact.topics);
         contact.subscribed = seed.subscribed.unwrap_or(contact.subscribed);
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        contacts::update(self.tx, &mut contact)?;
+        contacts::update(self.tx, self.organization, &mut contact)?;
         Ok(())
     }
 
@@ -237,7 +233,7 @@ impl Seeding<'_, '_> {
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
-            webhooks::update(self.tx, &mut webhook)?;
+            webhooks::update(self.tx, self.organization, &mut webhook)?;
         }
         Ok(())
     }

@@ -1,0 +1,93 @@
+//! Rows as JSON: a table has columns for what its statements use, and in `data` the whole row.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Error, Row as Columns};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::tx::{Reader, Tx};
+use crate::model::error::ApiError;
+
+/// A row of a table with the columns `id`, `organization` and `data`.
+pub(crate) trait Row: Serialize + DeserializeOwned {
+    /// The table, which is also what errors call a row.
+    const TABLE: &'static str;
+}
+
+impl Reader<'_> {
+    /// The row of an organization with this ID, or 404.
+    pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R, ApiError> {
+        let sql = format!("SELECT data FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
+        let found = self.find(&sql, (id, organization), |row| json(row, 0))?;
+        found.ok_or_else(|| ApiError::not_found(R::TABLE))
+    }
+
+    /// Lists the rows of an organization after this ID, oldest first.
+    pub(crate) fn page<R: Row>(
+        self,
+        organization: i64,
+        after: &str,
+        limit: i64,
+    ) -> Result<Vec<R>, ApiError> {
+        let table = R::TABLE;
+        let sql = format!(
+            "SELECT data FROM {table} WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+        );
+        self.all(&sql, (organization, after, limit), |row| json(row, 0))
+    }
+
+    /// Lists the rows of an organization, oldest first.
+    pub(crate) fn list<R: Row>(self, organization: i64) -> Result<Vec<R>, ApiError> {
+        self.page(organization, "", i64::MAX)
+    }
+}
+
+impl Tx<'_> {
+    /// Inserts a row. Returns `false` if there is one that it must differ from.
+    pub(super) fn insert<R: Row>(&self, organization: i64, row: &R) -> Result<bool, ApiError> {
+        let sql = format!(
+            "INSERT INTO {} (id, organization, data) VALUES (?2 ->> 'id', ?1, ?2)
+             ON CONFLICT DO NOTHING",
+            R::TABLE
+        );
+        Ok(self.execute(&sql, (organization, Json(row)))? > 0)
+    }
+
+    /// Stores a changed row.
+    pub(super) fn update<R: Row>(&self, organization: i64, row: &R) -> Result<(), ApiError> {
+        let sql = format!(
+            "UPDATE {} SET data = ?2 WHERE id = ?2 ->> 'id' AND organization = ?1",
+            R::TABLE
+        );
+        self.execute(&sql, (organization, Json(row)))?;
+        Ok(())
+    }
+
+    /// Deletes the row of an organization with this ID, and what belongs to it, or returns 404.
+    pub(crate) fn delete<R: Row>(&self, id: &str, organization: i64) -> Result<(), ApiError> {
+        let sql = format!("DELETE FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
+        self.change(R::TABLE, &sql, (id, organization))
+    }
+}
+
+/// A value that a column has as JSON.
+pub(super) struct Json<T>(pub(super) T);
+
+/// Reads a column with JSON.
+pub(super) fn json<T: DeserializeOwned>(row: &Columns<'_>, column: usize) -> rusqlite::Result<T> {
+    row.get(column).map(|Json(value)| value)
+}
+
+impl<T: DeserializeOwned> FromSql for Json<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let value = serde_json::from_str(value.as_str()?);
+        value.map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
+    }
+}
+
+impl<T: Serialize> ToSql for Json<T> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let text = serde_json::to_string(&self.0);
+        text.map(Into::into).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
+    }
+}
