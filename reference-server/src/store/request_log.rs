@@ -50,25 +50,6 @@ impl RecordedBody {
     }
 }
 
-/// The body of a request, which is known once the handler has read it.
-#[derive(Clone, Default)]
-pub(crate) struct BodyRecorder(Arc<Mutex<Option<RecordedBody>>>);
-
-impl BodyRecorder {
-    pub(crate) fn record(&self, body: &[u8]) {
-        *self.lock() = RecordedBody::of(body);
-    }
-
-    /// The body, if it was read.
-    pub(crate) fn take(&self) -> Option<RecordedBody> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<RecordedBody>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The ID of a request, as an extension of it.
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);

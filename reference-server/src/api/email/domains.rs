@@ -4,14 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::audiences::required_name;
-use crate::api::framework::{Call, Created, Json, List, Resource};
+use crate::api::framework::{Call, Reply};
 use crate::mail::dkim::{self, SigningKey};
 use crate::mail::dns::{self, Check, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
-use crate::model::schema;
-use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::Tx;
 use crate::store::domains::{self, Domain, Flags};
 use crate::store::keys::random_hex;
@@ -27,22 +26,20 @@ pub(crate) struct New {
 /// A sending domain.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Domain")]
-pub(crate) struct DomainJson<'a> {
-    id: &'a str,
-    name: &'a str,
+pub(crate) struct DomainJson {
+    id: String,
+    name: String,
     #[serde(flatten)]
     flags: Flags,
     /// The DNS records that the owner of the domain must publish.
     records: [Record; 4],
     /// The result of each check; only in the response to a verification.
     #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<&'a [Check]>,
+    checks: Option<Vec<Check>>,
     #[serde(rename = "createdAt")]
-    #[schemars(with = "schema::Time")]
-    created_at: String,
+    created_at: Timestamp,
     #[serde(rename = "updatedAt")]
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
+    updated_at: Timestamp,
 }
 
 /// The documented response to a deletion.
@@ -53,21 +50,20 @@ pub(crate) struct Deleted {
     ok: bool,
 }
 
-pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> DomainJson<'a> {
+pub(crate) fn view(domain: Domain, checks: Option<Vec<Check>>) -> DomainJson {
     DomainJson {
-        id: &domain.id,
-        name: &domain.name,
-        flags: domain.flags,
         records: domain.records(),
+        id: domain.id,
+        name: domain.name,
+        flags: domain.flags,
         checks,
-        created_at: time::rfc3339(domain.created_at),
-        updated_at: time::rfc3339(domain.updated_at),
+        created_at: domain.created_at.into(),
+        updated_at: domain.updated_at.into(),
     }
 }
 
-pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'static>>, ApiError> {
-    let (new, bytes) = call.read().await?;
-    let name = required_name(new.name)?;
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<DomainJson>, ApiError> {
+    let name = required_name(call.read().await?.name)?;
     let name = DomainName::parse(&name).ok().filter(|name| name.as_str().contains('.'));
     let Some(name) = name else {
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
@@ -77,9 +73,8 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'st
         Some(key) => key,
         None => dkim::new_key().await.map_err(ApiError::internal)?,
     };
-    let create = call.create(&bytes, move |tx, app, organization| {
-        let domain = insert(tx, organization, name.as_str(), None, &key)?;
-        Created::new(app, &view(&domain, None))
+    let create = call.create(move |tx, _, organization| {
+        Ok(view(insert(tx, organization, name.as_str(), None, &key)?, None))
     });
     create.await
 }
@@ -100,18 +95,16 @@ pub(crate) fn insert(
     domains::insert(tx, organization, name, selector, key, record)
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<DomainJson>>, ApiError> {
     let all = call.data.read(domains::list).await?;
-    List::new(&call.data.app, &all.iter().map(|domain| view(domain, None)).collect())
+    call.reply(all.into_iter().map(|domain| view(domain, None)).collect())
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
-pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static>>, ApiError> {
+pub(crate) async fn verify(call: Call) -> Result<Reply<DomainJson>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
     let found = call.data.read(move |reader, of| domains::find(reader, &wanted, of)).await?;
-    // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
-    call.input.bytes().await?;
     let checks = dns::check(&call.data.app.resolver, &found.records()).await;
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
     let flags = Flags {
@@ -126,14 +119,14 @@ pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static
         domains::set_flags(tx, &mut domain, flags)?;
         Ok(domain)
     });
-    Resource::new(&call.data.app, &view(&domain.await?, Some(&checks)))
+    call.reply(view(domain.await?, Some(checks)))
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
 /// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
-pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>, ApiError> {
     let id = call.id();
     call.data.write(move |tx, _, of| domains::delete(tx, &id, of)).await?;
-    Json::of(&Deleted { ok: true })
+    call.reply(Deleted { ok: true })
 }
