@@ -13,7 +13,6 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use http::StatusCode;
-use http::header::AUTHORIZATION;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -96,22 +95,15 @@ impl<'a> Document<'a> {
         let mut schemas = self.requests.take_definitions(true);
         schemas.extend(self.responses.take_definitions(true));
         schemas.sort_keys();
-        let (title, summary) = match self.part {
-            Part::All => (
-                "svc reference server",
-                "The email service, the extraction service and the control interface",
-            ),
-            Part::Service(Service::Email) => {
-                ("Email service", "Sending, audiences, domains and webhooks")
-            }
-            Part::Service(_) => ("Extraction service", "Organization and webhook endpoints"),
-            Part::Control => {
-                ("Control interface", "Operations for tests, beyond the documented services")
-            }
+        let title = match self.part {
+            Part::All => "svc reference server",
+            Part::Service(Service::Email) => "Email service",
+            Part::Service(_) => "Extraction service",
+            Part::Control => "Control interface",
         };
         let mut value = json!({
             "openapi": "3.1.1",
-            "info": {"title": title, "summary": summary, "version": env!("CARGO_PKG_VERSION")},
+            "info": {"title": title, "version": env!("CARGO_PKG_VERSION")},
             "servers": [{"url": base_url}],
             "paths": paths,
             "webhooks": webhooks,
@@ -143,28 +135,27 @@ impl<'a> Document<'a> {
     }
 
     fn security_schemes(&self) -> Value {
-        let bearer = |description: &str| json!({"type": "http", "scheme": "bearer", "description": description});
-        let mut schemes = json!({});
-        if self.includes(Part::Service(Service::Email)) {
-            let description =
-                "An API key of the email service with the scope that the operation requires.";
-            let header = &self.settings.compatibility.key_header;
-            schemes["emailKey"] = match *header == AUTHORIZATION {
-                true => bearer(description),
-                false => {
-                    json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": description})
-                }
-            };
-        }
-        if self.includes(Part::Service(Service::Extraction)) {
-            schemes["extractionKey"] =
-                bearer("An API key of the extraction service: `sk_live_…` or `sk_test_…`.");
-        }
-        if self.includes(Part::Control) && self.has_control_token {
-            schemes["controlToken"] =
-                bearer("The `control_token` that the server printed when it started.");
-        }
-        schemes
+        let description =
+            "An API key of the email service with the scope that the operation requires.";
+        let email = match &self.settings.compatibility.key_header {
+            Some(header) => {
+                json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": description})
+            }
+            None => json!({"type": "http", "scheme": "bearer", "description": description}),
+        };
+        json!({
+            "emailKey": email,
+            "extractionKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "An API key of the extraction service: `sk_live_…` or `sk_test_…`.",
+            },
+            "controlToken": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "The `control_token` that the server printed when it started.",
+            },
+        })
     }
 }
 

@@ -92,31 +92,19 @@ pub(crate) enum Change {
 names!(Change);
 
 impl Change {
-    pub(crate) const fn event(self) -> Event {
-        match self {
-            Self::Sent => Event::EmailSent,
-            Self::Delivered => Event::EmailDelivered,
-            Self::Bounced => Event::EmailBounced,
-            Self::Complained => Event::EmailComplained,
-            Self::Failed => Event::EmailFailed,
-            Self::Opened => Event::EmailOpened,
-            Self::Clicked => Event::EmailClicked,
-        }
-    }
-
     /// The transitions that this change makes from `from`, each with its event. `None`
     /// if the change is not possible in that status.
     pub(crate) fn steps(self, from: Status) -> Option<Vec<(Status, Event)>> {
         const SENT: (Status, Event) = (Status::Sent, Event::EmailSent);
-        let to = match self {
-            Self::Sent => Status::Sent,
-            Self::Delivered => Status::Delivered,
-            Self::Bounced => Status::Bounced,
-            Self::Complained => Status::Complained,
-            Self::Failed => Status::Failed,
-            Self::Opened | Self::Clicked => from,
+        let last = match self {
+            Self::Sent => SENT,
+            Self::Delivered => (Status::Delivered, Event::EmailDelivered),
+            Self::Bounced => (Status::Bounced, Event::EmailBounced),
+            Self::Complained => (Status::Complained, Event::EmailComplained),
+            Self::Failed => (Status::Failed, Event::EmailFailed),
+            Self::Opened => (from, Event::EmailOpened),
+            Self::Clicked => (from, Event::EmailClicked),
         };
-        let last = (to, self.event());
         match (self, from) {
             (Self::Delivered | Self::Bounced, Status::Sending) => Some(vec![SENT, last]),
             (Self::Delivered | Self::Bounced, Status::Sent)

@@ -167,8 +167,7 @@ async fn test_once(
     let sent = webhook::attempt(app, webhook, event, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
-    let field = app.settings.compatibility.test_status_field.clone();
-    result.insert(field, sent.attempt.status.into());
+    result.insert(status_field(&app.settings.compatibility).to_owned(), sent.attempt.status.into());
     match &sent.attempt.error {
         None => result.insert("durationMs".to_owned(), sent.attempt.duration_ms.into()),
         Some(error) => result.insert("error".to_owned(), error.clone().into()),
@@ -183,12 +182,16 @@ async fn test_once(
         .await
 }
 
+fn status_field(compatibility: &Compatibility) -> &str {
+    compatibility.test_status_field.as_deref().unwrap_or("statusCode")
+}
+
 /// Describes the response of `test`.
 pub(crate) fn describe_test(
     compatibility: &Compatibility,
     _: &mut SchemaGenerator,
 ) -> Option<Schema> {
-    let field = compatibility.test_status_field.as_str();
+    let field = status_field(compatibility);
     Some(json_schema!({
         "type": "object",
         "properties": {

@@ -30,32 +30,23 @@ pub(crate) async fn authenticate(
     service: Service,
     parts: &Parts,
 ) -> Result<Arc<Key>, ApiError> {
-    let headers = &parts.headers;
     let unauthorized = |message| ApiError::new(Code::Unauthorized, message);
     let header = match service {
-        Service::Email => &app.settings.compatibility.key_header,
-        _ => &AUTHORIZATION,
+        Service::Email => app.settings.compatibility.key_header.as_ref(),
+        _ => None,
     };
-    let mut values = headers.get_all(header).iter();
-    let Some(value) = values.next() else {
-        return Err(unauthorized("no API key was given"));
-    };
+    let mut values = parts.headers.get_all(header.unwrap_or(&AUTHORIZATION)).iter();
+    let value = values.next().ok_or_else(|| unauthorized("no API key was given"))?.as_bytes();
     if values.next().is_some() {
         return Err(unauthorized("more than one API key was given"));
     }
-    let value = value.as_bytes();
-    let secret = if *header == AUTHORIZATION {
-        let bearer =
-            value.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
-        let Some((_, secret)) = bearer else {
-            return Err(unauthorized(
-                "the API key is malformed; expected `Authorization: Bearer <key>`",
-            ));
-        };
-        secret
-    } else {
-        value
+    let is_bearer = |(scheme, _): &(&[u8], _)| scheme.eq_ignore_ascii_case(b"Bearer ");
+    let secret = match header {
+        Some(_) => Some(value),
+        None => value.split_at_checked(7).filter(is_bearer).map(|(_, secret)| secret),
     };
+    let message = "the API key is malformed; expected `Authorization: Bearer <key>`";
+    let secret = secret.ok_or_else(|| unauthorized(message))?;
     let secret = secret.trim_ascii();
     let unknown = || unauthorized("the API key is unknown or was revoked");
     let is_seeded = keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret);

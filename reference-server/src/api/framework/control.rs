@@ -197,22 +197,17 @@ pub(super) fn parameters<Q: JsonSchema>() -> Vec<Value> {
 
 /// A parameter that is not given is absent, and never null.
 fn remove_null(schema: &mut Map<String, Value>) {
-    if let Some(Value::Array(types)) = schema.get_mut("type") {
-        types.retain(|one| one != "null");
-        if let [only] = &types[..] {
-            let only = only.clone();
-            schema.insert("type".to_owned(), only);
-        }
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum") {
-        values.retain(|one| !one.is_null());
-    }
-    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
-        choices.retain(|one| *one != json!({"type": "null"}));
-        if let [Value::Object(only)] = &choices[..] {
-            let only = only.clone();
-            schema.remove("anyOf");
-            schema.extend(only);
+    for name in ["type", "enum", "anyOf"] {
+        let Some(Value::Array(values)) = schema.get_mut(name) else { continue };
+        values.retain(|one| !one.is_null() && one != "null" && *one != json!({"type": "null"}));
+        if name != "enum" && values.len() == 1 {
+            match values.remove(0) {
+                Value::Object(only) => {
+                    schema.remove(name);
+                    schema.extend(only);
+                }
+                only => schema[name] = only,
+            }
         }
     }
 }
