@@ -159,6 +159,17 @@ impl<'a> Document<'a> {
     }
 }
 
+/// A parameter of a request: a header, or a part of the path or of the query.
+fn parameter(place: &str, name: &str, required: bool, description: &str, schema: &Value) -> Value {
+    json!({
+        "name": name,
+        "in": place,
+        "description": description,
+        "required": required,
+        "schema": schema,
+    })
+}
+
 /// The headers of every response.
 fn headers() -> Value {
     json!({

@@ -6,7 +6,7 @@ use schemars::json_schema;
 use serde_json::{Value, json};
 use svc_sdk::{Operation, ScopeRule, Service};
 
-use super::{Document, errors, headers};
+use super::{Document, errors, headers, parameter};
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::response::shape;
@@ -115,7 +115,7 @@ fn path_parameters(path: &str) -> Vec<Value> {
         if name == "record" {
             schema["enum"] = json!(RecordKind::ALL);
         }
-        json!({"name": name, "in": "path", "description": description, "required": true, "schema": schema})
+        parameter("path", name, true, description, &schema)
     };
     names.map(describe).collect()
 }
@@ -148,16 +148,12 @@ fn organization(has_seed: bool) -> Value {
         true => json!({"type": "string", "default": SANDBOX}),
         false => json!({"type": "string"}),
     };
-    let description = "The ID or the name of the organization.";
-    json!({"name": "organization", "in": "query", "description": description, "schema": schema})
+    parameter("query", "organization", false, "The ID or the name of the organization.", &schema)
 }
 
 fn idempotency_key() -> Value {
-    json!({
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "For 24 hours, a repeated request with the same key returns the first \
-                        response and has no further effect.",
-        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
-    })
+    let description = "For 24 hours, a repeated request with the same key returns the first \
+                       response and has no further effect.";
+    let schema = json!({"type": "string", "pattern": "^[!-~]{1,255}$"});
+    parameter("header", "Idempotency-Key", false, description, &schema)
 }

@@ -5,7 +5,7 @@ use schemars::Schema;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
-use super::{Document, Part};
+use super::{Document, Part, parameter};
 use crate::delivery::payload;
 use crate::delivery::webhook;
 use crate::model::event::Event;
@@ -98,6 +98,7 @@ fn headers(service: Service, event: &str) -> Vec<Value> {
             ),
         ],
     };
-    let describe = |(name, description, schema)| json!({"name": name, "in": "header", "description": description, "required": true, "schema": schema});
+    let describe =
+        |(name, description, schema)| parameter("header", name, true, description, &schema);
     headers.into_iter().map(describe).collect()
 }
