@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use crate::mail::dns::{Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
-use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::net::outbound::Outbound;
 use crate::runtime::clock::Clock;
@@ -45,28 +44,12 @@ pub(crate) struct App {
     pub(crate) templates: Limit,
     /// The newest requests to the documented operations.
     pub(crate) requests: RequestLog,
-    /// By key ID.
-    pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
+    /// Until when the requests of each key take its rate limit (`--rate-limit`), in real time.
+    pub(crate) paid_until: Mutex<HashMap<String, Instant>>,
     pub(crate) addresses: Addresses,
 }
 
-/// The state of one key's rate limit (`--rate-limit`), in real time.
-#[derive(Debug)]
-pub(crate) struct TokenBucket {
-    pub(crate) tokens: f64,
-    pub(crate) updated: Instant,
-}
-
 impl App {
-    /// The error format for a path. No setting changes that of the control interface.
-    pub(crate) fn error_format(&self, path: &str) -> ErrorFormat {
-        if path.starts_with("/_sandbox/") {
-            ErrorFormat::Nested
-        } else {
-            self.settings.compatibility.error_format
-        }
-    }
-
     /// Stores what has happened outside of this server, and must not happen again. If the disk is
     /// full, waits until there is room, or the server stops.
     pub(crate) async fn record(

@@ -92,7 +92,7 @@ pub use {
     mail::relay::InvalidRelay,
     model::addresses::Addresses,
     model::compatibility::InvalidSetting,
-    model::network::{InvalidNetwork, Network},
+    model::network::Network,
     net::certificate::InvalidCertificate,
     server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},

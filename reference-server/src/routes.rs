@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use svc_sdk::Operation as O;
 
 use crate::api::control;
-use crate::api::email::pages::Page;
+use crate::api::email::pages::{self, Page};
 use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
 use crate::api::extraction::{me, webhooks as endpoints};
 use crate::api::framework::route::{Route, Routes};
@@ -28,55 +28,49 @@ pub(crate) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 
 fn services(r: &mut Routes) {
     r.tag("Organization");
-    r.documented(O::Me, me::get).doc("Get the organization and the scope of the API key");
+    r.documented(O::Me, "Get the organization and the scope of the API key", me::get);
 
     r.tag("Webhook endpoints");
-    r.documented(O::ExtractionWebhooksCreate, endpoints::create).doc("Register a webhook endpoint");
-    r.documented(O::ExtractionWebhooksList, endpoints::list).doc("List the webhook endpoints");
-    r.documented(O::ExtractionWebhooksDelete, delete_webhook).doc("Remove a webhook endpoint");
+    r.documented(O::ExtractionWebhooksCreate, "Register a webhook endpoint", endpoints::create);
+    r.documented(O::ExtractionWebhooksList, "List the webhook endpoints", endpoints::list);
+    r.documented(O::ExtractionWebhooksDelete, "Remove a webhook endpoint", delete_webhook);
 
     r.tag("Audiences");
-    r.documented(O::AudiencesCreate, audiences::create).doc("Create an audience");
-    r.documented(O::AudiencesList, audiences::list).doc("List the audiences");
-    r.documented(O::AudiencesGet, audiences::get).doc("Get an audience");
-    r.documented(O::AudiencesDelete, audiences::delete).doc("Delete an audience");
+    r.documented(O::AudiencesCreate, "Create an audience", audiences::create);
+    r.documented(O::AudiencesList, "List the audiences", audiences::list);
+    r.documented(O::AudiencesGet, "Get an audience", audiences::get);
+    r.documented(O::AudiencesDelete, "Delete an audience", audiences::delete);
 
     r.tag("Contacts");
-    r.documented(O::ContactsCreate, contacts::create)
-        .doc("Add a contact to an audience")
+    r.documented(O::ContactsCreate, "Add a contact to an audience", contacts::create)
         .errors(&[Code::Conflict]);
-    r.documented(O::ContactsList, contacts::list)
-        .doc("List the contacts of an audience")
-        .query(Page::parameters);
-    r.documented(O::ContactsUpdate, contacts::update).doc("Update a contact");
-    r.documented(O::ContactsDelete, contacts::delete).doc("Delete a contact");
+    r.documented(O::ContactsList, "List the contacts of an audience", contacts::list)
+        .query(Page::parameters)
+        .reply(pages::describe);
+    r.documented(O::ContactsUpdate, "Update a contact", contacts::update);
+    r.documented(O::ContactsDelete, "Delete a contact", contacts::delete);
 
     r.tag("Domains");
-    r.documented(O::DomainsList, domains::list).doc("List the sending domains");
-    r.documented(O::DomainsCreate, domains::create)
-        .doc("Add a sending domain")
+    r.documented(O::DomainsList, "List the sending domains", domains::list);
+    r.documented(O::DomainsCreate, "Add a sending domain", domains::create)
         .errors(&[Code::Conflict]);
-    r.documented(O::DomainsVerify, domains::verify)
-        .doc("Verify the DNS records of a domain")
+    r.documented(O::DomainsVerify, "Verify the DNS records of a domain", domains::verify)
         .errors(&[Code::PayloadTooLarge]);
-    r.documented(O::DomainsDelete, domains::delete).doc("Delete a domain");
+    r.documented(O::DomainsDelete, "Delete a domain", domains::delete);
 
     r.tag("Emails");
-    r.documented(O::EmailsSend, emails::send)
-        .doc("Send an email")
-        .errors(&[Code::DomainNotVerified]);
-    r.documented(O::EmailsSendBatch, batch::send).doc("Send up to 100 emails");
-    r.documented(O::EmailsGet, emails::get).doc("Get an email with its status");
-    r.documented(O::EmailsCancel, emails::cancel)
-        .doc("Cancel a scheduled email")
+    r.documented(O::EmailsSend, "Send an email", emails::send).errors(&[Code::DomainNotVerified]);
+    r.documented(O::EmailsSendBatch, "Send up to 100 emails", batch::send);
+    r.documented(O::EmailsGet, "Get an email with its status", emails::get);
+    r.documented(O::EmailsCancel, "Cancel a scheduled email", emails::cancel)
         .errors(&[Code::NotCancellable]);
 
     r.tag("Webhooks");
-    r.documented(O::WebhooksCreate, webhooks::create).doc("Create a webhook");
-    r.documented(O::WebhooksList, webhooks::list).doc("List the webhooks");
-    r.documented(O::WebhooksUpdate, webhooks::update).doc("Update a webhook");
-    r.documented(O::WebhooksDelete, delete_webhook).doc("Delete a webhook");
-    r.documented(O::WebhooksTest, webhooks::test)
-        .doc("Send a test event to a webhook")
+    r.documented(O::WebhooksCreate, "Create a webhook", webhooks::create);
+    r.documented(O::WebhooksList, "List the webhooks", webhooks::list);
+    r.documented(O::WebhooksUpdate, "Update a webhook", webhooks::update);
+    r.documented(O::WebhooksDelete, "Delete a webhook", delete_webhook);
+    r.documented(O::WebhooksTest, "Send a test event to a webhook", webhooks::test)
+        .reply(webhooks::describe_test)
         .errors(&[Code::Conflict, Code::PayloadTooLarge]);
 }

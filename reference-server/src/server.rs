@@ -248,7 +248,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let dns_addr = settings.dns;
-    let listener = listen::bind(addr).map_err(cannot_listen("http", addr))?;
+    let listener = TcpListener::bind(addr).await.map_err(cannot_listen("http", addr))?;
     let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
@@ -279,7 +279,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         stop: Arc::default(),
         engine: handle,
         requests: RequestLog::default(),
-        rate_limits: std::sync::Mutex::default(),
+        paid_until: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
         addresses: Addresses { http: addr, dns: dns.address(), smtp },
         settings,

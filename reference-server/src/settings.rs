@@ -11,7 +11,8 @@ use url::{Host, Url};
 use crate::control::seed_file::SeedFile;
 use crate::mail::relay::RelayTarget;
 use crate::model::addresses::reachable;
-use crate::model::compatibility::Compatibility;
+use crate::model::compatibility::{Compatibility, ErrorFormat};
+use crate::model::error::Code;
 use crate::model::network::Network;
 use crate::net::certificate::Certificate;
 use crate::net::target::is_local;
@@ -95,6 +96,17 @@ impl Settings {
     /// public knowledge.
     pub(crate) fn is_exposed(&self) -> bool {
         self.network == Network::Public
+    }
+
+    /// The format of an error for a path. That of the control interface is fixed, and so is that of
+    /// the 401 of the extraction service, which is documented
+    /// (`docs/extraction-service/README.md#authentication-and-scopes`).
+    pub(crate) fn error_format(&self, path: &str, code: Code) -> ErrorFormat {
+        let is_extraction = path.starts_with("/v1/") && code != Code::Unauthorized;
+        match is_extraction || path.starts_with("/api/") {
+            true => self.compatibility.error_format,
+            false => ErrorFormat::Nested,
+        }
     }
 
     /// The base URL for clients of a server that listens on this address, without a trailing slash.

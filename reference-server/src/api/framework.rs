@@ -16,4 +16,4 @@ pub(crate) use call::Call;
 pub(crate) use control::ControlCall;
 pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use input::Input;
-pub(crate) use response::{ApiResponse, Created, Json, List, NoContent, Reply, Resource};
+pub(crate) use response::Reply;

@@ -4,71 +4,181 @@
 //! compatibility settings. The server generates it for every request instead of keeping it
 //! in memory, because clients rarely ask for it.
 
-mod document;
 mod errors;
 mod operation;
-mod part;
 mod tidy;
 mod webhooks;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use http::Response;
-use serde_json::Value;
+use http::StatusCode;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
+use crate::api::framework::Reply;
 use crate::api::framework::route::{Route, Target};
-use crate::api::framework::{Json, response};
 use crate::app::Shared;
 use crate::control::endpoint::Declaration;
-use document::Document;
-use part::Part;
+use crate::settings::Settings;
+
+/// The part of the server that a description covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    Service(Service),
+    Control,
+}
+
+const PARTS: [(Part, &str); 4] = [
+    (Part::All, "/openapi.json"),
+    (Part::Service(Service::Email), "/openapi/email.json"),
+    (Part::Service(Service::Extraction), "/openapi/extraction.json"),
+    (Part::Control, "/openapi/control.json"),
+];
 
 /// Adds a route for the description of the whole server, and one for each part.
 pub(crate) fn routes(mut router: Router<Shared>, routes: &'static [Route]) -> Router<Shared> {
-    for part in Part::ALL {
+    for (part, path) in PARTS {
         let handler = move |State(app): State<Shared>| async move {
             // A server on all addresses does not know which one the client uses.
             let http = Some(app.addresses.http).filter(|http| !http.ip().is_unspecified());
             let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
             let has_token = app.settings.control_token.is_some();
-            let document = Document::new(&app.settings, base_url, has_token, part);
-            Json::<Value>::of(&describe(document, routes)).map_or_else(
-                |error| response::error(&error, app.settings.compatibility.error_format),
-                Response::from,
-            )
+            let document = Document::new(&app.settings, has_token, part);
+            Reply::<Value>::json(StatusCode::OK, &document.describe(&base_url, routes))
         };
-        router = router.route(part.path(), get(handler));
+        router = router.route(path, get(handler));
     }
     router
 }
 
-/// Adds all operations and webhooks of the document's part.
-fn describe(mut document: Document<'_>, routes: &[Route]) -> Value {
-    add_operations(&mut document, routes);
-    let webhooks = webhooks::describe(&mut document);
-    let mut value = document.into_value(&webhooks);
-    tidy::simplify(&mut value);
-    tidy::add_examples(&mut value);
-    value
+/// A description under construction: what its operations share.
+struct Document<'a> {
+    settings: &'a Settings,
+    /// Whether the control interface requires a token.
+    has_control_token: bool,
+    part: Part,
+    requests: SchemaGenerator,
+    responses: SchemaGenerator,
+    /// Error responses, by their error codes.
+    errors: Map<String, Value>,
 }
 
-fn add_operations(document: &mut Document<'_>, routes: &[Route]) {
-    for route in routes {
-        let part = match &route.target {
-            Target::Documented(operation, _) if operation.service() == Service::Email => {
-                Part::Email
-            }
-            Target::Documented(..) => Part::Extraction,
-            Target::Control(_) => Part::Control,
+impl<'a> Document<'a> {
+    fn new(settings: &'a Settings, has_control_token: bool, part: Part) -> Self {
+        let generator = || {
+            SchemaSettings::draft2020_12().with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            })
         };
-        if document.part.includes(part) {
-            let operation = operation::describe(document, route);
-            let Declaration { method, path, .. } = &route.declared;
-            document.add(method.as_str(), path, operation);
+        Self {
+            settings,
+            has_control_token,
+            part,
+            requests: generator().for_deserialize().into_generator(),
+            responses: generator().for_serialize().into_generator(),
+            errors: Map::new(),
         }
     }
+
+    fn includes(&self, part: Part) -> bool {
+        self.part == Part::All || self.part == part
+    }
+
+    fn describe(mut self, base_url: &str, routes: &[Route]) -> Value {
+        let paths = self.paths(routes);
+        let webhooks = webhooks::describe(&mut self);
+        let mut schemas = self.requests.take_definitions(true);
+        schemas.extend(self.responses.take_definitions(true));
+        schemas.sort_keys();
+        let title = match self.part {
+            Part::All => "svc reference server",
+            Part::Service(Service::Email) => "Email service",
+            Part::Service(_) => "Extraction service",
+            Part::Control => "Control interface",
+        };
+        let mut value = json!({
+            "openapi": "3.1.1",
+            "info": {"title": title, "version": env!("CARGO_PKG_VERSION")},
+            "servers": [{"url": base_url}],
+            "paths": paths,
+            "webhooks": webhooks,
+            "components": {
+                "schemas": schemas,
+                "responses": self.errors,
+                "securitySchemes": self.security_schemes(),
+            },
+        });
+        tidy::simplify(&mut value);
+        tidy::add_examples(&mut value);
+        value
+    }
+
+    fn paths(&mut self, routes: &[Route]) -> Value {
+        let mut paths = json!({});
+        for route in routes {
+            let part = match &route.target {
+                Target::Documented(operation, _) => Part::Service(operation.service()),
+                Target::Control(_) => Part::Control,
+            };
+            if self.includes(part) {
+                let Declaration { method, path, .. } = &route.declared;
+                let method = method.as_str().to_ascii_lowercase();
+                paths[path][method] = operation::describe(self, route);
+            }
+        }
+        paths
+    }
+
+    fn security_schemes(&self) -> Value {
+        let description =
+            "An API key of the email service with the scope that the operation requires.";
+        let email = match &self.settings.compatibility.key_header {
+            Some(header) => {
+                json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": description})
+            }
+            None => json!({"type": "http", "scheme": "bearer", "description": description}),
+        };
+        json!({
+            "emailKey": email,
+            "extractionKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "An API key of the extraction service: `sk_live_…` or `sk_test_…`.",
+            },
+            "controlToken": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "The `control_token` that the server printed when it started.",
+            },
+        })
+    }
+}
+
+/// A parameter of a request: a header, or a part of the path or of the query.
+fn parameter(place: &str, name: &str, required: bool, description: &str, schema: &Value) -> Value {
+    json!({
+        "name": name,
+        "in": place,
+        "description": description,
+        "required": required,
+        "schema": schema,
+    })
+}
+
+/// The headers of every response.
+fn headers() -> Value {
+    json!({
+        "X-Request-Id": {
+            "description": "Identifies the request in the server's log.",
+            "required": true,
+            "schema": {"type": "string"},
+        },
+    })
 }
 
 #[cfg(test)]
@@ -83,8 +193,7 @@ mod tests {
     use crate::settings::Settings;
 
     fn describe(settings: &Settings, part: Part) -> Value {
-        let document = Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part);
-        super::describe(document, &ROUTES)
+        Document::new(settings, true, part).describe("http://127.0.0.1:4080", &ROUTES)
     }
 
     /// The operations in a description.
@@ -101,9 +210,10 @@ mod tests {
         };
         let routed: Vec<Operation> = ROUTES.iter().filter_map(target).collect();
         assert_eq!(routed, Operation::ALL);
-        let parts = [Part::Email, Part::Extraction, Part::Control];
-        let parts = parts.map(|part| operations(&describe(&Settings::default(), part)).len());
-        assert_eq!(parts.iter().sum::<usize>(), ROUTES.len());
+        let parts = PARTS[1..]
+            .iter()
+            .map(|(part, _)| operations(&describe(&Settings::default(), *part)).len());
+        assert_eq!(parts.sum::<usize>(), ROUTES.len());
     }
 
     #[test]
@@ -123,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_reference_resolves() {
-        for part in Part::ALL {
+        for (part, _) in PARTS {
             let document = describe(&Settings::default(), part);
             let text = document.to_string();
             for reference in text.split(r##""$ref":"#"##).skip(1) {
@@ -137,9 +247,10 @@ mod tests {
     #[test]
     fn schema_names_are_unique() {
         let settings = Settings::default();
-        let mut document = Document::new(&settings, "/".to_owned(), false, Part::All);
-        add_operations(&mut document, &ROUTES);
-        let (requests, responses) = document.definitions();
+        let mut document = Document::new(&settings, false, Part::All);
+        document.paths(&ROUTES);
+        let (requests, responses) =
+            (document.requests.definitions(), document.responses.definitions());
         for (name, schema) in requests {
             assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");
         }
@@ -155,7 +266,7 @@ mod tests {
 
     #[test]
     fn contains_the_documented_limits() {
-        let document = describe(&Settings::default(), Part::Email);
+        let document = describe(&Settings::default(), Part::Service(Service::Email));
         let email = &document["components"]["schemas"]["CreateEmail"];
         assert_eq!(email["required"], json!(["from", "to", "subject"]));
         assert_eq!(email["properties"]["to"]["anyOf"][1]["maxItems"], 50);

@@ -4,36 +4,42 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http::HeaderValue;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Response};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::control::guard::guard_host;
 use crate::api::framework::Input;
-use crate::api::framework::response;
 use crate::app::Shared;
-use crate::model::compatibility::ErrorFormat;
 use crate::model::error::ApiError;
 
 /// Adds the routes of the page. Its files hold no data, so they need no control token: the
 /// page asks for it.
 pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
-    for asset in ASSETS.iter() {
+    for (path, content) in ASSETS {
         let handler = move |State(app): State<Shared>, request: Request| async move {
-            guard_host(&input(app, request)).map_or_else(
-                |error| response::error(&error, ErrorFormat::Nested),
-                |()| asset.respond(),
-            )
+            guard_host(&app, &request.into_parts().0)?;
+            let headers = [
+                (CONTENT_TYPE, HeaderValue::from_static(content_type(path))),
+                (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+                (CONTENT_SECURITY_POLICY, PAGE_POLICY.clone()),
+                // A form in the page must send its origin.
+                (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+                (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+                (OPENER_POLICY, HeaderValue::from_static("same-origin")),
+            ];
+            Ok::<_, ApiError>((headers, content))
         };
-        router = router.route(asset.path, get(handler));
+        router = router.route(path, get(handler));
     }
     router.route("/page/preview", post(preview))
 }
@@ -41,25 +47,22 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
 /// Returns the HTML of a form, which the page shows in a frame. A frame that the page filled
 /// itself would have the policy of the page; this one has its own, without scripts, without the
 /// page's origin and, unless the query is `remote=1`, without content from elsewhere.
-async fn preview(State(app): State<Shared>, request: Request) -> Response<Body> {
-    let remote = request.uri().query() == Some("remote=1");
-    let mut input = input(app, request);
-    match read_html(&mut input).await {
-        Ok(html) => {
-            let mut response = response::content("text/html; charset=utf-8", html);
-            let policy = if remote { REMOTE_PREVIEW_POLICY } else { PREVIEW_POLICY };
-            for (name, value) in [
-                (CONTENT_SECURITY_POLICY, policy),
-                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-                (REFERRER_POLICY, "no-referrer"),
-                (CACHE_CONTROL, "no-store"),
-            ] {
-                response.headers_mut().insert(name, HeaderValue::from_static(value));
-            }
-            response
-        }
-        Err(error) => response::error(&error, ErrorFormat::Nested),
-    }
+async fn preview(
+    State(app): State<Shared>,
+    request: Request,
+) -> Result<impl IntoResponse, ApiError> {
+    let (parts, body) = request.into_parts();
+    guard_host(&app, &parts)?;
+    let remote = parts.uri.query() == Some("remote=1");
+    let body = Input::receive(app, parts, Vec::new(), body).await.bytes()?;
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, if remote { REMOTE_PREVIEW_POLICY } else { PREVIEW_POLICY }),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, html(&body)?))
 }
 
 const PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
@@ -71,44 +74,18 @@ const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape
      frame-ancestors 'self'";
 
 /// The field `html` of a form with the encoding `text/plain`, which is the only one.
-async fn read_html(input: &mut Input) -> Result<Bytes, ApiError> {
-    guard_host(input)?;
-    let body = input.bytes().await?;
-    let html = body.strip_prefix(b"html=").ok_or_else(|| ApiError::field("html", "is required"))?;
-    Ok(body.slice_ref(html.strip_suffix(b"\r\n").unwrap_or(html)))
+fn html(form: &Bytes) -> Result<Bytes, ApiError> {
+    let html = form.strip_prefix(b"html=").ok_or_else(|| ApiError::field("html", "is required"))?;
+    Ok(form.slice_ref(html.strip_suffix(b"\r\n").unwrap_or(html)))
 }
 
-fn input(app: Shared, request: Request) -> Input {
-    let (parts, body) = request.into_parts();
-    Input::new(app, parts, Vec::new(), body)
-}
-
-struct Asset {
-    path: &'static str,
-    content: &'static [u8],
-}
-
-impl Asset {
-    fn content_type(&self) -> &'static str {
-        match self.path.rsplit_once('.') {
-            Some((_, "js")) => "text/javascript; charset=utf-8",
-            Some((_, "css")) => "text/css; charset=utf-8",
-            Some((_, "svg")) => "image/svg+xml",
-            Some((_, "json")) => "application/json",
-            _ => "text/html; charset=utf-8",
-        }
-    }
-
-    fn respond(&self) -> Response<Body> {
-        let mut response = response::content(self.content_type(), self.content);
-        let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY.clone());
-        // A form in the page must send its origin.
-        headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
-        response
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.') {
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "svg")) => "image/svg+xml",
+        Some((_, "json")) => "application/json",
+        _ => "text/html; charset=utf-8",
     }
 }
 
@@ -131,46 +108,41 @@ static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 
 macro_rules! assets {
     ($($file:literal),* $(,)?) => {
-        vec![
-            Asset { path: "/", content: INDEX.as_bytes() },
-            $(Asset {
-                path: concat!("/page/", $file),
-                content: include_bytes!(concat!("../../page/", $file)),
-            }),*
+        [
+            ("/", INDEX.as_bytes()),
+            $((concat!("/page/", $file), include_bytes!(concat!("../../page/", $file)))),*
         ]
     };
 }
 
-static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
-    assets![
-        "app.js",
-        "icon.svg",
-        "lib/api.js",
-        "lib/calls.js",
-        "lib/compatibility.js",
-        "lib/data.js",
-        "lib/frame.js",
-        "lib/live.js",
-        "lib/read.js",
-        "lib/route.js",
-        "lib/text.js",
-        "lib/ui.js",
-        "style.css",
-        "vendor/caniemail.json",
-        "vendor/htm.js",
-        "vendor/preact-hooks.js",
-        "vendor/preact.js",
-        "views/audiences.js",
-        "views/clock.js",
-        "views/compatibility.js",
-        "views/deliveries.js",
-        "views/domains.js",
-        "views/emails.js",
-        "views/faults.js",
-        "views/keys.js",
-        "views/mailbox.js",
-        "views/requests.js",
-        "views/templates.js",
-        "views/webhooks.js",
-    ]
-});
+const ASSETS: [(&str, &[u8]); 30] = assets![
+    "app.js",
+    "icon.svg",
+    "lib/api.js",
+    "lib/calls.js",
+    "lib/compatibility.js",
+    "lib/data.js",
+    "lib/frame.js",
+    "lib/live.js",
+    "lib/read.js",
+    "lib/route.js",
+    "lib/text.js",
+    "lib/ui.js",
+    "style.css",
+    "vendor/caniemail.json",
+    "vendor/htm.js",
+    "vendor/preact-hooks.js",
+    "vendor/preact.js",
+    "views/audiences.js",
+    "views/clock.js",
+    "views/compatibility.js",
+    "views/deliveries.js",
+    "views/domains.js",
+    "views/emails.js",
+    "views/faults.js",
+    "views/keys.js",
+    "views/mailbox.js",
+    "views/requests.js",
+    "views/templates.js",
+    "views/webhooks.js",
+];

@@ -1,11 +1,10 @@
 //! What the webhooks of both services share.
 
-use bytes::Bytes;
+use serde::Serialize;
 use svc_sdk::Service;
 use url::Url;
 
-use crate::api::framework::{ApiResponse, Call, NoContent};
-use crate::app::App;
+use crate::api::framework::{Call, Reply};
 use crate::app::engine_handle::Command;
 use crate::control::webhooks::Webhook;
 use crate::model::error::{ApiError, Problems};
@@ -15,33 +14,40 @@ use crate::net::target;
 use crate::store::deliveries;
 use crate::store::webhooks;
 
-/// Registers a webhook. `reply` makes the response, which contains the secret.
-pub(crate) async fn register<B, R>(
+/// Registers a webhook. `view` makes the response, which contains the secret.
+pub(crate) async fn register<B, T: Serialize + 'static>(
     call: Call<B>,
-    body: &Bytes,
     url: Option<String>,
     events: Option<Vec<String>>,
-    reply: fn(&App, &Webhook) -> Result<R, ApiError>,
-) -> Result<R, ApiError>
-where
-    R: From<ApiResponse> + AsRef<ApiResponse> + Send + 'static,
-{
+    view: fn(Webhook, bool) -> T,
+) -> Result<Reply<T>, ApiError> {
     let (service, network) = (call.operation.service(), call.data.app.settings.network);
-    let (url, events) = check_new(service, network, url, events)?;
-    let create = call.create(body, move |tx, app, organization| {
-        reply(app, &webhooks::insert(tx, organization, service, url, events)?)
+    let mut problems = Problems::default();
+    for (field, is_missing) in [("url", url.is_none()), ("events", events.is_none())] {
+        if is_missing {
+            problems.add(field, "is required");
+        }
+    }
+    let events = check(service, network, url.as_deref(), events, problems)?.unwrap_or_default();
+    let create = call.create(move |tx, _, organization| {
+        let url = url.unwrap_or_default();
+        Ok(view(webhooks::insert(tx, organization, service, url, events)?, true))
     });
     create.await
 }
 
-/// The webhooks of the organization, oldest first.
-pub(crate) async fn all(call: &Call) -> Result<Vec<Webhook>, ApiError> {
+/// Lists the webhooks of the organization, oldest first.
+pub(crate) async fn list<T: Serialize>(
+    call: Call,
+    view: fn(Webhook, bool) -> T,
+) -> Result<Reply<Vec<T>>, ApiError> {
     let service = call.operation.service();
-    call.data.read(move |reader, of| webhooks::list(reader, of, Some(service))).await
+    let read = call.data.read(move |reader, of| webhooks::list(reader, of, Some(service)));
+    call.reply(read.await?.into_iter().map(|webhook| view(webhook, false)).collect())
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.
-pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
     let (id, service) = (call.id(), call.operation.service());
     let deleted = call.data.write(move |tx, _, organization| {
         let webhook = webhooks::find(tx.reader(), &id, organization, service)?;
@@ -51,34 +57,23 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     deleted.await?;
     // Aborts the attempts in progress.
     let _ = call.data.app.engine.send(Command::Reload).await;
-    Ok(NoContent)
+    call.reply(())
 }
 
-/// Validates the URL and the events of a new webhook.
-fn check_new(
+/// Validates the URL and the events of a webhook. Duplicate events are dropped.
+pub(crate) fn check(
     service: Service,
     network: Network,
-    url: Option<String>,
+    url: Option<&str>,
     events: Option<Vec<String>>,
-) -> Result<(String, Vec<String>), ApiError> {
-    let mut problems = Problems::default();
-    match &url {
-        None => problems.add("url", "is required"),
-        Some(url) => {
-            if let Err(message) = check_url(service, network, url) {
-                problems.add("url", message);
-            }
-        }
+    mut problems: Problems,
+) -> Result<Option<Vec<String>>, ApiError> {
+    if let Some(Err(message)) = url.map(|url| check_url(service, network, url)) {
+        problems.add("url", message);
     }
-    let events = match events {
-        None => {
-            problems.add("events", "is required");
-            Vec::new()
-        }
-        Some(names) => check_events(service, &names, &mut problems),
-    };
+    let events = events.map(|names| check_events(service, &names, &mut problems));
     problems.check()?;
-    Ok((url.unwrap_or_default(), events))
+    Ok(events)
 }
 
 /// Validates a webhook URL. A public server accepts only `https` for the email service, as its

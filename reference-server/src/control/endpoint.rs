@@ -36,7 +36,8 @@ pub(crate) struct Declaration {
     pub(crate) path: &'static str,
     pub(crate) subject: Subject,
     pub(crate) summary: &'static str,
-    success: StatusCode,
+    /// The status of a successful response, unless it has no content.
+    pub(crate) success: StatusCode,
     /// The content type of the successful response.
     pub(crate) produces: &'static str,
     /// The content type that the body may have besides JSON.
@@ -104,14 +105,6 @@ impl<B, R, Q> Endpoint<B, R, Q> {
         decode: Decode<R>,
     ) -> Self {
         Self { declared: Declaration::new(method, path, summary), decode, types: PhantomData }
-    }
-
-    /// The status of a successful response.
-    pub(crate) fn status(&self) -> StatusCode
-    where
-        R: 'static,
-    {
-        if is_nothing::<R>() { StatusCode::NO_CONTENT } else { self.declared.success }
     }
 
     /// The response has another status than 200.

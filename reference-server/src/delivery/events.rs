@@ -32,8 +32,9 @@ pub(crate) fn apply(
             format!("this event is not possible for a recipient with the status {}", from.as_str());
         return Err(ApiError::new(Code::Conflict, message));
     };
+    let last_event = steps.last().map(|(_, event)| *event);
     for (status, event) in steps {
-        let last = event == change.event();
+        let last = Some(event) == last_event;
         let recipient = &mut email.recipients[position];
         recipient.status = status;
         if last {

@@ -5,7 +5,7 @@
 use http::HeaderName;
 
 /// The choice for every compatibility setting. A setting cannot select the default.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Compatibility {
     /// Create operations respond with 200, not 201 or 202
@@ -22,20 +22,22 @@ pub(crate) struct Compatibility {
     /// `data.error` in `extraction.failed` is a string, not an object
     /// (`docs/undocumented/services.md#extraction-error`).
     pub(crate) extraction_error_is_string: bool,
-    /// `docs/undocumented/services.md#key-header`
-    pub(crate) key_header: HeaderName,
+    /// The header with the key, if not `Authorization: Bearer`
+    /// (`docs/undocumented/services.md#key-header`).
+    pub(crate) key_header: Option<HeaderName>,
     /// `docs/undocumented/services.md#contact-pages`
     pub(crate) contact_pages: ContactPages,
-    /// `docs/undocumented/services.md#webhook-test`
-    pub(crate) test_status_field: String,
+    /// If not `statusCode` (`docs/undocumented/services.md#webhook-test`).
+    pub(crate) test_status_field: Option<String>,
     /// `docs/undocumented/README.md#unknown-request-fields`
     pub(crate) refuses_unknown_fields: bool,
 }
 
 /// The format of an error response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ErrorFormat {
     /// `{error: {code, message, details}}`
+    #[default]
     Nested,
     /// Problem details (RFC 9457).
     Problem,
@@ -46,9 +48,10 @@ pub(crate) enum ErrorFormat {
 }
 
 /// The shape and the numbering of contact pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ContactPages {
     /// An object with the page and its metadata; the first page is 1.
+    #[default]
     Object,
     /// A bare array; the first page is 1.
     Array,
@@ -69,23 +72,6 @@ const SETTINGS: [(&str, &str, &str); 10] = [
     ("e16", "contact-pages", "array, zero-based"),
     ("e21", "test-status-field", "the name of a field that the response does not already have"),
 ];
-
-impl Default for Compatibility {
-    fn default() -> Self {
-        Self {
-            creates_with_200: false,
-            wraps_lists: false,
-            error_format: ErrorFormat::Nested,
-            ignores_idempotency_keys: false,
-            wraps_resources: false,
-            extraction_error_is_string: false,
-            key_header: http::header::AUTHORIZATION,
-            contact_pages: ContactPages::Object,
-            test_status_field: "statusCode".to_owned(),
-            refuses_unknown_fields: false,
-        }
-    }
-}
 
 /// A compatibility setting with an unknown name or value.
 ///
@@ -123,12 +109,14 @@ impl Compatibility {
             ("resource-shape", "wrapped") => self.wraps_resources = true,
             ("unknown-fields", "refused") => self.refuses_unknown_fields = true,
             ("extraction-error", "string") => self.extraction_error_is_string = true,
-            ("key-header", header) => self.key_header = header.parse().map_err(|_| invalid())?,
+            ("key-header", header) => {
+                self.key_header = Some(header.parse().map_err(|_| invalid())?)
+            }
             ("contact-pages", "array") => self.contact_pages = ContactPages::Array,
             ("contact-pages", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
             // The others are fields of the response.
             ("test-status-field", field) if !["", "durationMs", "error"].contains(&field) => {
-                field.clone_into(&mut self.test_status_field);
+                self.test_status_field = Some(field.to_owned());
             }
             _ => return Err(invalid()),
         }
@@ -169,8 +157,8 @@ mod tests {
             assert!(!error.is_err_and(|error| error.starts_with("unknown")), "{number}");
         }
         compatibility.set("e21=code").expect("a valid setting");
-        assert_eq!(compatibility.key_header, "x-api-key");
-        assert_eq!(compatibility.test_status_field, "code");
+        assert_eq!(compatibility.key_header.as_ref().map(HeaderName::as_str), Some("x-api-key"));
+        assert_eq!(compatibility.test_status_field.as_deref(), Some("code"));
     }
 
     #[test]
@@ -193,6 +181,6 @@ mod tests {
             let error = error(&mut compatibility, existing);
             assert!(error.contains("does not already have"), "{existing}");
         }
-        assert_eq!(compatibility.test_status_field, "statusCode");
+        assert_eq!(compatibility.test_status_field, None);
     }
 }

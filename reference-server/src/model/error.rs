@@ -1,11 +1,9 @@
 //! Errors of the HTTP APIs: codes, statuses, messages and details
 //! (`docs/undocumented/README.md#error-statuses`).
 
-use std::borrow::Cow;
-
 use http::StatusCode;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// An error response: a code, which implies the status, a message and details.
 #[derive(Clone, Debug)]
@@ -22,9 +20,13 @@ struct Inner {
 }
 
 macro_rules! codes {
-    ($($variant:ident $name:literal $status:ident $meaning:literal,)*) => {
-        /// The error codes. Each has one status.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    ($($variant:ident $status:ident $meaning:literal,)*) => {
+        // The error codes. Each has one status.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        #[schemars(rename = "ErrorCode")]
         pub(crate) enum Code { $($variant,)* }
 
         impl Code {
@@ -32,10 +34,6 @@ macro_rules! codes {
 
             pub(crate) const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
-            }
-
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
             }
 
             /// When this code is returned; shown in the OpenAPI description.
@@ -47,27 +45,29 @@ macro_rules! codes {
 }
 
 codes! {
-    InvalidJson "invalid_json" BAD_REQUEST "the body is not valid JSON",
-    InvalidRequest "invalid_request" BAD_REQUEST "the request is malformed",
-    Unauthorized "unauthorized" UNAUTHORIZED "the API key is missing, malformed, unknown or revoked",
-    InsufficientScope "insufficient_scope" FORBIDDEN "the API key lacks the scope that the operation requires",
-    DomainNotVerified "domain_not_verified" FORBIDDEN "the sender's domain is not a verified domain of the organization",
-    Forbidden "forbidden" FORBIDDEN "the request comes from a web page of another origin",
-    NotFound "not_found" NOT_FOUND "the resource does not exist in this organization",
-    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "the path does not support this method",
-    RequestTimeout "request_timeout" REQUEST_TIMEOUT "the request, or what it waited for, did not arrive in time",
-    Conflict "conflict" CONFLICT "the resource already exists, or its state does not allow this operation",
-    IdempotencyMismatch "idempotency_mismatch" CONFLICT "the `Idempotency-Key` was already used with a different request",
-    NotCancellable "not_cancellable" CONFLICT "the email is not waiting for its scheduled time",
-    PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "the body is too large",
-    UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "the content type or the content encoding of the body is not supported",
-    WrongHost "wrong_host" MISDIRECTED_REQUEST "the `Host` header is not an address of this server",
-    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "fields are invalid; `details.fields` lists them",
-    RateLimited "rate_limited" TOO_MANY_REQUESTS "the API key exceeded its rate limit (only if the server has one)",
-    Internal "internal" INTERNAL_SERVER_ERROR "the server failed; its log has the reason",
-    Unavailable "unavailable" SERVICE_UNAVAILABLE "the server is temporarily unavailable",
-    StorageFull "storage_full" INSUFFICIENT_STORAGE "the disk is full; nothing was stored",
+    InvalidJson BAD_REQUEST "the body is not valid JSON",
+    InvalidRequest BAD_REQUEST "the request is malformed",
+    Unauthorized UNAUTHORIZED "the API key is missing, malformed, unknown or revoked",
+    InsufficientScope FORBIDDEN "the API key lacks the scope that the operation requires",
+    DomainNotVerified FORBIDDEN "the sender's domain is not a verified domain of the organization",
+    Forbidden FORBIDDEN "the request comes from a web page of another origin",
+    NotFound NOT_FOUND "the resource does not exist in this organization",
+    MethodNotAllowed METHOD_NOT_ALLOWED "the path does not support this method",
+    RequestTimeout REQUEST_TIMEOUT "the request, or what it waited for, did not arrive in time",
+    Conflict CONFLICT "the resource already exists, or its state does not allow this operation",
+    IdempotencyMismatch CONFLICT "the `Idempotency-Key` was already used with a different request",
+    NotCancellable CONFLICT "the email is not waiting for its scheduled time",
+    PayloadTooLarge PAYLOAD_TOO_LARGE "the body is too large",
+    UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "the content type or the content encoding of the body is not supported",
+    WrongHost MISDIRECTED_REQUEST "the `Host` header is not an address of this server",
+    ValidationFailed UNPROCESSABLE_ENTITY "fields are invalid; `details.fields` lists them",
+    RateLimited TOO_MANY_REQUESTS "the API key exceeded its rate limit (only if the server has one)",
+    Internal INTERNAL_SERVER_ERROR "the server failed; its log has the reason",
+    Unavailable SERVICE_UNAVAILABLE "the server is temporarily unavailable",
+    StorageFull INSUFFICIENT_STORAGE "the disk is full; nothing was stored",
 }
+
+names!(Code);
 
 impl Code {
     /// The code of an error with this status; that of its class if none has it.
@@ -76,23 +76,6 @@ impl Code {
         let has_status = |code: &Self| code.status() == status;
         let specific = Self::ALL.iter().copied().find(has_status);
         if class.status() == status { class } else { specific.unwrap_or(class) }
-    }
-}
-
-impl Serialize for Code {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl JsonSchema for Code {
-    fn schema_name() -> Cow<'static, str> {
-        "ErrorCode".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let names: Vec<&str> = Self::ALL.iter().map(|code| code.as_str()).collect();
-        json_schema!({"type": "string", "enum": names})
     }
 }
 
@@ -250,13 +233,18 @@ impl Problems {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// The value of a field, or a problem.
+    pub(crate) fn ok<T>(
+        &mut self,
+        field: impl Into<String>,
+        value: Result<T, impl Into<String>>,
+    ) -> Option<T> {
+        value.map_err(|message| self.add(field, message)).ok()
     }
 
     /// Returns an error if any field is invalid.
     pub(crate) fn check(self) -> Result<(), ApiError> {
-        if self.is_empty() { Ok(()) } else { Err(self.into_error()) }
+        if self.0.is_empty() { Ok(()) } else { Err(self.into_error()) }
     }
 
     pub(crate) fn into_error(self) -> ApiError {

@@ -1,12 +1,13 @@
 //! [`Network`]: who can reach a server, and what it allows them.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 /// Who can reach a server. The defaults for its listen address, its keys, its control interface
 /// and its webhooks follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Network {
     /// Only this machine. The default.
@@ -51,23 +52,4 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Network {
-    type Err = InvalidNetwork;
-
-    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
-        let known =
-            Self::ALL.into_iter().find(|network| network.as_str().eq_ignore_ascii_case(text));
-        known.ok_or(InvalidNetwork)
-    }
-}
-
-/// A text is not the name of a [`Network`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not `loopback`, `trusted` or `public`")]
-pub struct InvalidNetwork;
+names!(Network);

@@ -1,22 +1,22 @@
 //! [`OneOrMany`]: a field of type `string | string[]` (`docs/email-service/README.md#emails`).
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::schema;
 
 /// One address or a list of them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "StringOrList")]
+#[schemars(inline)]
 pub(crate) struct OneOrMany(pub(crate) Vec<String>);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a string or a list of strings")]
+#[schemars(inline)]
 enum StringOrList {
-    One(String),
-    Many(Vec<String>),
+    One(#[schemars(with = "schema::Mailbox")] String),
+    Many(#[schemars(with = "Vec<schema::Mailbox>")] Vec<String>),
 }
 
 impl From<StringOrList> for OneOrMany {
@@ -25,20 +25,5 @@ impl From<StringOrList> for OneOrMany {
             StringOrList::One(text) => Self(vec![text]),
             StringOrList::Many(texts) => Self(texts),
         }
-    }
-}
-
-impl JsonSchema for OneOrMany {
-    fn schema_name() -> Cow<'static, str> {
-        "OneOrMany".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<schema::Mailbox>();
-        json_schema!({"anyOf": [one, {"type": "array", "items": one}]})
     }
 }

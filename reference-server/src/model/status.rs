@@ -47,20 +47,6 @@ impl Status {
             Self::Cancelled => "cancelled",
         }
     }
-
-    /// Severity: the status of an email is the most severe status of its recipients.
-    const fn severity(self) -> u8 {
-        match self {
-            Self::Cancelled => 8,
-            Self::Failed => 7,
-            Self::Bounced => 6,
-            Self::Complained => 5,
-            Self::Queued => 4,
-            Self::Sending => 3,
-            Self::Sent => 2,
-            Self::Delivered => 1,
-        }
-    }
 }
 
 names!(Status);
@@ -78,10 +64,13 @@ pub struct RecipientState {
     pub detail: Option<Value>,
 }
 
-/// The status of an email with these recipients.
+/// The status of an email with these recipients: the most severe one.
 pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
-    let all = recipients.iter().map(|recipient| recipient.status);
-    all.max_by_key(|status| status.severity()).unwrap_or(Status::Delivered)
+    use Status as S;
+    let by_severity =
+        [S::Cancelled, S::Failed, S::Bounced, S::Complained, S::Queued, S::Sending, S::Sent];
+    let has = |status: &Status| recipients.iter().any(|recipient| recipient.status == *status);
+    by_severity.into_iter().find(has).unwrap_or(Status::Delivered)
 }
 
 /// Changes of a recipient's state. All but the first can be simulated.
@@ -103,31 +92,19 @@ pub(crate) enum Change {
 names!(Change);
 
 impl Change {
-    pub(crate) const fn event(self) -> Event {
-        match self {
-            Self::Sent => Event::EmailSent,
-            Self::Delivered => Event::EmailDelivered,
-            Self::Bounced => Event::EmailBounced,
-            Self::Complained => Event::EmailComplained,
-            Self::Failed => Event::EmailFailed,
-            Self::Opened => Event::EmailOpened,
-            Self::Clicked => Event::EmailClicked,
-        }
-    }
-
     /// The transitions that this change makes from `from`, each with its event. `None`
     /// if the change is not possible in that status.
     pub(crate) fn steps(self, from: Status) -> Option<Vec<(Status, Event)>> {
         const SENT: (Status, Event) = (Status::Sent, Event::EmailSent);
-        let to = match self {
-            Self::Sent => Status::Sent,
-            Self::Delivered => Status::Delivered,
-            Self::Bounced => Status::Bounced,
-            Self::Complained => Status::Complained,
-            Self::Failed => Status::Failed,
-            Self::Opened | Self::Clicked => from,
+        let last = match self {
+            Self::Sent => SENT,
+            Self::Delivered => (Status::Delivered, Event::EmailDelivered),
+            Self::Bounced => (Status::Bounced, Event::EmailBounced),
+            Self::Complained => (Status::Complained, Event::EmailComplained),
+            Self::Failed => (Status::Failed, Event::EmailFailed),
+            Self::Opened => (from, Event::EmailOpened),
+            Self::Clicked => (from, Event::EmailClicked),
         };
-        let last = (to, self.event());
         match (self, from) {
             (Self::Delivered | Self::Bounced, Status::Sending) => Some(vec![SENT, last]),
             (Self::Delivered | Self::Bounced, Status::Sent)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use chrono::{DateTime, Utc};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -16,8 +16,9 @@ use super::time::{self, Millis};
 /// `2026-11-21T08:00:00.000Z`.
 ///
 /// It dereferences to [`DateTime<Utc>`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(DateTime<Utc>);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(inline, description = "")]
+pub struct Timestamp(#[schemars(with = "schema::Time")] DateTime<Utc>);
 
 impl From<Millis> for Timestamp {
     fn from(at: Millis) -> Self {
@@ -62,19 +63,5 @@ impl<'de> Deserialize<'de> for Timestamp {
         let text = Cow::<str>::deserialize(deserializer)?;
         let at = time::parse(&text).ok_or_else(|| D::Error::custom("expected an RFC 3339 time"))?;
         Ok(at.into())
-    }
-}
-
-impl JsonSchema for Timestamp {
-    fn schema_name() -> Cow<'static, str> {
-        schema::Time::schema_name()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        schema::Time::json_schema(generator)
     }
 }

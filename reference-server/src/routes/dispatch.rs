@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, Request, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, Response, StatusCode};
-use svc_sdk::{Operation, Service};
+use http::{Method, Response, Uri};
+use svc_sdk::Operation;
 
 use super::ROUTES;
 use super::recording::Recording;
@@ -20,7 +21,7 @@ use crate::api::framework::auth;
 use crate::api::framework::fault::{self, Cut};
 use crate::api::framework::input::Input;
 use crate::api::framework::memory;
-use crate::api::framework::response;
+use crate::api::framework::response::write_error;
 use crate::api::framework::route::{Route, Target};
 use crate::api::openapi;
 use crate::api::page;
@@ -29,7 +30,7 @@ use crate::app::{App, Shared};
 use crate::control::endpoint::Declaration;
 use crate::control::faults::NewFault;
 use crate::control::notifications::{ControlChange, Notification};
-use crate::model::compatibility::ErrorFormat;
+use crate::control::requests::RecordedBody;
 use crate::model::error::{ApiError, Code};
 use crate::model::nearest::did_you_mean_path;
 use crate::store::faults;
@@ -42,60 +43,47 @@ pub(crate) fn router(app: &Shared) -> Router {
         let filter =
             MethodFilter::try_from(route.declared.method.clone()).expect("a common method");
         let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
-            let Ok(params) = params else {
-                return response::error(
-                    &ApiError::not_found("path"),
-                    app.error_format(route.declared.path),
-                );
-            };
-            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let params = params.collect();
-            let (parts, body) = request.into_parts();
-            let input = Input::new(app, parts, params, body);
-            match &route.target {
+            let Path(params) = params.map_err(|_| ApiError::not_found("path"))?;
+            Ok::<_, ApiError>(match &route.target {
                 Target::Documented(operation, handler) => {
-                    handle_documented(input, *operation, handler).await
+                    handle_documented(app, params, request, *operation, handler).await
                 }
-                Target::Control(handler) => handle_control(input, route, handler).await,
-            }
+                Target::Control(handler) => {
+                    handle_control(app, params, request, route, handler).await
+                }
+            })
         };
         router = router.route(route.declared.path, on(filter, handler));
     }
     openapi::routes(page::routes(tracking::routes(router)), &ROUTES)
-        .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
-            let message = format!("this path does not support the method {}", request.method());
-            response::error(
-                &ApiError::new(Code::MethodNotAllowed, message),
-                app.error_format(request.uri().path()),
-            )
+        .method_not_allowed_fallback(|method: Method| async move {
+            let message = format!("this path does not support the method {method}");
+            ApiError::new(Code::MethodNotAllowed, message)
         })
-        .fallback(|State(app): State<Shared>, request: Request| async move {
-            let path = request.uri().path();
-            let known = did_you_mean_path(path, ROUTES.iter().map(|route| route.declared.path));
-            let error = ApiError::not_found(&format!("path{known}"));
-            response::error(&error, app.error_format(path))
+        .fallback(|uri: Uri| async move {
+            let paths = ROUTES.iter().map(|route| route.declared.path);
+            ApiError::not_found(&format!("path{}", did_you_mean_path(uri.path(), paths)))
         })
         .with_state(Arc::clone(app))
 }
 
 /// Handles a request to the control interface.
 async fn handle_control(
-    input: Input,
+    app: Shared,
+    params: Vec<(String, String)>,
+    request: Request,
     route: &Route,
     handler: &impl Fn(Input) -> Handled,
 ) -> Response<Body> {
-    let result = match guard(&input) {
-        Ok(()) => {
-            let app = Arc::clone(&input.app);
-            let response = memory::holding(handler(input)).await;
-            if response.is_ok() {
-                publish_change(&app, route);
-            }
-            response
-        }
-        Err(error) => Err(error),
+    let (parts, body) = request.into_parts();
+    let process = async {
+        guard(&app, &parts)?;
+        let input = Input::receive(Arc::clone(&app), parts, params, body).await;
+        let response = memory::holding(handler(input)).await?;
+        publish_change(&app, route);
+        Ok(response)
     };
-    let mut response = result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested));
+    let mut response = process.await.unwrap_or_else(ApiError::into_response);
     // A page of another origin cannot use it as a script, an image or an object.
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -116,40 +104,35 @@ fn publish_change(app: &App, route: &Route) {
 
 /// Handles a request to a documented operation.
 async fn handle_documented(
-    mut input: Input,
+    app: Shared,
+    params: Vec<(String, String)>,
+    request: Request,
     operation: Operation,
     handler: &impl Fn((Arc<Key>, Input)) -> Handled,
 ) -> Response<Body> {
-    let app = Arc::clone(&input.app);
-    let mut recording = Recording::start(&mut input, operation);
-    let format = app.settings.compatibility.error_format;
-    let key = auth::authenticate(&app, operation.service(), &input.parts).await;
-    if key.is_err() {
-        recording.not_authenticated().await;
-    }
-    // The format of this error is documented (`docs/extraction-service/README.md#authentication-and-scopes`), so no setting
-    // changes it.
-    let format_of = |status: StatusCode| match operation.service() {
-        Service::Extraction if status == StatusCode::UNAUTHORIZED => ErrorFormat::Nested,
-        _ => format,
-    };
-    let response = match key {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let mut recording = Recording::start(Arc::clone(&app), &parts, operation);
+    let response = match auth::authenticate(&app, operation.service(), &parts).await {
         Ok(key) => {
-            recording.authenticated(&key);
+            recording.organization = Some(key.organization);
+            recording.request.summary.key = Some(key.id.clone());
             let fault = trigger_fault(&app, key.organization, operation).await;
             let (id, fault) = fault.unzip();
-            recording.affected_by(id);
+            recording.request.summary.fault = id;
             // These checks follow authentication, in the order of
             // `docs/undocumented/README.md#order-of-checks`.
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
+                let input = Input::receive(Arc::clone(&app), parts, params, body).await;
+                recording.request.request_body =
+                    input.bytes().ok().and_then(|body| RecordedBody::of(&body));
                 memory::holding(handler((key, input))).await
             };
-            let process =
-                async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
+            let process = async { process.await.unwrap_or_else(ApiError::into_response) };
             match fault {
-                Some(fault) => match fault::apply(fault, format_of, process).await {
+                Some(fault) => match fault::apply(&app, &path, fault, process).await {
                     Ok(response) => response,
                     // The request stays in the log without a status.
                     Err(Cut) => return Cut::response(),
@@ -157,9 +140,12 @@ async fn handle_documented(
                 None => process.await,
             }
         }
-        Err(error) => response::error(&error, format_of(error.code().status())),
+        Err(error) => {
+            recording.not_authenticated().await;
+            error.into_response()
+        }
     };
-    recording.respond(response).await
+    recording.respond(write_error(&app, &path, response)).await
 }
 
 /// The fault that affects a request. While the disk is full, there is none.
@@ -189,4 +175,4 @@ async fn trigger_fault(
 type Handled = BoxFuture<'static, Result<Response<Body>, ApiError>>;
 
 /// The path parameters, or an error if they are not UTF-8.
-type Params = Result<RawPathParams, RawPathParamsRejection>;
+type Params = Result<Path<Vec<(String, String)>>, PathRejection>;

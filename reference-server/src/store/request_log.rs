@@ -51,21 +51,6 @@ impl RecordedBody {
     }
 }
 
-/// The body of a request, which is known once the handler has read it.
-#[derive(Clone, Default)]
-pub(crate) struct BodyRecorder(Arc<Mutex<Option<RecordedBody>>>);
-
-impl BodyRecorder {
-    pub(crate) fn record(&self, body: &[u8]) {
-        *lock(&self.0) = RecordedBody::of(body);
-    }
-
-    /// The body, if it was read.
-    pub(crate) fn take(&self) -> Option<RecordedBody> {
-        lock(&self.0).take()
-    }
-}
-
 /// The ID of a request, as an extension of it.
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);

@@ -74,7 +74,7 @@ fn redacted(request: &LoggedRequest) -> LoggedRequest {
 
 /// Returns one request.
 pub(crate) async fn get(call: ControlCall) -> Result<LoggedRequest, ApiError> {
-    let found = find(&call.data.app.requests, call.data.organization, call.input.id());
+    let found = find(&call.data.app.requests, call.data.organization, &call.id());
     found.ok_or_else(|| ApiError::not_found("request"))
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::framework::{Call, Created, List, NoContent, Resource};
+use crate::api::framework::{Call, Reply};
 use crate::model::error::ApiError;
 use crate::store::audiences::{self, Audience};
 
@@ -14,31 +14,25 @@ pub(crate) struct New {
     name: Option<String>,
 }
 
-pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Audience>, ApiError> {
-    let (new, bytes) = call.read().await?;
-    let name = required_name(new.name)?;
-    let create = call.create(&bytes, move |tx, app, organization| {
-        Created::new(app, &audiences::insert(tx, organization, name, None)?)
-    });
-    create.await
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>, ApiError> {
+    let name = required_name(call.read().await?.name)?;
+    call.create(move |tx, _, organization| audiences::insert(tx, organization, name, None)).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<Audience>, ApiError> {
-    List::new(&call.data.app, &call.data.read(|reader, of| reader.list(of)).await?)
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>, ApiError> {
+    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
 }
 
-pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Reply<Audience>, ApiError> {
     let id = call.id();
-    let found = call.data.read(move |reader, of| reader.get(&id, of));
-    Resource::new(&call.data.app, &found.await?)
+    call.reply(call.data.read(move |reader, of| reader.get(&id, of)).await?)
 }
 
 /// Deletes an audience with its contacts
 /// (`docs/undocumented/services.md#audience-deletion`).
-pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| tx.delete::<Audience>(&id, of)).await?;
-    Ok(NoContent)
+    call.reply(call.data.write(move |tx, _, of| tx.delete::<Audience>(&id, of)).await?)
 }
 
 /// Maximum size of a name, in bytes.

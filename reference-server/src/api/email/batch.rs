@@ -10,8 +10,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::emails::{Origin, accept, apply_template};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::call;
-use crate::api::framework::input::{not_json, object};
-use crate::api::framework::{Call, Json};
+use crate::api::framework::input::{check_syntax, object};
+use crate::api::framework::{Call, Reply};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
@@ -55,11 +55,10 @@ enum Item {
     },
 }
 
-pub(crate) async fn send(mut call: Call<New>) -> Result<Json<Results>, ApiError> {
-    let bytes = call.input.json_bytes().await?;
-    let (app, read) = (Arc::clone(&call.data.app), bytes.clone());
-    let parse = move || parse(&read, &app.settings.compatibility);
-    let mut checked = heavy::run_on(bytes.len(), parse).await?;
+pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
+    let (app, bytes) = (Arc::clone(&call.data.app), call.input.json_bytes()?);
+    let parse = move || parse(&bytes, &app.settings.compatibility);
+    let mut checked = heavy::run_on(call.input.bytes()?.len(), parse).await?;
     for email in &mut checked {
         let Ok(checked) = email else { continue };
         if let Err(error) = apply_template(&call.data, checked).await {
@@ -67,7 +66,7 @@ pub(crate) async fn send(mut call: Call<New>) -> Result<Json<Results>, ApiError>
         }
     }
     let origin = Origin::of(&call);
-    let create = call.create(&bytes, move |tx, _, _| {
+    let create = call.create(move |tx, _, _| {
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
@@ -83,7 +82,7 @@ pub(crate) async fn send(mut call: Call<New>) -> Result<Json<Results>, ApiError>
                 },
             });
         }
-        Json::of(&Results { results })
+        Ok(Results { results })
     });
     create.await
 }
@@ -98,23 +97,14 @@ fn parse(
         #[serde(borrow)]
         emails: Vec<&'a RawValue>,
     }
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    let emails: Vec<&RawValue> = match first {
-        Some(b'[') => serde_json::from_slice(bytes).map_err(|error| not_json(bytes, &error))?,
-        Some(b'{') => match serde_json::from_slice::<Wrapped<'_>>(bytes) {
-            Ok(wrapped) => wrapped.emails,
-            Err(error) if error.is_data() => {
-                object::<serde::de::IgnoredAny>(bytes)?;
-                return Err(ApiError::field("emails", "must be a list of emails"));
-            }
-            Err(error) => return Err(not_json(bytes, &error)),
-        },
-        _ => {
-            if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
-                return Err(not_json(bytes, &error));
-            }
-            return Err(ApiError::field("", "must be a list of emails or {\"emails\": […]}"));
-        }
+    let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let emails: Vec<&RawValue> = if is_object {
+        object::<Wrapped<'_>>(bytes)?.emails
+    } else if let Ok(emails) = serde_json::from_slice(bytes) {
+        emails
+    } else {
+        check_syntax(bytes)?;
+        return Err(ApiError::field("", "must be a list of emails or {\"emails\": […]}"));
     };
     if emails.is_empty() {
         return Err(ApiError::field("emails", "must contain at least one email"));
@@ -133,8 +123,8 @@ fn parse_email(
     match call::parse::<NewEmail>(email.get().as_bytes(), compatibility) {
         Ok(email) => Ok(email.check()),
         Err(error) if error.code() == Code::InvalidJson => {
-            let request = serde_json::from_slice::<serde_json::Value>(bytes);
-            Err(request.err().map_or(error, |error| not_json(bytes, &error)))
+            check_syntax(bytes)?;
+            Err(error)
         }
         Err(error) => Ok(Err(error)),
     }

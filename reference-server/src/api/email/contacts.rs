@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::pages::{Page, PageReply};
-use crate::api::framework::{Call, Created, NoContent, Resource};
+use super::pages::{Page, Paged};
+use crate::api::framework::{Call, Reply};
 use crate::model::address::{Address, without_final_dot};
 use crate::model::error::ApiError;
 use crate::store::audiences::Audience;
@@ -37,25 +37,23 @@ pub(crate) struct Update {
     subscribed: Option<bool>,
 }
 
-pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Contact>, ApiError> {
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>, ApiError> {
     let (audience, wanted) = (call.id(), call.id());
     call.data.read(move |reader, of| reader.get::<Audience>(&wanted, of)).await?;
-    let (new, bytes) = call.read().await?;
-    let email = match new.email {
-        None => return Err(ApiError::field("email", "is required")),
-        Some(email) => match Address::parse(&email) {
-            Ok(address) => address.as_str().to_owned(),
-            Err(error) => return Err(ApiError::field("email", error.to_string())),
-        },
-    };
-    let metadata = without_nulls(new.metadata.unwrap_or_default());
+    let new = call.read().await?;
+    let email = new.email.ok_or_else(|| ApiError::field("email", "is required"))?;
+    let address = Address::parse(&email);
+    let address = address.map_err(|error| ApiError::field("email", error.to_string()))?;
+    let email = address.as_str().to_owned();
+    let mut metadata = new.metadata.unwrap_or_default();
+    metadata.retain(|_, value| !value.is_null());
     let topics = new.topics.unwrap_or_default();
     check_size(new.name.as_deref(), &metadata, &topics)?;
-    let create = call.create(&bytes, move |tx, app, organization| {
+    let create = call.create(move |tx, _, organization| {
         let mut contact = Contact::new(audience, email, tx.now);
         (contact.name, contact.metadata, contact.topics) = (new.name, metadata, topics);
         contacts::insert(tx, organization, &contact)?;
-        Created::new(app, &contact)
+        Ok(contact)
     });
     create.await
 }
@@ -79,7 +77,7 @@ pub(crate) fn check_size(
     Err(ApiError::field("metadata", message))
 }
 
-pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<Reply<Paged<Contact>>, ApiError> {
     let audience = call.id();
     let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.data.read(move |reader, organization| {
@@ -91,21 +89,19 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
         Ok((page, contacts, total))
     });
     let (page, contacts, total) = found.await?;
-    page.response(call.compatibility(), contacts, total)
+    page.reply(&call, contacts, total)
 }
 
-pub(crate) async fn update(mut call: Call<Update>) -> Result<Resource<Contact>, ApiError> {
-    let (id, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| reader.get::<Contact>(&wanted, of)).await?;
-    let (update, _) = call.read().await?;
+pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, ApiError> {
+    let (id, update) = (call.id(), call.read().await);
     let updated = call.data.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
-        if update.apply(&mut contact)? {
+        if update?.apply(&mut contact)? {
             contacts::update(tx, organization, &mut contact)?;
         }
         Ok(contact)
     });
-    Resource::new(&call.data.app, &updated.await?)
+    call.reply(updated.await?)
 }
 
 impl Update {
@@ -139,16 +135,9 @@ impl Update {
     }
 }
 
-pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| tx.delete::<Contact>(&id, of)).await?;
-    Ok(NoContent)
-}
-
-/// Removes keys with a null value.
-fn without_nulls(mut metadata: Map<String, Value>) -> Map<String, Value> {
-    metadata.retain(|_, value| !value.is_null());
-    metadata
+    call.reply(call.data.write(move |tx, _, of| tx.delete::<Contact>(&id, of)).await?)
 }
 
 /// Deserializes a field that is present, even as null. With `default`, an absent field is

@@ -4,14 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::audiences::required_name;
-use crate::api::framework::{Call, Created, Json, List, Resource};
+use crate::api::framework::{Call, Reply};
 use crate::mail::dkim::{self, SigningKey};
 use crate::mail::dns::{self, Check, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
-use crate::model::schema;
-use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::runtime::heavy;
 use crate::store::Tx;
 use crate::store::domains::{self, Domain, Flags};
@@ -28,22 +27,20 @@ pub(crate) struct New {
 /// A sending domain.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Domain")]
-pub(crate) struct DomainJson<'a> {
-    id: &'a str,
-    name: &'a str,
+pub(crate) struct DomainJson {
+    id: String,
+    name: String,
     #[serde(flatten)]
     flags: Flags,
     /// The DNS records that the owner of the domain must publish.
     records: [Record; 4],
     /// The result of each check; only in the response to a verification.
     #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<&'a [Check]>,
+    checks: Option<Vec<Check>>,
     #[serde(rename = "createdAt")]
-    #[schemars(with = "schema::Time")]
-    created_at: String,
+    created_at: Timestamp,
     #[serde(rename = "updatedAt")]
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
+    updated_at: Timestamp,
 }
 
 /// The documented response to a deletion.
@@ -54,21 +51,20 @@ pub(crate) struct Deleted {
     ok: bool,
 }
 
-pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> DomainJson<'a> {
+pub(crate) fn view(domain: Domain, checks: Option<Vec<Check>>) -> DomainJson {
     DomainJson {
-        id: &domain.id,
-        name: &domain.name,
-        flags: domain.flags,
         records: domain.records(),
+        id: domain.id,
+        name: domain.name,
+        flags: domain.flags,
         checks,
-        created_at: time::rfc3339(domain.created_at),
-        updated_at: time::rfc3339(domain.updated_at),
+        created_at: domain.created_at.into(),
+        updated_at: domain.updated_at.into(),
     }
 }
 
-pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'static>>, ApiError> {
-    let (new, bytes) = call.read().await?;
-    let name = required_name(new.name)?;
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<DomainJson>, ApiError> {
+    let name = required_name(call.read().await?.name)?;
     let name = DomainName::parse(&name).ok().filter(|name| name.as_str().contains('.'));
     let Some(name) = name else {
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
@@ -76,9 +72,8 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'st
     let exposed = call.data.app.settings.is_exposed();
     let is_reserved = is_reserved(name.as_str());
     let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
-    let create = call.create(&bytes, move |tx, app, organization| {
-        let domain = insert(tx, organization, name.as_str(), None, &key)?;
-        Created::new(app, &view(&domain, None))
+    let create = call.create(move |tx, _, organization| {
+        Ok(view(insert(tx, organization, name.as_str(), None, &key)?, None))
     });
     create.await
 }
@@ -99,18 +94,16 @@ pub(crate) fn insert(
     domains::insert(tx, organization, name, selector, key, record)
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {
-    let all = call.data.read(|reader, of| reader.list(of)).await?;
-    List::new(&call.data.app, &all.iter().map(|domain| view(domain, None)).collect())
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<DomainJson>>, ApiError> {
+    let all: Vec<Domain> = call.data.read(|reader, of| reader.list(of)).await?;
+    call.reply(all.into_iter().map(|domain| view(domain, None)).collect())
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
-pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static>>, ApiError> {
+pub(crate) async fn verify(call: Call) -> Result<Reply<DomainJson>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
     let found = call.data.read(move |reader, of| reader.get::<Domain>(&wanted, of)).await?;
-    // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
-    call.input.bytes().await?;
     let checks = dns::check(&call.data.app.resolver, &found.records()).await;
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
     let flags = Flags {
@@ -125,14 +118,14 @@ pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static
         domains::set_flags(tx, &mut domain, flags)?;
         Ok(domain)
     });
-    Resource::new(&call.data.app, &view(&domain.await?, Some(&checks)))
+    call.reply(view(domain.await?, Some(checks)))
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
 /// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
-pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>, ApiError> {
     let id = call.id();
     call.data.write(move |tx, _, of| tx.delete::<Domain>(&id, of)).await?;
-    Json::of(&Deleted { ok: true })
+    call.reply(Deleted { ok: true })
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::framework::call::Data;
-use crate::api::framework::{Call, Created, Resource, memory};
+use crate::api::framework::{Call, Reply, memory};
 use crate::api::tracking;
 use crate::control::emails::EmailSummary;
 use crate::control::templates::Template;
@@ -23,14 +23,12 @@ use crate::store::jobs;
 use crate::store::request_log::RequestId;
 use crate::store::{Tx, domains};
 
-pub(crate) async fn send(mut call: Call<NewEmail>) -> Result<Created<EmailSummary, 202>, ApiError> {
-    let (new, bytes) = call.read().await?;
-    let mut checked = heavy::run_on(bytes.len(), move || new.check()).await?;
+pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, ApiError> {
+    let (new, size) = (call.read().await?, call.input.bytes()?.len());
+    let mut checked = heavy::run_on(size, move || new.check()).await?;
     apply_template(&call.data, &mut checked).await?;
     let origin = Origin::of(&call);
-    let create = call
-        .create(&bytes, move |tx, app, _| Created::new(app, &accept(tx, &origin, checked)?.shown));
-    create.await
+    call.create(move |tx, _, _| Ok(accept(tx, &origin, checked)?.shown)).await
 }
 
 /// Renders the template of the email into each part that the request does not contain
@@ -107,17 +105,17 @@ pub(super) fn accept(
 /// An email with its content and the status of each recipient.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EmailInFull")]
-pub(crate) struct EmailInFull<'a> {
+pub(crate) struct EmailInFull {
     #[serde(flatten)]
-    email: &'a EmailSummary,
-    html: Option<&'a str>,
-    text: Option<&'a str>,
-    headers: &'a Map<String, Value>,
-    attachments: &'a [Attachment],
-    recipients: &'a [RecipientState],
+    email: EmailSummary,
+    html: Option<String>,
+    text: Option<String>,
+    headers: Map<String, Value>,
+    attachments: Vec<Attachment>,
+    recipients: Vec<RecipientState>,
 }
 
-pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>, ApiError> {
     let (id, read) = (call.id(), call.id());
     let size = call.data.read(move |reader, _| emails::content_size(reader, &read));
     memory::reserve_response(size.await?).await;
@@ -128,20 +126,19 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
         Ok((email, content))
     });
     let (email, content): (StoredEmail, Content) = found.await?;
-    let full = EmailInFull {
-        email: &email.shown,
-        html: content.html.as_deref(),
-        text: content.text.as_deref(),
-        headers: &content.headers,
-        attachments: &content.attachments,
-        recipients: &email.recipients,
-    };
-    Resource::new(&call.data.app, &full)
+    call.reply(EmailInFull {
+        email: email.shown,
+        html: content.html,
+        text: content.text,
+        headers: content.headers,
+        attachments: content.attachments,
+        recipients: email.recipients,
+    })
 }
 
 /// Cancels an email that is still waiting for its scheduled time
 /// (`docs/undocumented/services.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiError> {
+pub(crate) async fn cancel(call: Call) -> Result<Reply<EmailSummary>, ApiError> {
     let id = call.id();
     let cancelled = call.data.write(move |tx, _, organization| {
         let email = emails::find(tx.reader(), &id)?;
@@ -167,5 +164,5 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiErro
         emails::update(tx, &email)?;
         Ok(email)
     });
-    Resource::new(&call.data.app, &cancelled.await?.shown)
+    call.reply(cancelled.await?.shown)
 }

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use axum::body::Body;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::framework::{Json, Reply};
+use crate::api::framework::{Call, Reply};
 use crate::model::compatibility::{Compatibility, ContactPages};
 use crate::model::error::{ApiError, Problems};
+use crate::store::contacts::Contact;
 
 const DEFAULT_SIZE: i64 = 20;
 const MAX_SIZE: i64 = 100;
@@ -86,46 +86,29 @@ impl Page {
         (self.number - self.first) * self.size
     }
 
-    pub(super) fn response<T: Serialize>(
+    pub(super) fn reply<T: Serialize>(
         self,
-        compatibility: &Compatibility,
+        call: &Call,
         data: Vec<T>,
         total: i64,
-    ) -> Result<PageReply<T>, ApiError> {
-        if compatibility.contact_pages == ContactPages::Array {
-            return Ok(PageReply::Array(Json::of(&data)?));
+    ) -> Result<Reply<Paged<T>>, ApiError> {
+        if call.compatibility().contact_pages == ContactPages::Array {
+            return Reply::json(StatusCode::OK, &data);
         }
         let total_pages = (total + self.size - 1) / self.size;
-        let paged = Paged { data, page: self.number, page_size: self.size, total, total_pages };
-        Ok(PageReply::Object(Json::of(&paged)?))
+        call.reply(Paged { data, page: self.number, page_size: self.size, total, total_pages })
     }
 }
 
-/// A page in the shape that a compatibility setting selects.
-pub(crate) enum PageReply<T> {
-    Array(Json<Vec<T>>),
-    Object(Json<Paged<T>>),
-}
-
-impl<T: JsonSchema + 'static> Reply for PageReply<T> {
-    fn describe(
-        compatibility: &Compatibility,
-        generator: &mut SchemaGenerator,
-    ) -> (StatusCode, Option<Schema>) {
-        match compatibility.contact_pages {
-            ContactPages::Array => Json::<Vec<T>>::describe(compatibility, generator),
-            _ => Json::<Paged<T>>::describe(compatibility, generator),
-        }
-    }
-}
-
-impl<T> From<PageReply<T>> for Response<Body> {
-    fn from(page: PageReply<T>) -> Self {
-        match page {
-            PageReply::Array(page) => page.into(),
-            PageReply::Object(page) => page.into(),
-        }
-    }
+/// Describes a page of contacts.
+pub(crate) fn describe(
+    compatibility: &Compatibility,
+    generator: &mut SchemaGenerator,
+) -> Option<Schema> {
+    Some(match compatibility.contact_pages {
+        ContactPages::Array => generator.subschema_for::<Vec<Contact>>(),
+        _ => generator.subschema_for::<Paged<Contact>>(),
+    })
 }
 
 /// The number of the first page (`docs/undocumented/services.md#contact-pages`).

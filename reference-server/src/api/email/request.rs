@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::control::emails::EmailSummary;
 use crate::mail::mime::check_content_type;
-use crate::model::address::{Mailbox, check_header, reject_line_breaks, without_final_dot};
+use crate::model::address::{
+    Address, Mailbox, check_header, reject_line_breaks, without_final_dot,
+};
 use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::one_or_many::OneOrMany;
@@ -109,71 +111,53 @@ impl NewEmail {
     /// Validates the email. The error lists all invalid fields.
     pub(super) fn check(self) -> Result<Checked, ApiError> {
         let mut problems = Problems::default();
-        let from = self.from.map_or_else(
-            || {
-                problems.add("from", "is required");
-                String::new()
-            },
-            without_final_dot,
-        );
-        let mut domain = String::new();
-        if !from.is_empty() || problems.is_empty() {
-            match parse_mailbox(&from) {
-                Ok(mailbox) => mailbox.address.domain().as_str().clone_into(&mut domain),
-                Err(error) => problems.add("from", error),
-            }
-        }
         let count = |list: &Option<OneOrMany>| list.as_ref().map_or(0, |list| list.0.len());
         let all = count(&self.to) + count(&self.cc) + count(&self.bcc);
         if all > MAX_ALL_RECIPIENTS {
-            problems.add(
-                "",
-                format!(
-                    "to, cc and bcc have {all} recipients together, at most {MAX_ALL_RECIPIENTS} are allowed; send several emails"
-                ),
+            let message = format!(
+                "to, cc and bcc have {all} recipients together, at most {MAX_ALL_RECIPIENTS} are \
+                 allowed; send several emails"
             );
-            return Err(problems.into_error());
+            return Err(ApiError::field("", message));
         }
-        if count(&self.reply_to) > MAX_REPLY_TO {
-            problems.add("replyTo", format!("has more than {MAX_REPLY_TO} addresses"));
-            return Err(problems.into_error());
-        }
-        let mut recipients = Recipients::default();
-        let to = recipients.add(&mut problems, "to", self.to);
+        ApiError::at_most("replyTo", count(&self.reply_to), MAX_REPLY_TO, "addresses")?;
+        let attachments = self.attachments.unwrap_or_default();
+        ApiError::at_most("attachments", attachments.len(), MAX_ATTACHMENTS, "items")?;
+
+        let from = problems.ok("from", self.from.ok_or("is required")).map(without_final_dot);
+        let sender = from.as_deref().and_then(|from| problems.ok("from", parse_mailbox(from)));
+        let (to, mut addresses) = mailboxes(&mut problems, "to", self.to);
         if to.is_empty() {
             problems.add("to", "is required: at least one recipient");
         }
         problems.at_most("to", to.len(), MAX_RECIPIENTS, "recipients");
-        let cc = recipients.add(&mut problems, "cc", self.cc);
-        let bcc = recipients.add(&mut problems, "bcc", self.bcc);
-        let reply_to = self.reply_to.unwrap_or_default().0;
-        for (index, text) in reply_to.iter().enumerate() {
-            if let Err(error) = parse_mailbox(text) {
-                problems.add(field_path("replyTo", index, reply_to.len()), error);
-            }
-        }
-        let subject = self.subject.unwrap_or_else(|| {
-            problems.add("subject", "is required");
-            String::new()
-        });
-        if let Err(error) = reject_line_breaks(&subject) {
-            problems.add("subject", error.to_string());
-        }
+        let (cc, cc_addresses) = mailboxes(&mut problems, "cc", self.cc);
+        let (bcc, bcc_addresses) = mailboxes(&mut problems, "bcc", self.bcc);
+        addresses.extend(cc_addresses.into_iter().chain(bcc_addresses));
+        let (reply_to, _) = mailboxes(&mut problems, "replyTo", self.reply_to);
+        let subject = problems.ok("subject", self.subject.ok_or("is required"));
+        let subject = subject.unwrap_or_default();
+        problems.ok("subject", reject_line_breaks(&subject));
         problems.at_most("subject", subject.chars().count(), MAX_SUBJECT, "characters");
         let headers = self.headers.unwrap_or_default();
-        check_headers(&mut problems, &headers, !reply_to.is_empty());
-        let attachments = check_attachments(&mut problems, self.attachments.unwrap_or_default());
+        for (name, value) in &headers {
+            // Do not repeat an invalid name in the error: it may contain anything.
+            let printable = name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 100;
+            let field = if printable { format!("headers.{name}") } else { "headers".to_owned() };
+            let value = value.as_str().ok_or("must be a string");
+            let has_reply_to = !reply_to.is_empty();
+            problems.ok(field, value.and_then(|value| check_header(name, value, has_reply_to)));
+        }
+        let attachments = attachments.into_iter().enumerate();
+        let attachments = attachments.filter_map(|(index, new)| new.check(index, &mut problems));
+        let attachments: Vec<Attachment> = attachments.collect();
         let tags = self.tags.unwrap_or_default();
-        check_tags(&mut problems, &tags);
+        problems.at_most("tags", tags.len(), MAX_TAGS, "tags");
+        let size = serde_json::to_vec(&tags).map_or(0, |json| json.len());
+        problems.at_most("tags", size, MAX_TAGS_SIZE, "bytes as JSON");
         let scheduled_at = self.scheduled_at.and_then(|text| {
-            let at = time::parse(&text);
-            if at.is_none() {
-                problems.add(
-                    "scheduledAt",
-                    "must be an ISO 8601 date-time with an offset or Z, or a date",
-                );
-            }
-            at
+            let message = "must be an ISO 8601 date-time with an offset or Z, or a date";
+            problems.ok("scheduledAt", time::parse(&text).ok_or(message))
         });
         problems.check()?;
         Ok(Checked {
@@ -181,7 +165,7 @@ impl NewEmail {
                 shown: EmailSummary {
                     id: id::new(Prefix::Email),
                     status: Status::Queued,
-                    from,
+                    from: from.unwrap_or_default(),
                     to,
                     cc,
                     bcc,
@@ -196,11 +180,11 @@ impl NewEmail {
                 },
                 organization: NO_ORGANIZATION,
                 request: None,
-                domain,
+                domain: sender.map(|from| from.address.domain().to_string()).unwrap_or_default(),
                 tracking: None,
                 preview: String::new(),
                 attachments: attachments.len(),
-                recipients: recipients.states,
+                recipients: recipients(&addresses),
                 history: Vec::new(),
             },
             content: Content { html: self.html, text: self.text, headers, attachments },
@@ -209,118 +193,57 @@ impl NewEmail {
     }
 }
 
-/// Collects the recipients of `to`, `cc` and `bcc`, without duplicates.
-#[derive(Default)]
-struct Recipients {
-    seen: HashSet<String>,
-    states: Vec<RecipientState>,
-}
-
-impl Recipients {
-    fn add(
-        &mut self,
-        problems: &mut Problems,
-        field: &str,
-        values: Option<OneOrMany>,
-    ) -> Vec<String> {
-        let texts = values.unwrap_or_default().0;
-        for (index, text) in texts.iter().enumerate() {
-            match parse_mailbox(text) {
-                Ok(mailbox) => {
-                    let address = mailbox.address;
-                    let key = format!("{}@{}", address.local(), address.domain().as_str());
-                    if self.seen.insert(key) {
-                        self.states.push(RecipientState {
-                            address: address.as_str().to_owned(),
-                            status: Status::Queued,
-                            detail: None,
-                        });
-                    }
-                }
-                Err(error) => {
-                    problems.add(field_path(field, index, texts.len()), error);
-                }
-            }
-        }
-        texts
+/// The mailboxes of a field as they are, and their addresses.
+fn mailboxes(
+    problems: &mut Problems,
+    field: &str,
+    values: Option<OneOrMany>,
+) -> (Vec<String>, Vec<Address>) {
+    let texts = values.unwrap_or_default().0;
+    let mut addresses = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let path = if texts.len() == 1 { field.to_owned() } else { format!("{field}[{index}]") };
+        addresses.extend(problems.ok(path, parse_mailbox(text)).map(|mailbox| mailbox.address));
     }
+    (texts, addresses)
 }
 
 fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
     if text.len() > MAX_MAILBOX {
         return Err(format!("has {} bytes, at most {MAX_MAILBOX} are allowed", text.len()));
     }
-    Mailbox::parse(text).map_err(|error| error.to_string())
+    Mailbox::parse(text).map_err(str::to_owned)
 }
 
-fn check_tags(problems: &mut Problems, tags: &Map<String, Value>) {
-    problems.at_most("tags", tags.len(), MAX_TAGS, "tags");
-    let size = serde_json::to_vec(tags).map_or(0, |json| json.len());
-    problems.at_most("tags", size, MAX_TAGS_SIZE, "bytes as JSON");
+/// The recipients with these addresses, each once.
+fn recipients(addresses: &[Address]) -> Vec<RecipientState> {
+    let mut seen = HashSet::new();
+    let unique = addresses.iter().filter(|one| seen.insert((one.local(), one.domain())));
+    let state = |address: &Address| RecipientState {
+        address: address.as_str().to_owned(),
+        status: Status::Queued,
+        detail: None,
+    };
+    unique.map(state).collect()
 }
 
-/// `to` for a single item, `to[3]` for one of several.
-fn field_path(field: &str, index: usize, count: usize) -> String {
-    if count == 1 { field.to_owned() } else { format!("{field}[{index}]") }
-}
-
-fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to: bool) {
-    for (name, value) in headers {
-        // Do not repeat an invalid name in the error: it may contain anything.
-        let printable = name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 100;
-        let field = if printable { format!("headers.{name}") } else { "headers".to_owned() };
-        match value.as_str() {
-            None => problems.add(field, "must be a string"),
-            Some(value) => {
-                if let Err(error) = check_header(name, value, reply_to) {
-                    problems.add(field, error.to_string());
-                }
-            }
-        }
-    }
-}
-
-fn check_attachments(problems: &mut Problems, new: Vec<NewAttachment>) -> Vec<Attachment> {
-    let count = new.len();
-    problems.at_most("attachments", count, MAX_ATTACHMENTS, "items");
-    if count > MAX_ATTACHMENTS {
-        return Vec::new();
-    }
-    let mut attachments = Vec::with_capacity(count);
-    for (index, attachment) in new.into_iter().enumerate() {
-        let mut invalid = |field: &str, message: &str| {
-            problems.add(format!("attachments[{index}].{field}"), message);
-        };
-        let filename = attachment.filename.unwrap_or_default();
-        if filename.is_empty() {
-            invalid("filename", "is required");
-        } else if filename.chars().any(char::is_control) {
-            invalid("filename", "must not contain a line break or another control character");
-        } else if filename.len() > MAX_FILENAME {
-            let size = filename.len();
-            let message = format!("has {size} bytes, at most {MAX_FILENAME} are allowed");
-            invalid("filename", &message);
-        }
-        if let Some(Err(error)) = attachment.content_type.as_deref().map(check_content_type) {
-            invalid("contentType", error);
-        }
-        let content = match attachment.content.map(|text| STANDARD.decode(text)) {
-            Some(Ok(content)) => content,
-            Some(Err(_)) => {
-                invalid("content", "is not valid Base64");
-                Vec::new()
-            }
-            None => {
-                invalid("content", "is required");
-                Vec::new()
-            }
-        };
-        attachments.push(Attachment {
-            filename,
-            content_type: attachment.content_type,
-            size: content.len(),
-            content,
+impl NewAttachment {
+    fn check(self, index: usize, problems: &mut Problems) -> Option<Attachment> {
+        let path = |field: &str| format!("attachments[{index}].{field}");
+        let filename = self.filename.filter(|name| !name.is_empty()).ok_or("is required");
+        let filename = filename.and_then(|name| match name.chars().any(char::is_control) {
+            true => Err("must not contain a line break or another control character"),
+            false => Ok(name),
         });
+        let filename = problems.ok(path("filename"), filename);
+        let size = filename.as_ref().map_or(0, String::len);
+        problems.at_most(path("filename"), size, MAX_FILENAME, "bytes");
+        let content_type = self.content_type;
+        let checked = content_type.as_deref().map_or(Ok(()), check_content_type);
+        problems.ok(path("contentType"), checked.map_err(|error| error.to_string()));
+        let decode = |text| STANDARD.decode(text).map_err(|_| "is not valid Base64");
+        let content = self.content.ok_or("is required").and_then(decode);
+        let content = problems.ok(path("content"), content)?;
+        Some(Attachment { filename: filename?, content_type, size: content.len(), content })
     }
-    attachments
 }

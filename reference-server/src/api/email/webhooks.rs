@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use svc_sdk::Service;
 
-use crate::api::framework::{ApiResponse, Call, Created, IdempotencyKey, List, Reply, Resource};
-use crate::api::webhooks::{all, check_events, check_url, register};
+use crate::api::framework::{Call, IdempotencyKey, Reply};
+use crate::api::webhooks::{check, list as list_of_service, register};
 use crate::app::Shared;
 use crate::control::webhooks::Webhook;
 use crate::delivery::emit;
@@ -53,97 +52,82 @@ pub(crate) struct Update {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Webhook")]
-pub(crate) struct WebhookJson<'a> {
-    id: &'a str,
-    url: &'a str,
+pub(crate) struct WebhookJson {
+    id: String,
+    url: String,
     #[schemars(with = "schema::EmailEvents")]
-    events: &'a [String],
+    events: Vec<String>,
     active: bool,
     /// Only in the response to the creation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    signing_secret: Option<&'a str>,
-    #[schemars(with = "schema::Time")]
+    signing_secret: Option<String>,
     created_at: Timestamp,
-    #[schemars(with = "schema::Time")]
     updated_at: Timestamp,
 }
 
-fn view(webhook: &Webhook, signing_secret: bool) -> WebhookJson<'_> {
+fn view(webhook: Webhook, with_secret: bool) -> WebhookJson {
     WebhookJson {
-        id: &webhook.id,
-        url: &webhook.url,
-        events: &webhook.events,
+        id: webhook.id,
+        url: webhook.url,
+        events: webhook.events,
         active: webhook.active,
-        signing_secret: signing_secret.then_some(webhook.secret.as_str()),
+        signing_secret: with_secret.then_some(webhook.secret),
         created_at: webhook.created_at,
         updated_at: webhook.updated_at,
     }
 }
 
-pub(crate) async fn create(mut call: Call<New>) -> Result<Created<WebhookJson<'static>>, ApiError> {
-    let (new, bytes) = call.read().await?;
-    let reply = |app: &_, webhook: &_| Created::new(app, &view(webhook, true));
-    register(call, &bytes, new.url, new.events, reply).await
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<WebhookJson>, ApiError> {
+    let New { url, events } = call.read().await?;
+    register(call, url, events, view).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<WebhookJson<'static>>, ApiError> {
-    let all = all(&call).await?;
-    List::new(&call.data.app, &all.iter().map(|webhook| view(webhook, false)).collect())
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<WebhookJson>>, ApiError> {
+    list_of_service(call, view).await
 }
 
-pub(crate) async fn update(
-    mut call: Call<Update>,
-) -> Result<Resource<WebhookJson<'static>>, ApiError> {
-    let (id, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| webhooks::find(reader, &wanted, of, Service::Email)).await?;
-    let (update, _) = call.read().await?;
-    let mut problems = Problems::default();
-    if let Some(url) = &update.url
-        && let Err(message) = check_url(Service::Email, call.data.app.settings.network, url)
-    {
-        problems.add("url", message);
-    }
-    let events = update.events.map(|names| check_events(Service::Email, &names, &mut problems));
-    problems.check()?;
-    let updated = call.data.write(move |tx, _, organization| {
+pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, ApiError> {
+    let (id, update) = (call.id(), call.read().await);
+    let updated = call.data.write(move |tx, app, organization| {
         let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
+        let (Update { url, events, active }, network) = (update?, app.settings.network);
+        let events = check(Service::Email, network, url.as_deref(), events, Problems::default())?;
         let before = webhook.clone();
-        webhook.url = update.url.unwrap_or(webhook.url);
+        webhook.url = url.unwrap_or(webhook.url);
         webhook.events = events.unwrap_or(webhook.events);
-        webhook.active = update.active.unwrap_or(webhook.active);
+        webhook.active = active.unwrap_or(webhook.active);
         if webhook != before {
             webhooks::update(tx, organization, &mut webhook)?;
         }
         Ok(webhook)
     });
-    Resource::new(&call.data.app, &view(&updated.await?, false))
+    call.reply(view(updated.await?, false))
 }
+
+/// The response of `test`. A compatibility setting names its field for the status.
+type TestResult = Map<String, Value>;
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive
 /// (`docs/undocumented/services.md#webhook-test`). The attempt is recorded as a delivery.
-pub(crate) async fn test(mut call: Call) -> Result<TestResult, ApiError> {
+pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>, ApiError> {
     let id = call.id();
     let find = call.data.read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
-    let webhook = find.await?;
-    // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
-    let bytes = call.input.bytes().await?;
-    let key = call.idempotency_key(&bytes)?;
+    let (webhook, key) = (find.await?, IdempotencyKey::of(&call)?);
     let (app, organization) = (Arc::clone(&call.data.app), call.data.organization);
     // The attempt goes on if the client disconnects: it is stored, and must be recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();
         test_once(&app, organization, &webhook, key).await
     });
-    let response = attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)));
-    response.map(TestResult)
+    attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
 async fn test_once(
     app: &Shared,
     organization: i64,
     webhook: &Webhook,
-    key: Option<IdempotencyKey>,
-) -> Result<ApiResponse, ApiError> {
+    key: IdempotencyKey,
+) -> Result<Reply<TestResult>, ApiError> {
     let key = Arc::new(key);
     let now = app.clock.now();
     let delivery = deliveries::new(webhook.id.clone(), Service::Email, Event::TEST, now);
@@ -160,12 +144,10 @@ async fn test_once(
     let (claimed, stored) = (Arc::clone(&key), delivery.clone());
     let sent = Bytes::from(body.head.clone());
     let earlier = app.store.write(move |tx| {
-        if let Some(key) = &*claimed {
-            if let Some(response) = key.stored_response(tx)? {
-                return Ok(Some(response));
-            }
-            key.store_response(tx, &ApiResponse::in_progress())?;
+        if let Some(response) = claimed.stored_response(tx)? {
+            return Ok(Some(response));
         }
+        claimed.store_response(tx, &Reply::<()>::new(StatusCode::PROCESSING, Bytes::new()))?;
         deliveries::insert(tx, organization, &stored, &body, false)?;
         Ok(None)
     });
@@ -175,53 +157,43 @@ async fn test_once(
     let sent = webhook::attempt(app, webhook, &delivery, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
-    let field = app.settings.compatibility.test_status_field.clone();
-    result.insert(field, sent.attempt.status.into());
+    result.insert(status_field(&app.settings.compatibility).to_owned(), sent.attempt.status.into());
     match &sent.attempt.error {
         None => result.insert("durationMs".to_owned(), sent.attempt.duration_ms.into()),
         Some(error) => result.insert("error".to_owned(), error.clone().into()),
     };
-    let response = ApiResponse::json(200, &result)?;
+    let reply = Reply::json(StatusCode::OK, &result)?;
     app.store
         .write(move |tx| {
             let Sent { attempt, is_delivered, .. } = &sent;
             deliveries::record(tx, UNDER_WAY, 0, *is_delivered, None, attempt)?;
-            if let Some(key) = &*key {
-                key.store_response(tx, &response)?;
-            }
-            Ok(response)
+            key.store_response(tx, &reply)?;
+            Ok(reply)
         })
         .await
 }
 
-/// The response of `test`. A compatibility setting names its field for the status.
-pub(crate) struct TestResult(ApiResponse);
-
-impl Reply for TestResult {
-    fn describe(
-        compatibility: &Compatibility,
-        _: &mut SchemaGenerator,
-    ) -> (StatusCode, Option<Schema>) {
-        let field = compatibility.test_status_field.as_str();
-        let schema = json_schema!({
-            "type": "object",
-            "properties": {
-                "durationMs": {"type": "integer", "minimum": 0},
-                "error": {"type": "string"},
-                field: {
-                    "description":
-                        "The status that the endpoint returned; null if there was no response.",
-                    "type": ["integer", "null"],
-                },
-            },
-            "required": [field],
-        });
-        (StatusCode::OK, Some(schema))
-    }
+fn status_field(compatibility: &Compatibility) -> &str {
+    compatibility.test_status_field.as_deref().unwrap_or("statusCode")
 }
 
-impl From<TestResult> for Response<Body> {
-    fn from(result: TestResult) -> Self {
-        result.0.into()
-    }
+/// Describes the response of `test`.
+pub(crate) fn describe_test(
+    compatibility: &Compatibility,
+    _: &mut SchemaGenerator,
+) -> Option<Schema> {
+    let field = status_field(compatibility);
+    Some(json_schema!({
+        "type": "object",
+        "properties": {
+            "durationMs": {"type": "integer", "minimum": 0},
+            "error": {"type": "string"},
+            field: {
+                "description":
+                    "The status that the endpoint returned; null if there was no response.",
+                "type": ["integer", "null"],
+            },
+        },
+        "required": [field],
+    }))
 }

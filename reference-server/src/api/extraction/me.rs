@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::framework::{Call, Json};
+use crate::api::framework::{Call, Reply};
 use crate::model::error::ApiError;
 use crate::store::organizations;
 
@@ -33,10 +33,10 @@ struct Auth {
     key_id: String,
 }
 
-pub(crate) async fn get(call: Call) -> Result<Json<Me>, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Reply<Me>, ApiError> {
     let key = &call.key;
     let organization = call.data.read(organizations::get).await?;
-    let me = Me {
+    call.reply(Me {
         organization: Organization {
             id: organization.id,
             name: organization.name,
@@ -47,6 +47,5 @@ pub(crate) async fn get(call: Call) -> Result<Json<Me>, ApiError> {
             scope: key.scopes.first().map_or("", |scope| scope.as_str()),
             key_id: key.id.clone(),
         },
-    };
-    Json::of(&me)
+    })
 }

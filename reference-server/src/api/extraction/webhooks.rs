@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::framework::{Call, Created, List};
-use crate::api::webhooks::{all, register};
+use crate::api::framework::{Call, Reply};
+use crate::api::webhooks;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::schema;
@@ -23,35 +23,33 @@ pub(crate) struct New {
 /// A webhook endpoint.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WebhookEndpoint")]
-pub(crate) struct WebhookJson<'a> {
-    id: &'a str,
-    url: &'a str,
+pub(crate) struct WebhookJson {
+    id: String,
+    url: String,
     /// Only in the response to the registration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<&'a str>,
+    secret: Option<String>,
     #[schemars(with = "schema::ExtractionEvents")]
-    events: &'a [String],
+    events: Vec<String>,
     #[schemars(extend("const" = "active"))]
     status: &'static str,
 }
 
-fn view(webhook: &Webhook, secret: bool) -> WebhookJson<'_> {
+fn view(webhook: Webhook, with_secret: bool) -> WebhookJson {
     WebhookJson {
-        id: &webhook.id,
-        url: &webhook.url,
-        secret: secret.then_some(webhook.secret.as_str()),
-        events: &webhook.events,
+        id: webhook.id,
+        url: webhook.url,
+        secret: with_secret.then_some(webhook.secret),
+        events: webhook.events,
         status: "active",
     }
 }
 
-pub(crate) async fn create(mut call: Call<New>) -> Result<Created<WebhookJson<'static>>, ApiError> {
-    let (new, bytes) = call.read().await?;
-    let reply = |app: &_, webhook: &_| Created::new(app, &view(webhook, true));
-    register(call, &bytes, new.url, new.events, reply).await
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<WebhookJson>, ApiError> {
+    let New { url, events } = call.read().await?;
+    webhooks::register(call, url, events, view).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<WebhookJson<'static>>, ApiError> {
-    let all = all(&call).await?;
-    List::new(&call.data.app, &all.iter().map(|webhook| view(webhook, false)).collect())
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<WebhookJson>>, ApiError> {
+    webhooks::list(call, view).await
 }

@@ -10,17 +10,18 @@ use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use svc_sdk::{Operation, Scope, ScopeRule, Service};
 
-use crate::app::{App, TokenBucket};
+use crate::app::App;
 use crate::model::error::{ApiError, Code};
 use crate::store::keys::{self, Key};
 use crate::store::lock;
 
 /// Whether the request names this server in a way that no web page of another site can.
-fn names_this_server(app: &App, parts: &Parts) -> bool {
+pub(crate) fn names_this_server(app: &App, parts: &Parts) -> bool {
+    // A request line with an absolute URL also contains a host.
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-    let mut hosts = parts.headers.get_all(HOST).iter().map(|host| host.to_str().ok());
+    let named = parts.headers.get_all(HOST).iter().map(|host| host.to_str().ok());
+    let mut hosts = named.chain(authority.map(Some));
     hosts.all(|host| host.is_some_and(|host| app.settings.accepts_host(host)))
-        && authority.is_none_or(|host| app.settings.accepts_host(host))
 }
 
 /// Returns the API key of the request, or 401.
@@ -29,32 +30,23 @@ pub(crate) async fn authenticate(
     service: Service,
     parts: &Parts,
 ) -> Result<Arc<Key>, ApiError> {
-    let headers = &parts.headers;
     let unauthorized = |message| ApiError::new(Code::Unauthorized, message);
     let header = match service {
-        Service::Email => &app.settings.compatibility.key_header,
-        _ => &AUTHORIZATION,
+        Service::Email => app.settings.compatibility.key_header.as_ref(),
+        _ => None,
     };
-    let mut values = headers.get_all(header).iter();
-    let Some(value) = values.next() else {
-        return Err(unauthorized("no API key was given"));
-    };
+    let mut values = parts.headers.get_all(header.unwrap_or(&AUTHORIZATION)).iter();
+    let value = values.next().ok_or_else(|| unauthorized("no API key was given"))?.as_bytes();
     if values.next().is_some() {
         return Err(unauthorized("more than one API key was given"));
     }
-    let value = value.as_bytes();
-    let secret = if *header == AUTHORIZATION {
-        let bearer =
-            value.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
-        let Some((_, secret)) = bearer else {
-            return Err(unauthorized(
-                "the API key is malformed; expected `Authorization: Bearer <key>`",
-            ));
-        };
-        secret
-    } else {
-        value
+    let is_bearer = |(scheme, _): &(&[u8], _)| scheme.eq_ignore_ascii_case(b"Bearer ");
+    let secret = match header {
+        Some(_) => Some(value),
+        None => value.split_at_checked(7).filter(is_bearer).map(|(_, secret)| secret),
     };
+    let message = "the API key is malformed; expected `Authorization: Bearer <key>`";
+    let secret = secret.ok_or_else(|| unauthorized(message))?;
     let secret = secret.trim_ascii();
     let unknown = || unauthorized("the API key is unknown or was revoked");
     let is_seeded = keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret);
@@ -92,29 +84,27 @@ pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<(), ApiError>
         .with(|details| details.required_scope = Some(required.as_str())))
 }
 
-/// Returns 429 if the key exceeds the rate limit: a token bucket that holds one second
-/// of requests (`docs/undocumented/README.md#rate-limits`).
+/// Returns 429 if the key exceeds the rate limit, which allows a burst of one second of requests
+/// (`docs/undocumented/README.md#rate-limits`).
 pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
-    let Some(rate) = app.settings.rate_limit.map(f64::from) else { return Ok(()) };
+    let Some(rate) = app.settings.rate_limit else { return Ok(()) };
     let now = Instant::now();
-    let mut buckets = lock(&app.rate_limits);
-    if buckets.len() >= MAX_BUCKETS {
-        // A key that made no request for a second has all of its tokens.
-        buckets.retain(|_, bucket| now.duration_since(bucket.updated) < Duration::from_secs(1));
+    let mut paid_until = lock(&app.paid_until);
+    if paid_until.len() >= MAX_KEYS {
+        paid_until.retain(|_, until| *until > now);
     }
-    let bucket =
-        buckets.entry(key.id.clone()).or_insert_with(|| TokenBucket { tokens: rate, updated: now });
-    let since = now.duration_since(bucket.updated).as_secs_f64();
-    bucket.tokens = (bucket.tokens + since * rate).min(rate);
-    bucket.updated = now;
-    if bucket.tokens >= 1.0 {
-        bucket.tokens -= 1.0;
-        return Ok(());
+    let until = paid_until.entry(key.id.clone()).or_insert(now);
+    let next = now.max(*until) + Duration::from_secs(1) / rate;
+    if let Some(wait) = next.checked_duration_since(now + Duration::from_secs(1))
+        && !wait.is_zero()
+    {
+        let message = format!("the API key exceeded its rate limit of {rate} requests per second");
+        let seconds = wait.as_secs_f64().ceil() as u64;
+        return Err(ApiError::new(Code::RateLimited, message).retry_after(seconds));
     }
-    let wait = ((1.0 - bucket.tokens) / rate).ceil().max(1.0);
-    let message = format!("the API key exceeded its rate limit of {rate} requests per second");
-    Err(ApiError::new(Code::RateLimited, message).retry_after(wait as u64))
+    *until = next;
+    Ok(())
 }
 
 /// The number of keys from which those without recent requests are forgotten.
-const MAX_BUCKETS: usize = 1_000;
+const MAX_KEYS: usize = 1_000;

@@ -3,14 +3,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use svc_sdk::Operation;
 
 use super::idempotency::IdempotencyKey;
 use super::input::{Input, object};
-use super::response::ApiResponse;
+use super::response::Reply;
 use super::unknown;
 use crate::app::Shared;
 use crate::model::compatibility::Compatibility;
@@ -61,51 +61,45 @@ impl<B> Call<B> {
         Self { operation, key, input, data, body: PhantomData }
     }
 
-    /// The first path parameter, which is the ID of the resource.
     pub(crate) fn id(&self) -> String {
-        self.input.id().to_owned()
+        self.input.id()
     }
 
     pub(crate) fn compatibility(&self) -> &Compatibility {
         &self.data.app.settings.compatibility
     }
 
-    /// The `Idempotency-Key` of the request, unless the server ignores it.
-    pub(crate) fn idempotency_key(&self, body: &[u8]) -> Result<Option<IdempotencyKey>, ApiError> {
-        IdempotencyKey::read(self.operation, self.data.organization, &self.input, body)
+    /// The response to the call.
+    pub(crate) fn reply<T: Serialize>(&self, value: T) -> Result<Reply<T>, ApiError> {
+        Reply::of(self.operation, self.compatibility(), &value)
     }
 
-    /// Runs `job`, which stores what the call creates from this body. If the request repeats an
-    /// `Idempotency-Key`, returns the stored response instead.
-    pub(crate) async fn create<R, F>(&self, body: &Bytes, job: F) -> Result<R, ApiError>
+    /// Runs `job`, which stores what the call creates. If the request repeats an `Idempotency-Key`,
+    /// returns the stored response instead.
+    pub(crate) async fn create<T, F>(&self, job: F) -> Result<Reply<T>, ApiError>
     where
-        R: From<ApiResponse> + AsRef<ApiResponse> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<R, ApiError> + Send + 'static,
+        T: Serialize + 'static,
+        F: FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, ApiError> + Send + 'static,
     {
-        let key = self.idempotency_key(body)?;
-        // The job has what was parsed from the body, even if the client has hung up.
-        let body = body.clone();
+        let (operation, key) = (self.operation, IdempotencyKey::of(self)?);
         let created = self.data.write(move |tx, app, organization| {
-            let _memory = body;
-            let Some(key) = key else { return job(tx, app, organization) };
-            if let Some(response) = key.stored_response(tx)? {
-                return Ok(response.into());
+            if let Some(stored) = key.stored_response(tx)? {
+                return Ok(stored);
             }
-            let response = job(tx, app, organization)?;
-            key.store_response(tx, response.as_ref())?;
-            Ok(response)
+            let value = job(tx, app, organization)?;
+            let reply = Reply::of(operation, &app.settings.compatibility, &value)?;
+            key.store_response(tx, &reply)?;
+            Ok(reply)
         });
         created.await
     }
 }
 
 impl<B: DeserializeOwned + JsonSchema + Send + 'static> Call<B> {
-    /// Reads the body. Its bytes are for [`create`](Self::create).
-    pub(crate) async fn read(&mut self) -> Result<(B, Bytes), ApiError> {
-        let bytes = self.input.json_bytes().await?;
-        let (app, read) = (Arc::clone(&self.data.app), bytes.clone());
-        let parse = move || parse(&read, &app.settings.compatibility);
-        Ok((heavy::run_on(bytes.len(), parse).await?, bytes))
+    /// Reads the body.
+    pub(crate) async fn read(&self) -> Result<B, ApiError> {
+        let (app, bytes) = (Arc::clone(&self.data.app), self.input.json_bytes()?);
+        heavy::run_on(bytes.len(), move || parse(&bytes, &app.settings.compatibility)).await
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
@@ -14,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::call::Data;
-use super::input::{Input, expected, is_name, object};
-use super::response::{ApiResponse, Json};
+use super::input::{Input, invalid_field, object};
+use super::response::Reply;
 use crate::app::Shared;
 use crate::control::endpoint::{Endpoint, Subject, is_nothing};
 use crate::control::query::NoQuery;
@@ -35,15 +36,14 @@ pub(crate) struct ControlCall<B = (), Q = NoQuery> {
 }
 
 impl<B, Q> ControlCall<B, Q> {
-    /// The first path parameter, which is the ID of the resource.
     pub(crate) fn id(&self) -> String {
-        self.input.id().to_owned()
+        self.input.id()
     }
 }
 
 impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q> {
     pub(super) async fn receive<R>(
-        mut input: Input,
+        input: Input,
         endpoint: &Endpoint<B, R, Q>,
     ) -> Result<Self, ApiError> {
         let (query, in_query) = read_query(&input)?;
@@ -56,10 +56,10 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             .also_accepts
             .is_some_and(|other| content_type.starts_with(other))
         {
-            source = Some(input.bytes().await?);
+            source = Some(input.bytes()?);
             Bytes::from_static(b"{}")
         } else {
-            let bytes = input.json_bytes().await?;
+            let bytes = input.json_bytes()?;
             let is_empty = bytes.is_empty() && endpoint.declared.has_optional_body;
             if is_empty { Bytes::from_static(b"{}") } else { bytes }
         };
@@ -93,19 +93,9 @@ fn read_query<Q: DeserializeOwned>(input: &Input) -> Result<(Q, Option<String>),
         Some(Value::String(name)) => Some(name),
         _ => None,
     };
-    let query = serde_path_to_error::deserialize(Value::Object(parameters)).map_err(|error| {
-        let (parameter, text) = (error.path().to_string(), error.into_inner().to_string());
-        let known = expected(&text);
-        if text.starts_with("unknown field") {
-            let known = known.map_or_else(String::new, |known| format!(", {known}"));
-            let message = format!(
-                "is not a query parameter of this path; it has organization{}",
-                known.replace("one of ", "")
-            );
-            return ApiError::field(if is_name(&parameter) { &parameter } else { "" }, message);
-        }
-        ApiError::field(parameter, known.map_or(text, |known| format!("must be {known}")))
-    })?;
+    let query = serde_path_to_error::deserialize(Value::Object(parameters));
+    let what = "a query parameter of this path";
+    let query = query.map_err(|error| invalid_field(error, what, "organization"))?;
     Ok((query, organization))
 }
 
@@ -155,10 +145,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Returns<T> for T {
     }
 
     fn respond(self, status: StatusCode) -> Result<Response<Body>, ApiError> {
-        match is_nothing::<T>() {
-            true => Ok(ApiResponse { status, body: Bytes::new() }.into()),
-            false => ApiResponse::json(status.as_u16(), &self).map(Into::into),
-        }
+        Reply::<T>::json(status, &self).map(Reply::into_response)
     }
 }
 
@@ -174,13 +161,13 @@ impl Returns<Bytes> for Response<Body> {
 }
 
 /// A documented resource, which the client reads as the SDK's `R`.
-impl<R, T: JsonSchema + 'static> Returns<R> for Json<T> {
+impl<R, T: JsonSchema + 'static> Returns<R> for Reply<T> {
     fn describe(generator: &mut SchemaGenerator) -> Option<Schema> {
         Some(generator.subschema_for::<T>())
     }
 
     fn respond(self, _: StatusCode) -> Result<Response<Body>, ApiError> {
-        Ok(self.into())
+        Ok(self.into_response())
     }
 }
 
@@ -210,22 +197,17 @@ pub(super) fn parameters<Q: JsonSchema>() -> Vec<Value> {
 
 /// A parameter that is not given is absent, and never null.
 fn remove_null(schema: &mut Map<String, Value>) {
-    if let Some(Value::Array(types)) = schema.get_mut("type") {
-        types.retain(|one| one != "null");
-        if let [only] = &types[..] {
-            let only = only.clone();
-            schema.insert("type".to_owned(), only);
-        }
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum") {
-        values.retain(|one| !one.is_null());
-    }
-    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
-        choices.retain(|one| *one != json!({"type": "null"}));
-        if let [Value::Object(only)] = &choices[..] {
-            let only = only.clone();
-            schema.remove("anyOf");
-            schema.extend(only);
+    for name in ["type", "enum", "anyOf"] {
+        let Some(Value::Array(values)) = schema.get_mut(name) else { continue };
+        values.retain(|one| !one.is_null() && one != "null" && *one != json!({"type": "null"}));
+        if name != "enum" && values.len() == 1 {
+            match values.remove(0) {
+                Value::Object(only) => {
+                    schema.remove(name);
+                    schema.extend(only);
+                }
+                only => schema[name] = only,
+            }
         }
     }
 }

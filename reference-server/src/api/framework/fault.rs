@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected};
 
-use super::response;
+use super::response::write_error;
+use crate::app::App;
 use crate::control::faults::{DropPoint, NewFault};
-use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 
 /// A fault closes the connection of the request. hyper does so for an error of the service, and for
@@ -29,10 +30,11 @@ impl Cut {
     }
 }
 
-/// Applies a fault. `process` handles the request normally; `format` is that of errors.
+/// Applies a fault to a request for this path. `process` handles the request normally.
 pub(crate) async fn apply(
+    app: &App,
+    path: &str,
     fault: NewFault,
-    format: impl FnOnce(StatusCode) -> ErrorFormat,
     process: impl Future<Output = Response<Body>>,
 ) -> Result<Response<Body>, Cut> {
     tokio::time::sleep(fault.delay().unwrap_or_default()).await;
@@ -47,7 +49,7 @@ pub(crate) async fn apply(
                 Some(body) if has_body => Response::new(Body::from(body)),
                 None if status.as_u16() >= 400 => {
                     let code = Code::of(status);
-                    response::error(&ApiError::new(code, code.meaning()), format(status))
+                    ApiError::new(code, code.meaning()).into_response()
                 }
                 _ => Response::default(),
             };
@@ -60,7 +62,7 @@ pub(crate) async fn apply(
     };
     match fault.drop {
         Some(DropPoint::After) => Err(Cut),
-        Some(DropPoint::Midway) => Ok(cut_midway(response).await),
+        Some(DropPoint::Midway) => Ok(cut_midway(write_error(app, path, response)).await),
         Some(DropPoint::Before) | None => Ok(response),
     }
 }

@@ -3,32 +3,25 @@
 
 use http::StatusCode;
 use sha2::{Digest, Sha256};
-use svc_sdk::Operation;
 
-use super::input::Input;
-use super::response::ApiResponse;
+use super::call::Call;
+use super::response::Reply;
 use crate::model::error::{ApiError, Code};
 use crate::store::Tx;
 use crate::store::idempotency::{self, Request};
 
 const MAX_KEY_LENGTH: usize = 255;
 
-/// The idempotency key of a request.
-#[derive(Debug)]
-pub(crate) struct IdempotencyKey(Request);
+/// The idempotency key of a request, unless it has none, or the server ignores it.
+pub(crate) struct IdempotencyKey(Option<Request>);
 
 impl IdempotencyKey {
-    /// Reads the `Idempotency-Key` header, unless the server ignores it.
-    pub(crate) fn read(
-        operation: Operation,
-        organization: i64,
-        input: &Input,
-        body: &[u8],
-    ) -> Result<Option<Self>, ApiError> {
-        let ignored = input.app.settings.compatibility.ignores_idempotency_keys;
-        let mut keys = input.parts.headers.get_all("idempotency-key").iter();
+    /// Reads the `Idempotency-Key` header.
+    pub(crate) fn of<B>(call: &Call<B>) -> Result<Self, ApiError> {
+        let ignored = call.compatibility().ignores_idempotency_keys;
+        let mut keys = call.input.parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next().filter(|_| !ignored) else {
-            return Ok(None);
+            return Ok(Self(None));
         };
         if keys.next().is_some() {
             return Err(ApiError::field("Idempotency-Key", "is given more than once"));
@@ -40,24 +33,25 @@ impl IdempotencyKey {
             return Err(ApiError::field("Idempotency-Key", message));
         }
         let fingerprint = Sha256::new()
-            .chain_update(operation.name())
+            .chain_update(call.operation.name())
             .chain_update([0])
-            .chain_update(input.parts.uri.path())
+            .chain_update(call.input.parts.uri.path())
             .chain_update([0])
-            .chain_update(body)
+            .chain_update(call.input.bytes()?)
             .finalize();
-        Ok(Some(Self(Request {
-            organization,
-            service: operation.service(),
+        Ok(Self(Some(Request {
+            organization: call.data.organization,
+            service: call.operation.service(),
             key: key.to_owned(),
             fingerprint: fingerprint.into(),
         })))
     }
 
     /// Returns the stored response, or 409 if it belongs to a different request.
-    pub(crate) fn stored_response(&self, tx: &Tx<'_>) -> Result<Option<ApiResponse>, ApiError> {
-        let Some(stored) = idempotency::find(tx, &self.0)? else { return Ok(None) };
-        if stored.fingerprint != self.0.fingerprint {
+    pub(crate) fn stored_response<T>(&self, tx: &Tx<'_>) -> Result<Option<Reply<T>>, ApiError> {
+        let Some(request) = &self.0 else { return Ok(None) };
+        let Some(stored) = idempotency::find(tx, request)? else { return Ok(None) };
+        if stored.fingerprint != request.fingerprint {
             return Err(ApiError::new(
                 Code::IdempotencyMismatch,
                 "this Idempotency-Key was already used with a different request",
@@ -69,16 +63,15 @@ impl IdempotencyKey {
                            by a restart; it is not repeated";
             return Err(ApiError::new(Code::Conflict, message));
         }
-        Ok(Some(ApiResponse { status, body: stored.body.into() }))
+        Ok(Some(Reply::new(status, stored.body.into())))
     }
 
     /// Stores the response, in the same transaction as what the request created, and
     /// deletes some expired ones.
-    pub(crate) fn store_response(
-        &self,
-        tx: &Tx<'_>,
-        response: &ApiResponse,
-    ) -> Result<(), ApiError> {
-        idempotency::put(tx, &self.0, response.status.as_u16(), &response.body)
+    pub(crate) fn store_response<T>(&self, tx: &Tx<'_>, reply: &Reply<T>) -> Result<(), ApiError> {
+        match &self.0 {
+            Some(request) => idempotency::put(tx, request, reply.status.as_u16(), &reply.body),
+            None => Ok(()),
+        }
     }
 }

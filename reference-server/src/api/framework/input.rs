@@ -1,8 +1,6 @@
-//! [`Input`]: the path parameters, query, headers and body of a request. The body is
-//! read on demand, with limits on its size and duration.
+//! [`Input`]: the path parameters, query, headers and body of a request.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
@@ -10,33 +8,44 @@ use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use tokio::time::timeout;
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
 use crate::runtime::memory::{REQUESTS, Reserved};
-use crate::store::request_log::BodyRecorder;
+use crate::settings::Limits;
 
 pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
-    /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
-    body: Mutex<Body>,
+    /// An error of the body counts only once the handler asks for it: it follows a 404
+    /// (`docs/undocumented/README.md#order-of-checks`).
+    body: Result<Bytes, ApiError>,
     /// Kept until the request is handled.
-    memory: Reserved,
+    _memory: Reserved,
 }
 
 impl Input {
-    pub(crate) fn new(
+    /// Receives the body of a request.
+    pub(crate) async fn receive(
         app: Shared,
         parts: Parts,
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        Self { app, parts, params, body: Mutex::new(body), memory: None }
+        let max = app.settings.limits.max_body_bytes;
+        // The size of a chunked body is not known.
+        let size = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
+        let (memory, body) = if size.is_some_and(|size| size > max) {
+            (None, Err(too_large(max)))
+        } else {
+            let memory = REQUESTS.reserve(size.unwrap_or(max)).await;
+            (memory, collect(app.settings.limits, body).await)
+        };
+        Self { app, parts, params, body, _memory: memory }
     }
 
     /// A path parameter, decoded.
@@ -46,8 +55,8 @@ impl Input {
     }
 
     /// The first path parameter, which is the ID of the resource.
-    pub(crate) fn id(&self) -> &str {
-        self.params.first().map_or("", |(_, value)| value)
+    pub(crate) fn id(&self) -> String {
+        self.params.first().map_or_else(String::new, |(_, value)| value.clone())
     }
 
     /// The value of a header, if it is valid text.
@@ -61,57 +70,44 @@ impl Input {
         url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
     }
 
-    /// Reads the raw body and checks that the request declares it as JSON.
-    pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
-        let bytes = self.bytes().await?;
-        self.expect_json()?;
-        Ok(bytes)
+    /// The raw body.
+    pub(crate) fn bytes(&self) -> Result<Bytes, ApiError> {
+        self.body.clone()
     }
 
-    /// Reads the raw body.
-    pub(crate) async fn bytes(&mut self) -> Result<Bytes, ApiError> {
-        let limits = self.app.settings.limits;
-        let too_large = || {
-            let text = format!("the body is larger than {} bytes", limits.max_body_bytes);
-            ApiError::new(Code::PayloadTooLarge, text)
-                .with(|details| details.limit = Some(limits.max_body_bytes))
-        };
-        let late = || ApiError::new(Code::RequestTimeout, "the body did not arrive in time");
-        let body = std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // The size of a chunked body is not known.
-        let size = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
-        if size.is_some_and(|size| size > limits.max_body_bytes) {
-            return Err(too_large());
-        }
-        self.memory = REQUESTS.reserve(size.unwrap_or(limits.max_body_bytes)).await;
-        let body = Limited::new(body, limits.max_body_bytes);
-        let body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body)).collect();
-        let body = match timeout(limits.body_timeout, body).await.map_err(|_| late())? {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Err(error) if error.is::<TimeoutError>() => return Err(late()),
-            Err(_) => {
-                let message = "the body is shorter than announced";
-                return Err(ApiError::new(Code::InvalidRequest, message));
-            }
-        };
-        if let Some(recorder) = self.parts.extensions.get::<BodyRecorder>() {
-            recorder.record(&body);
-        }
-        Ok(body)
-    }
-
-    /// Returns 415 if the request declares its body as something other than JSON.
-    pub(super) fn expect_json(&self) -> Result<(), ApiError> {
+    /// The raw body of a request that does not declare it as something other than JSON.
+    pub(crate) fn json_bytes(&self) -> Result<Bytes, ApiError> {
+        let bytes = self.bytes()?;
         let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
         let headers = &self.parts.headers;
         if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
             return unsupported("compressed bodies are not supported");
         }
         if headers.get_all(CONTENT_TYPE).iter().all(is_json) {
-            return Ok(());
+            return Ok(bytes);
         }
         unsupported("the body must be JSON; send `Content-Type: application/json`")
+    }
+}
+
+fn too_large(max: usize) -> ApiError {
+    let text = format!("the body is larger than {max} bytes");
+    ApiError::new(Code::PayloadTooLarge, text).with(|details| details.limit = Some(max))
+}
+
+/// Collects a body, with limits on its size and duration.
+async fn collect(limits: Limits, body: Body) -> Result<Bytes, ApiError> {
+    let late = || ApiError::new(Code::RequestTimeout, "the body did not arrive in time");
+    let body = Limited::new(body, limits.max_body_bytes);
+    let body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body)).collect();
+    match timeout(limits.body_timeout, body).await.map_err(|_| late())? {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large(limits.max_body_bytes)),
+        Err(error) if error.is::<TimeoutError>() => Err(late()),
+        Err(_) => {
+            let message = "the body is shorter than announced";
+            Err(ApiError::new(Code::InvalidRequest, message))
+        }
     }
 }
 
@@ -122,28 +118,11 @@ fn is_json(content_type: &HeaderValue) -> bool {
 }
 
 /// Parses a JSON object. Returns 400 for invalid JSON and 422 for an invalid field.
-pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let is_object = check_text(bytes)?;
-    if is_object && let Ok(value) = serde_json::from_slice(bytes) {
-        return Ok(value);
-    }
-    check_syntax(bytes, is_object)?;
-    // Parses the body again, in a slower way that tracks the path, to find the invalid field.
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-        Ok(_) => Err(ApiError::field("", "is invalid")),
-        Err(error) => Err(invalid_field(error.path().to_string(), &error.into_inner())),
-    }
-}
-
-/// Checks what needs no parser. Returns whether the body can be an object.
-fn check_text(bytes: &[u8]) -> Result<bool, ApiError> {
+pub(crate) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     // serde does not validate strings in fields that it skips.
     if std::str::from_utf8(bytes).is_err() {
-        return Err(ApiError::new(
-            Code::InvalidJson,
-            "the body is not valid JSON: it is not UTF-8",
-        ));
+        let message = "the body is not valid JSON: it is not UTF-8";
+        return Err(ApiError::new(Code::InvalidJson, message));
     }
     if has_too_many_values(bytes) {
         let message = format!("the body has more than {MAX_VALUES} values");
@@ -151,17 +130,20 @@ fn check_text(bytes: &[u8]) -> Result<bool, ApiError> {
             .with(|details| details.limit = Some(MAX_VALUES)));
     }
     // A derived `Deserialize` also accepts an array of the field values.
-    Ok(bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'))
-}
-
-fn check_syntax(bytes: &[u8], is_object: bool) -> Result<(), ApiError> {
-    if let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) {
-        return Err(not_json(bytes, &error));
+    let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if is_object && let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
     }
+    check_syntax(bytes)?;
     if !is_object {
         return Err(ApiError::field("", "must be an object"));
     }
-    Ok(())
+    // Parses the body again, in a slower way that tracks the path, to find the invalid field.
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Ok(_) => Err(ApiError::field("", "is invalid")),
+        Err(error) => Err(invalid_field(error, "a field of this request", "")),
+    }
 }
 
 /// Maximum number of values in a JSON body: strings, numbers, lists and objects
@@ -185,49 +167,52 @@ fn has_too_many_values(bytes: &[u8]) -> bool {
     values > MAX_VALUES
 }
 
-/// 400 with the position of the syntax error.
-pub(crate) fn not_json(bytes: &[u8], error: &serde_json::Error) -> ApiError {
+/// Returns 400 with the position of the syntax error, if there is one.
+pub(crate) fn check_syntax(bytes: &[u8]) -> Result<(), ApiError> {
+    let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) else { return Ok(()) };
     let text = if bytes.is_empty() {
         "the body is empty; expected JSON".to_owned()
     } else if error.to_string().starts_with("recursion limit exceeded") {
         "the body is nested too deeply; the limit is 127 levels".to_owned()
     } else {
-        format!(
-            "the body is not valid JSON: error at line {} column {}",
-            error.line(),
-            error.column()
-        )
+        let (line, column) = (error.line(), error.column());
+        format!("the body is not valid JSON: error at line {line} column {column}")
     };
-    ApiError::new(Code::InvalidJson, text)
+    Err(ApiError::new(Code::InvalidJson, text))
 }
 
-/// 422 for the field at this path.
-fn invalid_field(path: String, error: &serde_json::Error) -> ApiError {
-    let path = if path == "." { String::new() } else { path };
-    let text = error.to_string();
-    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
+/// 422 for an invalid field of `what`, which has the `known` fields and those of the type.
+pub(super) fn invalid_field(
+    error: serde_path_to_error::Error<serde_json::Error>,
+    what: &str,
+    known: &str,
+) -> ApiError {
+    let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
+    let text = error.into_inner().to_string();
+    let quoted = text.split('`').nth(1).unwrap_or_default();
+    let expected = expected(&text);
     if text.starts_with("missing field") {
-        let name = quoted(&text).unwrap_or_default();
-        let field = if path.is_empty() { name } else { format!("{path}.{name}") };
-        return ApiError::field(field, "is required");
+        let dot = if path.is_empty() { "" } else { "." };
+        return ApiError::field(format!("{path}{dot}{quoted}"), "is required");
     }
     if text.starts_with("unknown field") {
-        let name = quoted(&text).unwrap_or_default();
         // The name is the client's; repeat it only if it can be a field's name.
-        let field = if is_name(&name) { name } else { path };
-        let known = expected(&text).unwrap_or_default();
-        let known = known.trim_start_matches("one of ");
-        return ApiError::field(field, format!("is not a field of this request; it has {known}"));
+        let field = if is_name(quoted) { quoted } else { "" };
+        let others = expected.as_deref().unwrap_or_default().trim_start_matches("one of ");
+        let known = [known, others].into_iter().filter(|known| !known.is_empty());
+        let known = known.collect::<Vec<_>>().join(", ");
+        return ApiError::field(field, format!("is not {what}; it has {known}"));
     }
     if text.starts_with("duplicate field") {
-        return ApiError::field(quoted(&text).unwrap_or(path), "is given more than once");
+        return ApiError::field(quoted, "is given more than once");
     }
-    let expected = expected(&text).unwrap_or_else(|| "of another type".to_owned());
-    let expected = match expected.as_str() {
-        "a map" => "an object",
-        "a sequence" => "a list",
-        "i64" => "an integer",
-        other => other,
+    let expected = match expected.as_deref() {
+        Some("a map") => "an object",
+        Some("a sequence") => "a list",
+        Some("i64") => "an integer",
+        Some(other) => other,
+        None if text.starts_with("must ") => return ApiError::field(path, text),
+        None => "of another type",
     };
     ApiError::field(path, format!("must be {expected}"))
 }

@@ -1,13 +1,13 @@
 //! The accept loop, over hyper: `axum::serve` limits neither the size and the duration of request
 //! heads nor the number of connections.
 
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::IntoResponse as _;
 use futures_util::FutureExt as _;
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Request, Response, Version};
@@ -15,14 +15,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
 use super::fault::Cut;
-use super::response;
+use super::response::write_error;
 use crate::app::Shared;
-use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::redact::redact;
@@ -38,18 +37,6 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_HEADERS: usize = 100;
 /// Maximum size of the request line and the headers, and of the read-ahead of a body.
 const MAX_BUFFER: usize = 64 << 10;
-
-/// Listens with a long backlog. With the usual 128, a burst of clients would have to
-/// wait a second for their next connection attempt.
-pub(crate) fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Lets a new server use the port of one that has just stopped. On Windows, the option
-    // would let two servers share the port.
-    #[cfg(not(windows))]
-    socket.set_reuseaddr(true)?;
-    socket.bind(addr)?;
-    socket.listen(4096)
-}
 
 /// Accepts connections until the server stops, then waits for those in progress.
 pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
@@ -110,30 +97,27 @@ async fn respond(
 ) -> Result<Response<Body>, Cut> {
     let id = id::new(Prefix::Request);
     let started = std::time::Instant::now();
-    let _active = (request.uri().path() != LEASE_PATH).then(|| app.activity.request());
-    let line = tracing::enabled!(tracing::Level::WARN)
-        .then(|| (request.method().clone(), request.uri().path().to_owned()));
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let path = uri.path();
+    let _active = (path != LEASE_PATH).then(|| app.activity.request());
     request.extensions_mut().insert(RequestId(id.clone()));
-    let mut response = match check_head(&request) {
+    let response = match check_head(&request) {
         Ok(()) => match AssertUnwindSafe(router.call(request)).catch_unwind().await {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
-            Err(_) => {
-                response::error(&ApiError::internal("a handler panicked"), ErrorFormat::Nested)
-            }
+            Err(_) => ApiError::internal("a handler panicked").into_response(),
         },
-        Err(error) => response::error(&error, app.error_format(request.uri().path())),
+        Err(error) => error.into_response(),
     };
+    let mut response = write_error(&app, path, response);
     if let Some(cut) = response.extensions_mut().remove::<Cut>() {
         return Err(cut);
     }
-    if let Some((method, path)) = line {
-        let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);
-        if response.status().is_server_error() {
-            tracing::warn!(%method, path = redact(&path), status, ms, request_id = id, "request");
-        } else {
-            tracing::debug!(%method, path = redact(&path), status, ms, request_id = id, "request");
-        }
+    let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);
+    if response.status().is_server_error() {
+        tracing::warn!(%method, path = redact(path), status, ms, request_id = id, "request");
+    } else {
+        tracing::debug!(%method, path = redact(path), status, ms, request_id = id, "request");
     }
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(&REQUEST_ID, value);

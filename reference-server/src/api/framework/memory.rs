@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::Response;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
+use tokio::sync::SemaphorePermit;
 
 use crate::runtime::memory::{RESPONSES, Reserved};
 
@@ -43,12 +44,12 @@ pub(crate) async fn holding<E>(
     Ok(response.map(|body| Body::new(body.map_frame(move |frame| frame.map_data(&keep)))))
 }
 
-struct Kept<M> {
+struct Kept {
     bytes: Bytes,
-    _memory: Arc<M>,
+    _memory: Arc<SemaphorePermit<'static>>,
 }
 
-impl<M> AsRef<[u8]> for Kept<M> {
+impl AsRef<[u8]> for Kept {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

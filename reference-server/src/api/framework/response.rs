@@ -3,185 +3,91 @@
 use std::marker::PhantomData;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
+use svc_sdk::Operation;
 
 use crate::app::App;
 use crate::model::compatibility::{Compatibility, ErrorFormat};
 use crate::model::error::{ApiError, Code, Details, ErrorObject};
 
-/// The response of a documented operation. It is small enough to be stored for an
-/// `Idempotency-Key`.
-#[derive(Clone, Debug)]
-pub(crate) struct ApiResponse {
+/// The response of a documented operation, with the JSON of a `T`, or nothing if that is `()`. It
+/// is small enough to be stored for an `Idempotency-Key`.
+pub(crate) struct Reply<T> {
     pub(crate) status: StatusCode,
-    /// JSON, or empty if the response has no body.
     pub(crate) body: Bytes,
+    of: PhantomData<fn() -> T>,
 }
 
-impl ApiResponse {
-    pub(crate) fn json(status: u16, value: &impl Serialize) -> Result<Self, ApiError> {
-        let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
-        let status = StatusCode::from_u16(status).map_err(ApiError::internal)?;
-        Ok(Self { status, body: body.into() })
+impl<T> Reply<T> {
+    pub(crate) fn new(status: StatusCode, body: Bytes) -> Self {
+        Self { status, body, of: PhantomData }
     }
 
-    /// Stored for an `Idempotency-Key` while its request is in progress; never sent.
-    pub(crate) fn in_progress() -> Self {
-        Self { status: StatusCode::PROCESSING, body: Bytes::new() }
-    }
-}
-
-/// What a handler returns: a response, and its description.
-pub(crate) trait Reply: Into<Response<Body>> + Send + 'static {
-    /// The status, and the schema of the body if there is one.
-    fn describe(
-        compatibility: &Compatibility,
-        generator: &mut SchemaGenerator,
-    ) -> (StatusCode, Option<Schema>);
-}
-
-/// JSON of the type `T` in the shape `S`.
-///
-/// Contravariant in `T`, so that a handler can return what it serialized from a view that
-/// borrows: a `JsonReply<_, View<'a>>` is a `JsonReply<_, View<'static>>`.
-pub(crate) struct JsonReply<S, T> {
-    response: ApiResponse,
-    of: PhantomData<fn(S, T)>,
-}
-
-/// JSON that no compatibility setting changes.
-pub(crate) type Json<T, const STATUS: u16 = 200> = JsonReply<Fixed<STATUS>, T>;
-/// A resource.
-pub(crate) type Resource<T> = JsonReply<OneResource, T>;
-/// The resource that the operation created.
-pub(crate) type Created<T, const STATUS: u16 = 201> = JsonReply<NewResource<STATUS>, T>;
-/// All resources of a kind.
-pub(crate) type List<T> = JsonReply<AllResources, Vec<T>>;
-
-pub(crate) struct Fixed<const STATUS: u16>;
-pub(crate) struct OneResource;
-pub(crate) struct NewResource<const STATUS: u16>;
-pub(crate) struct AllResources;
-
-/// The status of a response, and whether its body is wrapped in `{"data": …}`.
-pub(crate) trait Shape: 'static {
-    fn select(compatibility: &Compatibility) -> (u16, bool);
-}
-
-impl<const STATUS: u16> Shape for Fixed<STATUS> {
-    fn select(_: &Compatibility) -> (u16, bool) {
-        (STATUS, false)
-    }
-}
-
-/// `docs/undocumented/README.md#resource-shape`
-impl Shape for OneResource {
-    fn select(compatibility: &Compatibility) -> (u16, bool) {
-        (200, compatibility.wraps_resources)
-    }
-}
-
-/// `docs/undocumented/README.md#create-status`
-impl<const STATUS: u16> Shape for NewResource<STATUS> {
-    fn select(compatibility: &Compatibility) -> (u16, bool) {
-        let status = if compatibility.creates_with_200 { 200 } else { STATUS };
-        (status, compatibility.wraps_resources)
-    }
-}
-
-/// `docs/undocumented/README.md#list-shape`
-impl Shape for AllResources {
-    fn select(compatibility: &Compatibility) -> (u16, bool) {
-        (200, compatibility.wraps_lists)
-    }
-}
-
-impl<S: Shape, T: Serialize> JsonReply<S, T> {
-    pub(crate) fn new(app: &App, value: &T) -> Result<Self, ApiError> {
-        let (status, is_wrapped) = S::select(&app.settings.compatibility);
-        let response = match is_wrapped {
-            false => ApiResponse::json(status, value),
-            true => ApiResponse::json(status, &Data { data: value }),
+    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, ApiError> {
+        let body = match status {
+            StatusCode::NO_CONTENT => Vec::new(),
+            _ => serde_json::to_vec(value).map_err(ApiError::internal)?,
         };
-        response.map(Self::from)
+        Ok(Self::new(status, body.into()))
     }
-}
 
-impl<T: Serialize, const STATUS: u16> Json<T, STATUS> {
-    pub(crate) fn of(value: &T) -> Result<Self, ApiError> {
-        ApiResponse::json(STATUS, value).map(Self::from)
-    }
-}
-
-impl<S: Shape, T: JsonSchema + 'static> Reply for JsonReply<S, T> {
-    fn describe(
+    /// The response to an operation.
+    pub(crate) fn of(
+        operation: Operation,
         compatibility: &Compatibility,
-        generator: &mut SchemaGenerator,
-    ) -> (StatusCode, Option<Schema>) {
-        let (status, is_wrapped) = S::select(compatibility);
-        let schema = generator.subschema_for::<T>();
-        let schema = match is_wrapped {
-            false => schema,
-            true => schemars::json_schema!({
-                "type": "object",
-                "properties": {"data": schema},
-                "required": ["data"],
-            }),
-        };
-        (StatusCode::from_u16(status).expect("a status"), Some(schema))
-    }
-}
-
-impl<S, T> From<ApiResponse> for JsonReply<S, T> {
-    fn from(response: ApiResponse) -> Self {
-        Self { response, of: PhantomData }
-    }
-}
-
-impl<S, T> AsRef<ApiResponse> for JsonReply<S, T> {
-    fn as_ref(&self) -> &ApiResponse {
-        &self.response
-    }
-}
-
-impl<S, T> From<JsonReply<S, T>> for Response<Body> {
-    fn from(reply: JsonReply<S, T>) -> Self {
-        reply.response.into()
-    }
-}
-
-/// 204 without a body.
-pub(crate) struct NoContent;
-
-impl Reply for NoContent {
-    fn describe(_: &Compatibility, _: &mut SchemaGenerator) -> (StatusCode, Option<Schema>) {
-        (StatusCode::NO_CONTENT, None)
-    }
-}
-
-impl From<NoContent> for Response<Body> {
-    fn from(_: NoContent) -> Self {
-        ApiResponse { status: StatusCode::NO_CONTENT, body: Bytes::new() }.into()
+        value: &impl Serialize,
+    ) -> Result<Self, ApiError> {
+        match shape(operation, compatibility) {
+            (status, false) => Self::json(status, value),
+            (status, true) => Self::json(status, &Wrapped { data: value }),
+        }
     }
 }
 
 #[derive(Serialize)]
-struct Data<T> {
+struct Wrapped<T> {
     data: T,
 }
 
-impl From<ApiResponse> for Response<Body> {
-    fn from(api_response: ApiResponse) -> Self {
-        let mut response = Self::new(Body::empty());
-        *response.status_mut() = api_response.status;
-        if !api_response.body.is_empty() {
-            response.headers_mut().insert(CONTENT_TYPE, JSON);
-            *response.body_mut() = api_response.body.into();
+/// The status of the response to an operation, and whether its JSON is wrapped in `{"data": …}`
+/// (`docs/undocumented/README.md#create-status`, `docs/undocumented/README.md#list-shape`,
+/// `docs/undocumented/README.md#resource-shape`).
+pub(crate) fn shape(operation: Operation, compatibility: &Compatibility) -> (StatusCode, bool) {
+    use Operation as O;
+    let (status, is_wrapped) = match operation {
+        O::EmailsSend => (StatusCode::ACCEPTED, compatibility.wraps_resources),
+        O::AudiencesCreate
+        | O::ContactsCreate
+        | O::DomainsCreate
+        | O::WebhooksCreate
+        | O::ExtractionWebhooksCreate => (StatusCode::CREATED, compatibility.wraps_resources),
+        O::AudiencesList | O::DomainsList | O::WebhooksList | O::ExtractionWebhooksList => {
+            (StatusCode::OK, compatibility.wraps_lists)
         }
+        O::AudiencesDelete
+        | O::ContactsDelete
+        | O::WebhooksDelete
+        | O::ExtractionWebhooksDelete => return (StatusCode::NO_CONTENT, false),
+        O::Me | O::EmailsSendBatch | O::ContactsList | O::DomainsDelete | O::WebhooksTest => {
+            (StatusCode::OK, false)
+        }
+        _ => (StatusCode::OK, compatibility.wraps_resources),
+    };
+    (if compatibility.creates_with_200 { StatusCode::OK } else { status }, is_wrapped)
+}
+
+impl<T> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response<Body> {
+        let mut response = match self.body.is_empty() {
+            true => Response::default(),
+            false => content("application/json", self.body),
+        };
+        *response.status_mut() = self.status;
         response
     }
 }
@@ -192,8 +98,6 @@ pub(crate) fn content(content_type: &'static str, body: impl Into<Body>) -> Resp
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// `{error: {code, message, details}}`
 #[derive(Serialize, JsonSchema)]
@@ -239,14 +143,24 @@ pub(crate) fn error_body(error: &ApiError, format: ErrorFormat) -> (&'static str
     (content_type, body)
 }
 
-/// An error response.
-pub(crate) fn error(error: &ApiError, format: ErrorFormat) -> Response<Body> {
-    let status = error.code().status();
-    let (content_type, body) = error_body(error, format);
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
+impl IntoResponse for ApiError {
+    /// The error is an extension of the response until [`write_error`] writes it.
+    fn into_response(self) -> Response<Body> {
+        let mut response = self.code().status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the error of a response, if it is one, in the format of this path.
+pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -> Response<Body> {
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
+    let (content_type, body) = error_body(&error, app.settings.error_format(path, error.code()));
+    *response.body_mut() = body.into();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // The router has announced the empty body.
+    headers.remove(CONTENT_LENGTH);
     if error.code() == Code::Unauthorized {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::response::IntoResponse as _;
 use futures_util::future::BoxFuture;
 use http::{Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -15,7 +16,7 @@ use super::call::Call;
 use super::control::{ControlCall, Returns, describe, parameters};
 use super::input::Input;
 use super::response::Reply;
-use crate::control::endpoint::{Declaration, Endpoint};
+use crate::control::endpoint::{Declaration, Endpoint, is_nothing};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
 use crate::store::keys::Key;
@@ -27,13 +28,9 @@ pub(crate) struct Route {
     /// Errors beyond those that follow from the operation, its parameters and its body.
     pub(crate) errors: &'static [Code],
     pub(crate) query: fn(&Compatibility) -> Vec<Value>,
-    pub(crate) body: DescribeBody,
-    pub(crate) reply: DescribeReply,
+    pub(crate) body: fn(&mut SchemaGenerator) -> Option<Schema>,
+    pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
 }
-
-type DescribeBody = fn(&mut SchemaGenerator) -> Option<Schema>;
-type DescribeReply =
-    Box<dyn Fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>) + Send + Sync>;
 
 pub(crate) enum Target {
     /// An operation of a service.
@@ -58,31 +55,32 @@ impl Routes {
     }
 
     /// Adds an operation of a service.
-    pub(crate) fn documented<B, F, Fut, R>(
+    pub(crate) fn documented<B, F, Fut, T>(
         &mut self,
         operation: Operation,
+        summary: &'static str,
         handler: F,
     ) -> &mut Route
     where
         B: JsonSchema + 'static,
         F: Fn(Call<B>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
-        R: Reply,
+        Fut: Future<Output = Result<Reply<T>, ApiError>> + Send + 'static,
+        T: JsonSchema + 'static,
     {
         let handler: Boxed<(Arc<Key>, Input)> = Box::new(move |(key, input)| {
             let reply = handler(Call::new(operation, key, input));
-            Box::pin(async move { reply.await.map(Into::into) })
+            Box::pin(async move { reply.await.map(Reply::into_response) })
         });
         // The operation table has only methods that HTTP defines.
         let method = operation.method().as_str().parse().unwrap_or_default();
         self.add(Route {
             target: Target::Documented(operation, handler),
-            declared: Declaration::new(method, operation.path(), ""),
+            declared: Declaration::new(method, operation.path(), summary),
             tag: self.tag,
             errors: &[],
             query: |_| Vec::new(),
             body: describe::<B>,
-            reply: Box::new(R::describe),
+            reply: |_, generator| describe::<T>(generator),
         })
     }
 
@@ -100,7 +98,8 @@ impl Routes {
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
         T: Returns<R>,
     {
-        let (declared, status) = (endpoint.declared.clone(), endpoint.status());
+        let declared = endpoint.declared.clone();
+        let status = if is_nothing::<R>() { StatusCode::NO_CONTENT } else { declared.success };
         let shared = Arc::new((endpoint, handler));
         let handler: Boxed<Input> = Box::new(move |input| {
             let shared = Arc::clone(&shared);
@@ -116,7 +115,7 @@ impl Routes {
             errors: &[],
             query: |_| parameters::<Q>(),
             body: describe::<B>,
-            reply: Box::new(move |_, generator| (status, T::describe(generator))),
+            reply: |_, generator| T::describe(generator),
         })
     }
 
@@ -131,11 +130,6 @@ impl Routes {
 }
 
 impl Route {
-    pub(crate) fn doc(&mut self, summary: &'static str) -> &mut Self {
-        self.declared.summary = summary;
-        self
-    }
-
     pub(crate) fn errors(&mut self, errors: &'static [Code]) -> &mut Self {
         self.errors = errors;
         self
@@ -143,6 +137,15 @@ impl Route {
 
     pub(crate) fn query(&mut self, query: fn(&Compatibility) -> Vec<Value>) -> &mut Self {
         self.query = query;
+        self
+    }
+
+    /// Describes the body of a response that a compatibility setting changes.
+    pub(crate) fn reply(
+        &mut self,
+        reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
+    ) -> &mut Self {
+        self.reply = reply;
         self
     }
 

@@ -67,29 +67,24 @@ fn enumeration(choices: &[Value]) -> Option<Vec<Value>> {
 /// Adds an example to each body of the operations.
 pub(super) fn add_examples(document: &mut Value) {
     let components = document["components"]["schemas"].clone();
-    let Some(paths) = document["paths"].as_object_mut() else { return };
-    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for operation in operations {
-        let operation = operation.as_object_mut().into_iter().flat_map(Map::iter_mut);
-        for (part, value) in operation {
-            let is_request = part == "requestBody";
-            let bodies: Vec<&mut Value> = match part.as_str() {
-                "requestBody" => vec![value],
-                "responses" => {
-                    value.as_object_mut().into_iter().flat_map(Map::values_mut).collect()
-                }
-                _ => continue,
-            };
-            let contents =
-                bodies.into_iter().filter_map(|body| body.get_mut("content")?.as_object_mut());
-            for content in contents.flat_map(Map::values_mut) {
-                let example = Examples { components: &components, is_request };
-                content["example"] = example.of(&content["schema"], "", "");
-            }
+    add(&mut document["paths"], Examples { components: &components, is_request: false });
+}
+
+fn add(value: &mut Value, examples: Examples<'_>) {
+    let Some(object) = value.as_object_mut() else { return };
+    if let Some(schema) = object.get("schema") {
+        let example = examples.of(schema, "", "");
+        object.insert("example".to_owned(), example);
+    }
+    for (name, part) in object {
+        if !["parameters", "headers", "schema"].contains(&name.as_str()) {
+            let is_request = examples.is_request || name == "requestBody";
+            add(part, Examples { is_request, ..examples });
         }
     }
 }
 
+#[derive(Clone, Copy)]
 struct Examples<'a> {
     components: &'a Value,
     is_request: bool,

@@ -2,39 +2,37 @@
 //! its deliveries, generated from the types that the deliveries are serialized from.
 
 use schemars::Schema;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use svc_sdk::Service;
 
-use super::document::Document;
-use super::part::Part;
+use super::{Document, Part, parameter};
 use crate::delivery::payload;
 use crate::delivery::webhook;
 use crate::model::event::Event;
 
 /// The description of every event, by its name.
-pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
-    let part = document.part;
-    let mut webhooks = Map::new();
+pub(super) fn describe(document: &mut Document<'_>) -> Value {
+    let mut webhooks = json!({});
     for event in Event::ALL {
-        let service = match event.service() {
-            Service::Email => Part::Email,
-            _ => Part::Extraction,
-        };
-        if part.includes(service) {
+        let service = event.service();
+        if document.includes(Part::Service(service)) {
             let compatibility = &document.settings.compatibility;
             let body = payload::schema(*event, compatibility, &mut document.responses);
-            let retries = retries(event.service());
-            let webhook =
-                webhook(event.service(), event.as_str(), event.description(), &body, &retries);
-            webhooks.insert(event.as_str().to_owned(), webhook);
+            let delays = webhook::schedule(service).iter();
+            let delays: Vec<_> = delays.map(|delay| format!("{} s", delay / 1000)).collect();
+            let retries = format!(
+                "It is retried with these delays after the previous attempt: {}.",
+                delays.join(", ")
+            );
+            webhooks[event.as_str()] =
+                webhook(service, event.as_str(), event.description(), &body, &retries);
         }
     }
-    if part.includes(Part::Email) {
-        let body = document.response_schema::<payload::Body<'_, payload::Test<'_>>>();
+    if document.includes(Part::Service(Service::Email)) {
+        let body = document.responses.subschema_for::<payload::Body<'_, payload::Test<'_>>>();
         let description = "The test operation was called. Webhooks cannot subscribe to this event.";
-        let webhook =
+        webhooks[Event::TEST] =
             webhook(Service::Email, Event::TEST, description, &body, "It is not retried.");
-        webhooks.insert(Event::TEST.to_owned(), webhook);
     }
     webhooks
 }
@@ -46,9 +44,10 @@ fn webhook(
     body: &Schema,
     retries: &str,
 ) -> Value {
-    let id: String = event.split(['.', '_']).map(capitalize).collect();
+    let capitalized =
+        event.split(['.', '_']).map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
     json!({"post": {
-        "operationId": format!("on{id}"),
+        "operationId": format!("on{}", capitalized.collect::<String>()),
         "tags": ["Events"],
         "summary": format!("`{event}`"),
         "description": description,
@@ -69,50 +68,37 @@ fn webhook(
 
 /// The headers of a delivery.
 fn headers(service: Service, event: &str) -> Vec<Value> {
-    let header = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "header", "description": description, "required": true, "schema": schema});
+    let name = "The name of the event. The signature does not cover it.";
     let event = json!({"const": event});
-    match service {
+    let headers = match service {
         Service::Email => vec![
-            header("Mail-Event", "The name of the event. The signature does not cover it.", event),
-            header(
+            ("Mail-Event", name, event),
+            (
                 "Mail-Delivery-Id",
                 "The ID of the delivery; the same on every attempt, and equal to `id` in the body.",
                 json!({"type": "string", "format": "uuid"}),
             ),
-            header(
+            (
                 "Mail-Attempt",
                 "The number of the attempt; the first is 1.",
                 json!({"type": "integer", "minimum": 1}),
             ),
-            header(
+            (
                 "Mail-Signature",
                 "The HMAC-SHA256 of the raw body in hex, keyed with the webhook's `signingSecret`.",
                 json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
             ),
         ],
         _ => vec![
-            header(
-                "X-Service-Event",
-                "The name of the event. The signature does not cover it.",
-                event,
-            ),
-            header(
+            ("X-Service-Event", name, event),
+            (
                 "X-Service-Signature",
                 "`sha256=` followed by the HMAC-SHA256 of the raw body in hex, keyed with the endpoint's `secret`.",
                 json!({"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"}),
             ),
         ],
-    }
-}
-
-fn retries(service: Service) -> String {
-    let delays: Vec<String> =
-        webhook::schedule(service).iter().map(|delay| format!("{} s", delay / 1000)).collect();
-    format!("It is retried with these delays after the previous attempt: {}.", delays.join(", "))
-}
-
-fn capitalize(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
+    };
+    let describe =
+        |(name, description, schema)| parameter("header", name, true, description, &schema);
+    headers.into_iter().map(describe).collect()
 }
