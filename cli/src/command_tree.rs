@@ -8,6 +8,9 @@ use crate::command_spec::CommandSpec;
 const GLOBAL_OPTIONS: &str =
     "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
 
+/// The option of commands that are about one organization of the sandbox.
+pub const ORGANIZATION: &str = "organization";
+
 /// The display order of `--help`: after the options of the command.
 const LAST: usize = 1000;
 
@@ -49,6 +52,12 @@ pub fn complete(command: Command, path: &str) -> Command {
         .help("Print help (see more with '--help')")
         .long_help("Print help (see a summary with '-h')");
     let command = command.after_help(GLOBAL_OPTIONS).disable_help_flag(true).arg(help);
+    let of = command.get::<CommandSpec>().is_some_and(|spec| spec.is_of_organization);
+    let organization = Arg::new(ORGANIZATION)
+        .long(ORGANIZATION)
+        .value_name("NAME|ID")
+        .help("Organization, by name or id [default: Sandbox]");
+    let command = if of { command.arg(organization) } else { command };
     let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
         Some(scope) => {
             let examples = command.get_after_long_help().map(ToString::to_string);

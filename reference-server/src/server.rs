@@ -146,10 +146,6 @@ impl Server {
         &self.app
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.app
-    }
-
     /// Waits until the server is idle.
     ///
     /// The server is idle when it processes no request, no client holds a lease

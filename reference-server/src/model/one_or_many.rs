@@ -10,7 +10,7 @@ use crate::model::schema;
 /// One address or a list of them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "StringOrList")]
-pub(crate) struct OneOrMany(pub(crate) Vec<String>);
+pub struct OneOrMany(pub Vec<String>);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a string or a list of strings")]

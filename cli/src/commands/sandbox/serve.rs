@@ -14,7 +14,6 @@ use svc_reference_server::{Builder, InvalidSeed, Network, Server, StartError};
 
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::control::Given as _;
 use crate::failure::{Failure, with_causes};
 use crate::input::{address, switch};
 use crate::output::Stdin;
@@ -274,13 +273,11 @@ impl Serve {
         if let Some(url) = &self.public_url {
             builder = builder.public_url(url).map_err(refused("--public-url"))?;
         }
-        builder = builder
-            .given(self.dns, Builder::dns)
-            .given(self.resolver, Builder::resolver)
-            .given(self.smtp, Builder::smtp)
-            .given(self.keep, Builder::keep)
-            .given(self.rate_limit, Builder::rate_limit)
-            .relay_again(self.relay_again);
+        builder = given(builder.relay_again(self.relay_again), self.dns, Builder::dns);
+        builder = given(builder, self.resolver, Builder::resolver);
+        builder = given(builder, self.smtp, Builder::smtp);
+        builder = given(builder, self.keep, Builder::keep);
+        builder = given(builder, self.rate_limit, Builder::rate_limit);
         if let (Some(chain), Some(key)) = (&self.smtp_cert_file, &self.smtp_key_file) {
             let chain = context.inputs.bytes(&context.out, "--smtp-cert-file", chain)?;
             let key = context.inputs.private(&context.out, "--smtp-key-file", key)?;
@@ -350,6 +347,14 @@ impl Serve {
             Some(url) => Ok(Some(url.clone())),
             None => Ok(context.settings.variable("SVC_SANDBOX_RELAY")?.map(|url| url.value)),
         }
+    }
+}
+
+/// Sets an option that is given.
+fn given<V>(builder: Builder, value: Option<V>, set: fn(Builder, V) -> Builder) -> Builder {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
     }
 }
 

@@ -13,7 +13,7 @@ use super::serve;
 use crate::command_spec::{local, reads, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{self, Done, OfOrganization, Text};
+use crate::control::{self, Done, Text};
 use crate::failure::Failure;
 use crate::input::address;
 use crate::output::{Column, Show, View};
@@ -190,11 +190,12 @@ impl Reset {
         };
         confirm(context, &format!("Delete {what}?")).await?;
         let sentence = format!("deleted {what} and created the seed data again");
-        let request = |client: &Client| match self.organization {
+        let client = control::client(context).await?;
+        let request = match self.organization {
             Some(organization) => client.reset_organization(organization),
             None => client.reset(),
         };
-        OfOrganization::default().done(context, &sentence, request).await
+        control::done(context, &sentence, request).await
     }
 }
 
@@ -216,6 +217,7 @@ pub struct Seed {
 
 impl Seed {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        OfOrganization::default().document(context, Client::seed_file).await
+        let client = control::client(context).await?;
+        control::document(context, client.seed_file()).await
     }
 }

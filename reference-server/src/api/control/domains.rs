@@ -2,57 +2,36 @@
 //! service has them.
 
 use crate::api::email::domains::{DomainJson, view};
-use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
-use crate::control::domains as control;
 use crate::control::endpoint::Page;
-use crate::control::query::{Id, PageQuery};
 use crate::model::error::ApiError;
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
 use crate::store::{Reader, audiences, contacts, domains};
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox domains and audiences");
-    r.control(control::DOMAINS, list);
-    r.control(control::AUDIENCES, audiences);
-    r.control(control::CONTACTS, contacts);
-}
-
 /// Lists one page of the domains, oldest first.
-pub(crate) async fn list(
-    call: ControlCall<(), PageQuery>,
-) -> Result<Json<Page<DomainJson<'static>>>, ApiError> {
-    let (limit, cursor) = start(call.query);
+pub(crate) async fn list(call: ControlCall) -> Result<Json<Page<DomainJson<'static>>>, ApiError> {
+    let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let read = move |reader: Reader<'_>, of| domains::page(reader, of, &cursor, limit as i64 + 1);
     let Page { data, next } = Page::of(call.data.read(read).await?, limit, |last| last.id.clone());
     Json::of(&Page { data: data.iter().map(|domain| view(domain, None)).collect(), next })
 }
 
 /// Lists one page of the audiences, oldest first.
-pub(crate) async fn audiences(
-    call: ControlCall<(), PageQuery<String>>,
-) -> Result<Json<Page<Audience>>, ApiError> {
-    // A seed file may give an audience any ID.
-    let (limit, cursor) = (call.query.limit.0, call.query.cursor.unwrap_or_default());
+pub(crate) async fn audiences(call: ControlCall) -> Result<Json<Page<Audience>>, ApiError> {
+    let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let read = move |reader: Reader<'_>, of| audiences::page(reader, of, &cursor, limit as i64 + 1);
     let found = call.data.read(read).await?;
     Json::of(&Page::of(found, limit, |last| last.id.clone()))
 }
 
 /// Lists one page of the contacts of an audience, oldest first.
-pub(crate) async fn contacts(
-    call: ControlCall<(), PageQuery>,
-) -> Result<Json<Page<Contact>>, ApiError> {
-    let (audience, (limit, cursor)) = (call.id(), start(call.query));
+pub(crate) async fn contacts(call: ControlCall) -> Result<Json<Page<Contact>>, ApiError> {
+    let (audience, limit) = (call.id(), call.limit);
+    let cursor = call.cursor.unwrap_or_default();
     let found = call.data.read(move |reader, organization| {
         audiences::find(reader, &audience, organization)?;
         contacts::list_after(reader, &audience, &cursor, limit as i64 + 1)
     });
     Json::of(&Page::of(found.await?, limit, |last| last.id.clone()))
-}
-
-/// The limit of a page, and the ID that it begins after.
-fn start(query: PageQuery) -> (usize, String) {
-    (query.limit.0, query.cursor.map(|Id(id)| id).unwrap_or_default())
 }

@@ -9,6 +9,7 @@ use super::document::{Document, headers};
 use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
+use crate::api::framework::control::describe_common;
 use crate::api::framework::route::{Route, Target};
 use crate::control::endpoint::Subject;
 use crate::model::compatibility::ErrorFormat;
@@ -57,6 +58,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
                 codes.extend([Code::NotFound, Code::Conflict]);
             }
             parameters.extend(query);
+            parameters.extend(describe_common(declared));
             (format, fixed_unauthorized) = (ErrorFormat::Nested, false);
         }
     }
