@@ -38,8 +38,8 @@ macro_rules! group {
     };
 }
 
-/// Adds to a command, which is called as `path`, and to all below it, `--help`, an example if it has
-/// none, the scope that it needs, and the hidden names that users of other programs type: `ls`, `rm`,
+/// Adds to a command, which is called as `path`, and to all below it, `--help`, the heading of its
+/// examples, an example if it has none, the scope that it needs, and the hidden names that users of other programs type: `ls`, `rm`,
 /// `show`.
 pub fn complete(command: Command, path: &str) -> Command {
     let help = Arg::new("help")
@@ -61,8 +61,8 @@ pub fn complete(command: Command, path: &str) -> Command {
     let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
         Some(scope) => {
             let examples = command.get_after_long_help().map(ToString::to_string);
-            let examples = examples.unwrap_or_else(|| format!("Examples:\n  {path}"));
-            command.after_long_help(format!("{examples}\n\nScope: {scope}"))
+            let examples = examples.unwrap_or_else(|| path.to_owned());
+            command.after_long_help(format!("Examples:\n  {examples}\n\nScope: {scope}"))
         }
         None => command,
     };

@@ -28,9 +28,7 @@ pub enum Command {
     Freeze,
     /// Advance the clock and wait until the work then due is done
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox clock advance 90s")]
+    #[command(after_long_help = "svc sandbox clock advance 90s")]
     Advance {
         /// Duration, such as 90s, 2h or 1d
         #[arg(value_parser = duration::parse)]
@@ -48,7 +46,6 @@ Examples:
 #[derive(Args, Debug)]
 #[command(add = reads(&[], of::<Clock>).of_sandbox())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox settle
   svc sandbox settle --timeout 5s --jq .next_due")]
 pub struct Settle {}

@@ -28,9 +28,7 @@ pub const VIEW: View = View(&[
 pub enum Command {
     /// List webhook deliveries, newest first
     #[command(add = reads(&[], of::<Vec<Delivery>>).of_organization())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox deliveries list --event email.bounced")]
+    #[command(after_long_help = "svc sandbox deliveries list --event email.bounced")]
     List {
         /// Filter by webhook, by id or URL
         #[arg(long, value_name = "ID|URL", add = Values::Webhook.candidates())]
@@ -47,7 +45,6 @@ Examples:
     /// Show a delivery and its attempts
     #[command(add = reads(&[], of::<Delivery>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox deliveries get 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e --json")]
     Get {
         /// Delivery id
@@ -59,7 +56,6 @@ Examples:
     /// Makes one attempt with the same event id, signed with the webhook's current secret.
     #[command(add = changes(&[], of::<Delivery>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox deliveries replay 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e")]
     Replay {
         /// Delivery id

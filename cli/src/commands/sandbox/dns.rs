@@ -16,7 +16,6 @@ pub enum Command {
     /// Publish the DNS records of a domain
     #[command(add = changes(&[], of::<Published>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox dns publish example.test
   svc sandbox dns publish example.test --record spf --record dkim")]
     Publish {
@@ -29,9 +28,7 @@ Examples:
     },
     /// Withdraw the DNS records of a domain
     #[command(add = changes(&[], of::<Done>).of_organization())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox dns withdraw example.test spf")]
+    #[command(after_long_help = "svc sandbox dns withdraw example.test spf")]
     Withdraw {
         /// Domain name
         #[arg(add = Values::DomainName.candidates())]

@@ -21,7 +21,6 @@ pub enum Command {
     /// List the accepted emails in every status, newest first
     #[command(add = reads(&[], of::<Vec<EmailSummary>>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox emails list --status bounced
   svc sandbox emails list --address ada@example.test --after 10m -o ndjson")]
     List {
@@ -56,7 +55,6 @@ Examples:
     /// deliveries with their attempts.
     #[command(add = reads(&[], of::<EmailStory>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox emails story eml_019a
   svc sandbox emails story eml_019a --jq .deliveries")]
     Story {

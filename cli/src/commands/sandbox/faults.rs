@@ -32,7 +32,6 @@ pub enum Command {
     /// Without --status and --drop, requests are only delayed by --latency.
     #[command(add = changes(&[], of::<Fault>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
   svc sandbox faults add --drop after")]
@@ -70,9 +69,7 @@ Examples:
     List,
     /// Show a fault and the requests it affected
     #[command(add = reads(&[], of::<Fault>).of_organization())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox faults get flt_019a --jq .hits")]
+    #[command(after_long_help = "svc sandbox faults get flt_019a --jq .hits")]
     Get {
         /// Fault id
         #[arg(add = Values::Fault.candidates())]
@@ -81,7 +78,6 @@ Examples:
     /// Remove one fault or all of them
     #[command(add = changes(&[], of::<Done>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox faults remove flt_019a
   svc sandbox faults remove")]
     Remove {

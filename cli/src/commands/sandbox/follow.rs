@@ -23,7 +23,6 @@ use crate::zone::Zone;
 #[derive(Args, Debug)]
 #[command(add = local(|| described("one line each: `ready`, then whatever changes", of::<Notification>)).of_organization().until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc watch
   svc watch -o ndjson --jq .type")]
 pub struct Watch {}

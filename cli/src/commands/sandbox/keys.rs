@@ -34,7 +34,6 @@ pub enum Command {
     )]
     #[command(add = changes(&[], of::<Key>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox keys create --service email --scope emails:send \\
       --scope emails:read
   svc sandbox keys create --service extraction --scope extract_only --mode test")]
@@ -54,9 +53,7 @@ Examples:
     List,
     /// Revoke an API key
     #[command(add = removes(&[], of::<Deleted>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox keys delete key_019a --yes")]
+    #[command(after_long_help = "svc sandbox keys delete key_019a --yes")]
     Delete {
         /// Key id
         #[arg(add = Values::SandboxKey.candidates())]

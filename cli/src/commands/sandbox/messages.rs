@@ -61,7 +61,6 @@ pub enum Command {
     /// List the delivered messages, newest first
     #[command(add = reads(&[], of::<Vec<MessageSummary>>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages list --to ada@example.test
   svc sandbox messages list --all -o ndjson")]
     List {
@@ -75,7 +74,6 @@ Examples:
     /// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
     #[command(add = reads(&[], of::<Message>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject")]
     Wait {
         #[command(flatten)]
@@ -84,7 +82,6 @@ Examples:
     /// Show a message, its source, its HTML or its links, or save its attachments
     #[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
   svc sandbox messages get msg_019a --links
@@ -114,7 +111,6 @@ Examples:
     /// Webhooks, domains and templates stay.
     #[command(add = removes(&[], of::<Done>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages delete msg_019a --yes
   svc sandbox messages delete --to ada@example.test --yes")]
     Delete {
@@ -128,9 +124,7 @@ Examples:
     ///
     /// The server must be running. The browser is chosen as for `svc sandbox open`.
     #[command(add = local(of::<Output>).of_organization())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox messages open msg_019a")]
+    #[command(after_long_help = "svc sandbox messages open msg_019a")]
     Open {
         /// Message id
         #[arg(add = Values::Message.candidates())]

@@ -20,7 +20,6 @@ use crate::sandbox::Sandbox;
 #[derive(Args, Debug)]
 #[command(add = local(of::<Output>).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox open
   svc sandbox open --print")]
 pub struct Open {

@@ -32,9 +32,7 @@ pub enum Command {
     ///
     /// The keys have all scopes and are shown only once.
     #[command(add = changes(&[], of::<Organization>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox organizations create --name Test --jq .email_key")]
+    #[command(after_long_help = "svc sandbox organizations create --name Test --jq .email_key")]
     Create {
         /// Organization name
         #[arg(long, value_name = "TEXT")]

@@ -30,7 +30,6 @@ pub enum Command {
     /// List the newest requests, newest first
     #[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox requests list --status 4xx
   svc sandbox requests list --operation emails.send --jq .[0].requestBody.text")]
     List {
@@ -57,14 +56,12 @@ Examples:
     /// code 130, SIGTERM with 0.
     #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_organization().until_interrupted())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox requests tail
   svc sandbox requests tail -o ndjson --jq .operation")]
     Tail,
     /// Show a request with the beginning of its bodies
     #[command(add = reads(&[], of::<LoggedRequest>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox requests get req_019a
   svc sandbox requests get req_019a --jq .responseBody.text")]
     Get {

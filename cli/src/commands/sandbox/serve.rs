@@ -36,7 +36,6 @@ use crate::settings::{GlobalFlags, Source, Sourced, table};
 #[derive(Args, Debug)]
 #[command(add = local(of::<Ready>).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
   svc sandbox serve --network trusted

@@ -38,7 +38,6 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = reads(&[], || any_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox status
   svc sandbox status --jq .addresses.http")]
 pub struct Status {
@@ -173,9 +172,7 @@ fn terminate(pid: u32) -> Result<(), Failure> {
 /// The seeded organization, keys and domain are created again.
 #[derive(Args, Debug)]
 #[command(add = removes(&[], of::<Done>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox reset --yes")]
+#[command(after_long_help = "svc sandbox reset --yes")]
 pub struct Reset {
     /// Organization to reset, by name or id [default: all]
     #[arg(long, value_name = "NAME|ID")]
@@ -206,9 +203,7 @@ impl Reset {
 /// was started with; of the others, the server has only hashes.
 #[derive(Args, Debug)]
 #[command(add = reads(&[], of::<Text>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox seed --export")]
+#[command(after_long_help = "svc sandbox seed --export")]
 pub struct Seed {
     /// Write the file to standard output
     #[arg(long, required = true)]

@@ -22,7 +22,6 @@ use crate::output_schema::{email, of};
 #[derive(Args, Debug)]
 #[command(add = changes(&[], email).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'
   svc sandbox event eml_019a bounced --recipient ada@example.test \\
       --detail '{\"type\":\"soft\"}'")]
@@ -61,7 +60,6 @@ impl Event {
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Received>).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox inbound --from ada@example.test --to hello@sandbox.test \\
       --subject Hi --text Hello
   svc sandbox inbound --raw message.eml")]
@@ -111,7 +109,6 @@ impl Inbound {
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<svc_reference_server::client::Extraction>).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox extraction completed --data '{\"total\": 12}'
   svc sandbox extraction failed")]
 pub struct Extraction {

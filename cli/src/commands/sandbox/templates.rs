@@ -20,7 +20,6 @@ pub enum Command {
     /// Create or replace a template
     #[command(add = changes(&[], of::<Template>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox templates put welcome --subject 'Hi {{ name }}' \\
       --html @welcome.html")]
     Put {
@@ -45,9 +44,7 @@ Examples:
     },
     /// Show a template
     #[command(add = reads(&[], of::<Template>).of_organization())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox templates get welcome")]
+    #[command(after_long_help = "svc sandbox templates get welcome")]
     Get {
         /// Template id
         #[arg(add = Values::Template.candidates())]
@@ -59,7 +56,6 @@ Examples:
     /// the subject of the template.
     #[command(add = reads(&[], of::<RenderedTemplate>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox templates render welcome --var name=Ada
   svc sandbox templates render welcome --vars @variables.json --jq .html \\
       > welcome.html")]
@@ -78,9 +74,7 @@ Examples:
     },
     /// Delete a template
     #[command(add = removes(&[], of::<Deleted>).of_organization())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox templates delete welcome --yes")]
+    #[command(after_long_help = "svc sandbox templates delete welcome --yes")]
     Delete {
         /// Template id
         #[arg(add = Values::Template.candidates())]
