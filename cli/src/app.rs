@@ -8,7 +8,7 @@ use clap_complete::CompleteEnv;
 
 use crate::advice;
 use crate::command_spec::{self, CommandSpec};
-use crate::command_tree;
+use crate::command_tree::{self, ORGANIZATION};
 use crate::commands::{Command, SECTIONS};
 use crate::complete::{self, Values};
 use crate::context::Context;
@@ -97,7 +97,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     let env = &Env::of(&process);
     let Process { stdin, stdout, stderr, terminals, .. } = process;
     let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
-    let (cli, spec) = match parse(args) {
+    let (cli, spec, organization) = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => return report_clap_error(&error, &early_printer(args, env, &streams)),
     };
@@ -111,6 +111,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     let checked = command_spec::check(&spec, &cli.global, &settings);
     let mut context = Context::new(settings, printer, spec, command, args);
     context.run_inside = run;
+    context.organization = organization;
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }
@@ -164,7 +165,7 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
     builder.enable_all().build().map_err(Failure::from)
 }
 
-fn parse(args: &[OsString]) -> Result<(Cli, CommandSpec), clap::Error> {
+fn parse(args: &[OsString]) -> Result<(Cli, CommandSpec, Option<String>), clap::Error> {
     let mut tree = command();
     let mut matches = tree.try_get_matches_from_mut(args)?;
     let (mut path, mut level) = (Vec::new(), &matches);
@@ -173,7 +174,8 @@ fn parse(args: &[OsString]) -> Result<(Cli, CommandSpec), clap::Error> {
         level = below;
     }
     let spec = command_spec::find(&tree, &path);
-    Ok((Cli::from_arg_matches_mut(&mut matches)?, spec))
+    let organization = spec.is_of_organization.then(|| level.get_one(ORGANIZATION).cloned());
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, spec, organization.flatten()))
 }
 
 fn prepare(

@@ -40,6 +40,8 @@ pub struct CommandSpec {
     pub output: fn() -> Value,
     /// Whether it uses only the sandbox.
     pub is_of_sandbox: bool,
+    /// Whether it is about one organization of the sandbox.
+    pub is_of_organization: bool,
     /// Whether it handles Ctrl-C itself: as the regular way to end it, or to report what was done.
     pub handles_interrupt: bool,
     /// Whether it creates a profile, or reports that there is none.
@@ -83,6 +85,7 @@ fn spec(effect: Effect, operations: &'static [Operation], output: fn() -> Value)
         effect,
         output,
         is_of_sandbox: false,
+        is_of_organization: false,
         handles_interrupt: false,
         allows_new_profile: false,
         calls_any_operation: false,
@@ -117,6 +120,11 @@ impl CommandSpec {
 
     pub(crate) fn of_sandbox(self) -> Self {
         Self { is_of_sandbox: true, ..self }
+    }
+
+    /// Adds the option `--organization`.
+    pub(crate) fn of_organization(self) -> Self {
+        Self { is_of_organization: true, ..self.of_sandbox() }
     }
 
     pub(crate) fn with_any_operation(self) -> Self {

@@ -8,6 +8,9 @@ use crate::command_spec::CommandSpec;
 const GLOBAL_OPTIONS: &str =
     "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
 
+/// The option of commands that are about one organization of the sandbox.
+pub const ORGANIZATION: &str = "organization";
+
 /// The display order of `--help`: after the options of the command.
 const LAST: usize = 1000;
 
@@ -35,8 +38,8 @@ macro_rules! group {
     };
 }
 
-/// Adds to a command, which is called as `path`, and to all below it, `--help`, an example if it has
-/// none, the scope that it needs, and the hidden names that users of other programs type: `ls`, `rm`,
+/// Adds to a command, which is called as `path`, and to all below it, `--help`, the heading of its
+/// examples, an example if it has none, the scope that it needs, and the hidden names that users of other programs type: `ls`, `rm`,
 /// `show`.
 pub fn complete(command: Command, path: &str) -> Command {
     let help = Arg::new("help")
@@ -49,11 +52,17 @@ pub fn complete(command: Command, path: &str) -> Command {
         .help("Print help (see more with '--help')")
         .long_help("Print help (see a summary with '-h')");
     let command = command.after_help(GLOBAL_OPTIONS).disable_help_flag(true).arg(help);
+    let of = command.get::<CommandSpec>().is_some_and(|spec| spec.is_of_organization);
+    let organization = Arg::new(ORGANIZATION)
+        .long(ORGANIZATION)
+        .value_name("NAME|ID")
+        .help("Organization, by name or id [default: Sandbox]");
+    let command = if of { command.arg(organization) } else { command };
     let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
         Some(scope) => {
             let examples = command.get_after_long_help().map(ToString::to_string);
-            let examples = examples.unwrap_or_else(|| format!("Examples:\n  {path}"));
-            command.after_long_help(format!("{examples}\n\nScope: {scope}"))
+            let examples = examples.unwrap_or_else(|| path.to_owned());
+            command.after_long_help(format!("Examples:\n  {examples}\n\nScope: {scope}"))
         }
         None => command,
     };

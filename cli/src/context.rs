@@ -42,6 +42,8 @@ pub struct Context {
     pub out: Printer,
     pub inputs: Inputs,
     pub command: CommandSpec,
+    /// The organization of the sandbox that the command is about, if it is given.
+    pub organization: Option<String>,
     /// The tree of all commands.
     pub tree: fn() -> clap::Command,
     /// Runs another command inside this process.
@@ -106,6 +108,7 @@ impl Context {
             out,
             inputs,
             command,
+            organization: None,
             tree,
             run_inside,
             typed,

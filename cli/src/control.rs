@@ -6,26 +6,17 @@ use serde::Serialize;
 use serde_json::Value;
 use svc_reference_server::client::{Client, Page, Request};
 
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Format, View, to_value};
 
-/// A client of the control interface, for an organization or for the seeded one.
-pub async fn client(context: &Context, organization: Option<&str>) -> Result<Client, Failure> {
+/// A client of the control interface, for the organization that the command is about.
+pub async fn client(context: &Context) -> Result<Client, Failure> {
     let client = Client::from_http(context.control_client().await?);
-    Ok(match organization {
+    Ok(match &context.organization {
         Some(organization) => client.of(organization),
         None => client,
     })
-}
-
-/// The organization that a command is about. Its methods send requests about it.
-#[derive(Args, Debug, Default)]
-pub struct OfOrganization {
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
 }
 
 /// Which pages of a list are printed.
@@ -37,104 +28,57 @@ pub struct Paging {
     /// Fetch every page
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    organization: OfOrganization,
 }
 
-impl OfOrganization {
-    /// A client of the control interface for this organization.
-    pub async fn client(&self, context: &Context) -> Result<Client, Failure> {
-        client(context, self.name()).await
+/// Prints the response to a request as one object.
+pub async fn show<T: Serialize>(
+    context: &Context,
+    view: View,
+    request: Request<T>,
+) -> Result<(), Failure> {
+    match send(context, request).await? {
+        Some(value) => context.out.one(&value, view),
+        None => Ok(()),
     }
+}
 
-    /// The response to a request. With `--dry-run` it prints the request and returns `None`.
-    pub async fn send<T>(
-        &self,
-        context: &Context,
-        request: impl FnOnce(&Client) -> Request<T>,
-    ) -> Result<Option<T>, Failure> {
-        send(context, request(&self.client(context).await?)).await
+/// Prints the response to a request as a list; `none` is the note for an empty one.
+pub async fn list<T: Serialize>(
+    context: &Context,
+    view: View,
+    none: &str,
+    request: Request<Vec<T>>,
+) -> Result<(), Failure> {
+    let Some(items) = send(context, request).await? else { return Ok(()) };
+    context.out.list(&items, view, none)?;
+    if items.is_empty() {
+        note_own_sandbox(context).await;
     }
+    Ok(())
+}
 
-    /// Prints the response to a request as one object.
-    pub async fn show<T: Serialize>(
-        &self,
-        context: &Context,
-        view: View,
-        request: impl FnOnce(&Client) -> Request<T>,
-    ) -> Result<(), Failure> {
-        match self.send(context, request).await? {
-            Some(value) => context.out.one(&value, view),
-            None => Ok(()),
-        }
-    }
+/// Prints `sentence` for people, and the response as JSON for programs.
+pub async fn done<T: Serialize>(
+    context: &Context,
+    sentence: &str,
+    request: Request<T>,
+) -> Result<(), Failure> {
+    let Some(value) = send(context, request).await? else { return Ok(()) };
+    let value = match to_value(&value) {
+        Value::Null => to_value(&Done { ok: true }),
+        value => value,
+    };
+    context.out.done(sentence, &value)
+}
 
-    /// Prints the response to a request as a list; `none` is the note for an empty one.
-    pub async fn list<T: Serialize>(
-        &self,
-        context: &Context,
-        view: View,
-        none: &str,
-        request: impl FnOnce(&Client) -> Request<Vec<T>>,
-    ) -> Result<(), Failure> {
-        match self.send(context, request).await? {
-            Some(items) => {
-                context.out.list(&items, view, none)?;
-                if items.is_empty() {
-                    note_own_sandbox(context).await;
-                }
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Prints `sentence` for people, and the response as JSON for programs.
-    pub async fn done<T: Serialize>(
-        &self,
-        context: &Context,
-        sentence: &str,
-        request: impl FnOnce(&Client) -> Request<T>,
-    ) -> Result<(), Failure> {
-        let Some(value) = self.send(context, request).await? else { return Ok(()) };
-        let value = match to_value(&value) {
-            Value::Null => to_value(&Done { ok: true }),
-            value => value,
-        };
-        context.out.done(sentence, &value)
-    }
-
-    /// Asks, and reports a deletion.
-    pub async fn delete(
-        &self,
-        context: &Context,
-        question: &str,
-        noun: &str,
-        id: &str,
-        request: impl FnOnce(&Client) -> Request<()>,
-    ) -> Result<(), Failure> {
-        confirm(context, question).await?;
-        match self.send(context, request).await? {
-            Some(()) => context.deleted(noun, id, id),
-            None => Ok(()),
-        }
-    }
-
-    /// Prints a response that is text.
-    pub async fn document<T: AsRef<[u8]>>(
-        &self,
-        context: &Context,
-        request: impl FnOnce(&Client) -> Request<T>,
-    ) -> Result<(), Failure> {
-        let Some(bytes) = self.send(context, request).await? else { return Ok(()) };
-        let text = String::from_utf8_lossy(bytes.as_ref());
-        context.out.document(&text, &Text { text: &text })
-    }
-
-    /// The name or the id of the organization, if it is given.
-    pub fn name(&self) -> Option<&str> {
-        self.organization.as_deref()
-    }
+/// Prints a response that is text.
+pub async fn document<T: AsRef<[u8]>>(
+    context: &Context,
+    request: Request<T>,
+) -> Result<(), Failure> {
+    let Some(bytes) = send(context, request).await? else { return Ok(()) };
+    let text = String::from_utf8_lossy(bytes.as_ref());
+    context.out.document(&text, &Text { text: &text })
 }
 
 impl Paging {
@@ -144,10 +88,12 @@ impl Paging {
         context: &Context,
         view: View,
         none: &str,
-        request: impl Fn(&Client) -> Request<Page<T>>,
+        request: impl Fn() -> Request<Page<T>>,
     ) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let request = || request(&client).given(self.limit, Request::<Page<T>>::limit);
+        let request = || match self.limit {
+            Some(limit) => request().limit(limit),
+            None => request(),
+        };
         let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
             return Ok(());
         };
@@ -195,19 +141,6 @@ pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>
     };
     response.map(|response| (request.decode)(&response).map_err(Failure::from)).transpose()
 }
-
-/// Options of a request, or of its body, that are set only if they are given.
-pub trait Given: Sized {
-    /// Sets an option, if it is given.
-    fn given<V>(self, value: Option<V>, set: impl FnOnce(Self, V) -> Self) -> Self {
-        match value {
-            Some(value) => set(self, value),
-            None => self,
-        }
-    }
-}
-
-impl<T> Given for T {}
 
 // In place of an empty response.
 #[derive(Serialize, JsonSchema)]

@@ -260,8 +260,8 @@ fn id_help<R: Resource>() -> String {
 }
 
 fn examples<R: Resource>(lines: &[String]) -> String {
-    let lines = lines.iter().map(|line| format!("\n  svc {} {line}", R::GROUP));
-    lines.fold("Examples:".to_owned(), |text, line| text + &line)
+    let lines = lines.iter().map(|line| format!("svc {} {line}", R::GROUP));
+    lines.collect::<Vec<_>>().join("\n  ")
 }
 
 #[derive(Args, Clone, Debug)]

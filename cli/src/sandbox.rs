@@ -190,8 +190,8 @@ impl Sandbox {
         let hash = hex::encode(Sha256::digest(key));
         let token = self.control_token.clone().unwrap_or_else(|| Secret::new("none"));
         let client = Client::with_token(&self.url, token)?;
-        for organization in client.organizations().list().await? {
-            let keys = client.of(organization.id).keys().list().await?;
+        for organization in client.organizations().await? {
+            let keys = client.of(organization.id).keys().await?;
             if keys.iter().any(|known| known.sha256.as_deref() == Some(&*hash)) {
                 return Ok(true);
             }

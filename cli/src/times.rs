@@ -73,8 +73,8 @@ pub async fn now(context: &Context) -> Result<DateTime<Zone>, Failure> {
     let zone = context.settings.env.zone;
     let uses_sandbox = context.settings.sandbox || context.command.is_of_sandbox;
     if uses_sandbox && !context.settings.dry_run {
-        let client = control::client(context, None).await?;
-        if let Some(clock) = control::send(context, client.clock().get()).await? {
+        let client = control::client(context).await?;
+        if let Some(clock) = control::send(context, client.clock()).await? {
             return Ok(clock.now.with_timezone(&zone));
         }
     }

@@ -13,11 +13,12 @@
 //! let (client, sandbox) = (server.email_client()?, server.client()?);
 //!
 //! // A failure: the client repeats what certainly was not processed.
-//! sandbox.faults().add(&NewFault::new().operation("emails.send").status(429)).await?;
+//! let (operation, status) = (Some("emails.send".to_owned()), Some(429));
+//! sandbox.add_fault(&NewFault { operation, status, ..NewFault::default() }).await?;
 //! let email = Email::new("hello@sandbox.test", "ada@example.test", "Hi").text("Code: 123456");
 //! client.emails().send(&email).await?;
 //!
-//! let message = sandbox.messages().wait_for("ada@example.test").await?;
+//! let message = sandbox.wait_for("ada@example.test").await?;
 //! assert_eq!(message.codes, ["123456"]);
 //! server.stop().await;
 //! # Ok(())
@@ -29,30 +30,26 @@
 //! [`Tenant`].
 
 pub use crate::control::client::{Client, Error, Request};
-pub use crate::control::clock::{Clock, ClockControl};
-pub use crate::control::deliveries::{Attempt, Deliveries, Delivery, State as DeliveryState};
-pub use crate::control::domains::{Audiences, Dns, Domains, Published};
+pub use crate::control::clock::Clock;
+pub use crate::control::deliveries::{Attempt, Delivery, DeliveryFilter, State as DeliveryState};
+pub use crate::control::domains::Published;
 pub use crate::control::emails::{
-    EmailChange, EmailEvent, EmailStory, EmailSummary, Emails, MissingDelivery,
+    EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };
 pub use crate::control::endpoint::Page;
-pub use crate::control::extractions::{Extraction, Extractions};
-pub use crate::control::faults::{DropPoint, Fault, FaultHit, Faults, NewFault};
-pub use crate::control::inbound::{Inbound, InboundMessage, Received, ReceivedMessage};
-pub use crate::control::keys::{Key, KeyMode, Keys, NewKey};
+pub use crate::control::extractions::Extraction;
+pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault};
+pub use crate::control::inbound::{InboundMessage, Received, ReceivedMessage};
+pub use crate::control::keys::{Key, KeyMode, KeyService, NewKey};
 pub use crate::control::messages::{
-    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageLinks,
-    MessageSummary, Messages, MessagesDeleted, SpfVerdict,
+    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageFilter,
+    MessageLinks, MessageSummary, SpfVerdict,
 };
-pub use crate::control::notifications::{
-    ControlChange, Notification, NotificationPage, Notifications, Ready, Reset, ResetReason,
-};
-pub use crate::control::organizations::{Organization, OrganizationSummary, Organizations, Tenant};
-pub use crate::control::requests::{LoggedRequest, RecordedBody, RequestHandled, Requests};
+pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
+pub use crate::control::organizations::{Organization, OrganizationSummary, Tenant};
+pub use crate::control::requests::{LoggedRequest, RecordedBody, RequestFilter, RequestHandled};
 pub use crate::control::server::{Health, HealthAddresses, RetryDelays};
-pub use crate::control::templates::{
-    NewTemplate, RenderedTemplate, Template, TemplateSummary, Templates,
-};
+pub use crate::control::templates::{NewTemplate, RenderedTemplate, Template, TemplateSummary};
 pub use crate::control::webhooks::Webhook;
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, RecordType};
 pub use crate::model::status::{RecipientState, Status as EmailStatus};

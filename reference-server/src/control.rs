@@ -21,6 +21,7 @@ pub(crate) mod keys;
 pub(crate) mod messages;
 pub(crate) mod notifications;
 pub(crate) mod organizations;
+#[cfg(feature = "server")]
 pub(crate) mod query;
 pub(crate) mod requests;
 #[cfg(feature = "server")]

@@ -16,8 +16,8 @@
 //!
 //! // Tests that share a server use one organization each: an organization
 //! // cannot see the resources of another.
-//! let organization = server.create_organization("Lovelace").await?;
-//! println!("keys: {} and {}", organization.email_key, organization.extraction_key);
+//! let tenant = server.tenant("Lovelace").await?;
+//! println!("a key: {}", tenant.organization.email_key);
 //!
 //! server.stop().await;
 //! # Ok(())
@@ -94,7 +94,6 @@ pub use {
     model::compatibility::InvalidSetting,
     model::network::Network,
     net::certificate::InvalidCertificate,
-    server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},
     store::data_dir::{RunningServer, find_running},
 };

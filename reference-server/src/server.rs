@@ -138,7 +138,7 @@ impl Server {
         settings.seed.then_some((&settings.email_key, &settings.extraction_key))
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn app(&self) -> &App {
         &self.app
     }
 

@@ -135,7 +135,7 @@
 //! ```
 //!
 //! A recipient such as `bounced+1@example.test` makes the email bounce.
-//! `server.create_organization("First")` creates an organization with its own keys and data.
+//! `server.tenant("First")` creates an organization with its own keys and data.
 //!
 //! # Cargo features
 //!

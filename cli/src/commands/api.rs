@@ -22,7 +22,6 @@ use crate::output_schema::{any_of, of, response};
 #[derive(Args, Debug)]
 #[command(add = creates(&[], || any_of(&[response, of::<NotJson>])).with_any_operation().with_scope("depends on the operation"))]
 #[command(after_long_help = "\
-Examples:
   svc api GET /api/v1/audiences
   svc api POST /api/v1/audiences -f name=Newsletter
   svc api POST /api/v1/audiences --data '{\"name\": \"Newsletter\"}'

@@ -75,7 +75,6 @@ impl Resource for Audience {
 #[derive(Args, Debug)]
 #[command(add = creates(&[Operation::AudiencesCreate], audience))]
 #[command(after_long_help = "\
-Examples:
   svc audiences create Newsletter
   svc audiences create Newsletter --jq .id")]
 pub struct Create {

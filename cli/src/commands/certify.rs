@@ -63,7 +63,6 @@ const VIEW: View = View(&[
 )]
 #[command(add = changes(&[], of::<Examination>).with_scope("none (sends to the receiver only)"))]
 #[command(after_long_help = "\
-Examples:
   svc certify http://localhost:3000/hooks --service email \\
       --secret-file secret.txt
   svc certify https://test.example/hooks --service extraction \\

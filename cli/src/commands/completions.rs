@@ -21,7 +21,6 @@ use crate::output_schema::of;
 #[derive(Args, Debug)]
 #[command(add = local(of::<CompletionScript>))]
 #[command(after_long_help = "\
-Examples:
   bash:        echo 'source <(svc completions bash)' >> ~/.bashrc
   zsh:         echo 'source <(svc completions zsh)' >> ~/.zshrc
   fish:        echo 'svc completions fish | source' \\

@@ -42,7 +42,6 @@ pub struct Show {}
 fn show_help() -> String {
     format!(
         "\
-Examples:
   svc config show
   svc config show --profile staging \\
       --jq '.[] | select(.setting == \"email_url\") | .value'
@@ -109,7 +108,6 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<ShownSetti
 #[derive(Args, Debug)]
 #[command(add = local(of::<ShownSetting>))]
 #[command(after_long_help = "\
-Examples:
   svc config set retries 5
   svc config set allow_recipients '@example.com, me@x.test' --profile staging
 
@@ -173,7 +171,6 @@ impl ShownSetting {
 #[derive(Args, Debug)]
 #[command(add = local(of::<Paths>))]
 #[command(after_long_help = "\
-Examples:
   svc config path
   $EDITOR \"$(svc config path --jq .config)\"")]
 pub struct Path {}

@@ -117,7 +117,6 @@ pub struct Within {
 #[derive(Args, Debug)]
 #[command(add = creates(&[ContactsCreate], contact))]
 #[command(after_long_help = "\
-Examples:
   svc contacts create aud_019a ada@example.org --name 'Ada Lovelace'
   svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 \\
       --topic news,offers")]
@@ -171,7 +170,6 @@ const NONE: &str = "no contacts in this audience";
 #[derive(Args, Debug)]
 #[command(add = reads(&[ContactsList], || list(contact)))]
 #[command(after_long_help = "\
-Examples:
   svc contacts list aud_019a --page 2 --page-size 50
   svc contacts list aud_019a --all -o csv > people.csv")]
 pub struct List {
@@ -256,7 +254,6 @@ fn finish(context: &Context, items: Items<'_>, none: &str) -> Result<(), Failure
 #[command(add = changes(&[ContactsUpdate], contact))]
 #[command(mut_arg("topic", |it| it.help("New list of topics; repeatable")))]
 #[command(after_long_help = "\
-Examples:
   svc contacts update con_019a --name 'Ada King' --subscribed false
   svc contacts update con_019a --meta plan=free --meta seats:=null
   svc contacts update ada@example.org --no-topics")]

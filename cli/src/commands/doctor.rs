@@ -32,7 +32,6 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = local(of::<Vec<Finding>>).calling(&[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList]).of_new_profile())]
 #[command(after_long_help = "\
-Examples:
   svc doctor
   svc doctor --profile staging --jq '.[] | select(.status == \"problem\")'")]
 pub struct Doctor {}

@@ -84,7 +84,6 @@ impl Resource for Domain {
 #[derive(Args, Debug)]
 #[command(add = creates(&[Operation::DomainsCreate], domain))]
 #[command(after_long_help = "\
-Examples:
   svc domains create example.com
   svc domains create example.com \\
       --jq '.records[] | [.type, .name, .value] | @tsv'")]

@@ -44,7 +44,6 @@ group! {
 #[derive(Args, Debug)]
 #[command(add = reads(&[EmailsGet], email))]
 #[command(after_long_help = "\
-Examples:
   svc emails get eml_019a
   svc emails get eml_019a --wait --timeout 5m
   svc emails get eml_019a --jq .status")]
@@ -86,9 +85,7 @@ impl Get {
 /// The exit code is 11 if only some of several can be cancelled. All of a bulk job: svc bulk cancel.
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsCancel], email))]
-#[command(after_long_help = "\
-Examples:
-  svc emails cancel eml_019a")]
+#[command(after_long_help = "svc emails cancel eml_019a")]
 pub struct Cancel {
     /// Email ids; - for one per line on stdin
     #[arg(required = true, value_name = "ID|-", add = Values::Email.candidates())]

@@ -34,7 +34,6 @@ pub const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = reads(&[Operation::Me], me))]
 #[command(after_long_help = "\
-Examples:
   svc extraction me
   svc extraction me --jq .organization.id")]
 pub struct Me {}

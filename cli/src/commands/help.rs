@@ -15,7 +15,6 @@ use crate::usage;
 #[derive(Args, Debug)]
 #[command(add = local(of::<HelpText>))]
 #[command(after_long_help = "\
-Examples:
   svc help
   svc help emails send")]
 pub struct Help {

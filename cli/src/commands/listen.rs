@@ -65,7 +65,6 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 #[derive(Args, Debug)]
 #[command(add = changes(&[WebhooksList, WebhooksCreate, WebhooksDelete, ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || any_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
-Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
   svc listen --secret-file secret.txt --port 4242 \\
       --forward-to http://localhost:3000/hooks

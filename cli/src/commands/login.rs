@@ -25,7 +25,6 @@ use crate::urls::with_scheme;
 #[derive(Args, Debug)]
 #[command(add = local(of::<LoggedIn>).calling(&[Me, AudiencesList]).of_new_profile())]
 #[command(after_long_help = "\
-Examples:
   svc login --email-url https://mail.example.com
   svc login --service extraction --extraction-url https://extract.example.com \\
       < key.txt
@@ -250,7 +249,6 @@ pub fn is_accepted(error: &svc_sdk::Error) -> Option<bool> {
 #[derive(Args, Debug)]
 #[command(add = local(of::<LoggedOut>))]
 #[command(after_long_help = "\
-Examples:
   svc logout
   svc logout --service extraction --profile staging")]
 pub struct Logout {

@@ -18,7 +18,6 @@ use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 #[derive(Args, Debug)]
 #[command(add = local(|| any_of(&[of::<ManualPage>, of::<ManualPages>])))]
 #[command(after_long_help = "\
-Examples:
   svc man | man -l -
   svc man ~/.local/share/man/man1")]
 pub struct Man {

@@ -42,7 +42,6 @@ mod table;
 #[derive(Args, Debug)]
 #[command(add = local(|| json!({"description": "messages of the protocol; with --listen, a line with the URL"})).until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc mcp
   svc mcp --profile staging --allow send,contacts
   svc mcp --listen 127.0.0.1:4090 --tools look sandbox")]

@@ -81,9 +81,7 @@ pub struct ShownProfile<'a> {
 /// Make a profile the default
 #[derive(Args, Debug)]
 #[command(add = local(of::<DefaultProfile>))]
-#[command(after_long_help = "\
-Examples:
-  svc profiles use staging")]
+#[command(after_long_help = "svc profiles use staging")]
 pub struct Use {
     /// Profile name
     #[arg(add = Values::Profile.candidates())]
@@ -114,9 +112,7 @@ pub struct DefaultProfile<'a> {
 /// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
 #[command(add = local(of::<RemovedProfile>))]
-#[command(after_long_help = "\
-Examples:
-  svc profiles remove staging --yes")]
+#[command(after_long_help = "svc profiles remove staging --yes")]
 pub struct Remove {
     /// Profile name
     #[arg(add = Values::Profile.candidates())]

@@ -49,7 +49,6 @@ const RECORDED: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<RecordedDelivery>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
-Examples:
   svc replay --list --since 1d
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks \\

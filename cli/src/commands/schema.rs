@@ -13,7 +13,6 @@ use crate::suggest;
 #[derive(Args, Debug)]
 #[command(add = local(|| any_of(&[|| list(command), command])))]
 #[command(after_long_help = "\
-Examples:
   svc schema
   svc schema emails
   svc schema emails send --jq .input.required")]

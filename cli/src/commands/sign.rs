@@ -20,7 +20,6 @@ use crate::signing::{read_secret, sign, usable};
 )]
 #[command(add = local(of::<Output>))]
 #[command(after_long_help = "\
-Examples:
   svc sign --service email --secret-file secret.txt body.json
   curl http://localhost:3000/hooks --data-binary @body.json \\
       -H \"$(svc sign --service extraction --secret-file secret.txt \\

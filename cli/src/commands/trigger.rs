@@ -40,7 +40,6 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
-Examples:
   svc trigger email.bounced --to http://localhost:3000/hooks \\
       --secret-file secret.txt
   svc trigger extraction.completed --to http://localhost:3000/hooks \\

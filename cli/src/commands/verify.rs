@@ -24,7 +24,6 @@ use crate::signing::{read_secret, scheme, usable};
 )]
 #[command(add = local(of::<Output>))]
 #[command(after_long_help = "\
-Examples:
   svc verify --service email --secret-file secret.txt \\
       --signature \"$MAIL_SIGNATURE\" body.json
   curl -s https://example.com/saved-body | svc verify --service extraction \\

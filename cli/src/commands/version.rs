@@ -18,7 +18,6 @@ pub const LINE: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
 #[derive(Args, Debug)]
 #[command(add = local(of::<VersionInfo>))]
 #[command(after_long_help = "\
-Examples:
   svc version
   svc version --json")]
 pub struct Version {}

@@ -75,7 +75,6 @@ impl Resource for Webhook {
 #[derive(Args, Debug)]
 #[command(add = creates(&[Operation::WebhooksCreate], webhook))]
 #[command(after_long_help = "\
-Examples:
   svc webhooks create https://example.com/hooks --event email.delivered \\
       --event email.bounced
   svc webhooks create https://example.com/hooks --event email.received \\
@@ -112,7 +111,6 @@ impl Create {
 #[derive(Args, Debug)]
 #[command(add = changes(&[Operation::WebhooksUpdate], webhook))]
 #[command(after_long_help = "\
-Examples:
   svc webhooks update whk_019a --active false
   svc webhooks update whk_019a --url https://example.com/new \\
       --event email.bounced")]
@@ -162,9 +160,7 @@ impl Update {
 /// The service sends the event. The exit code is 10 if the endpoint's response is not 2xx.
 #[derive(Args, Debug)]
 #[command(add = changes(&[Operation::WebhooksTest], webhook_test))]
-#[command(after_long_help = "\
-Examples:
-  svc webhooks test whk_019a")]
+#[command(after_long_help = "svc webhooks test whk_019a")]
 pub struct Test {
     /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]

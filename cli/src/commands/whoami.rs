@@ -32,7 +32,6 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = reads(&[Me, AudiencesList], of::<Identity>).of_new_profile())]
 #[command(after_long_help = "\
-Examples:
   svc whoami
   svc whoami --jq .extraction.organization.id")]
 pub struct Whoami {}

@@ -18,7 +18,7 @@ async fn a_new_user_gets_a_welcome_email() {
 
     let id = welcome(&client, "ada@example.test").await.unwrap();
 
-    let message = sandbox.messages().wait_for("ada@example.test").await.unwrap();
+    let message = sandbox.wait_for("ada@example.test").await.unwrap();
     assert_eq!(message.subject, "Welcome");
     server.until_idle().await;
     let email = client.emails().get(&id).await.unwrap();

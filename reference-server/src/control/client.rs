@@ -10,10 +10,11 @@ use bytes::Bytes;
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use svc_sdk::{Call, EmailClient, RawResponse, Secret, StatusCode};
 
 use super::endpoint::{Declaration, Decode, Endpoint, Page, Subject};
+use crate::model::time::duration_text;
 
 /// A client of the control interface, for one organization.
 ///
@@ -72,7 +73,22 @@ impl Client {
         {
             call = call.query("organization", organization);
         }
-        Request { call, decode: endpoint.decode, is_idempotent, wait: None }
+        let wait = endpoint.declared.wait.map(|[default, _]| default);
+        Request { call, decode: endpoint.decode, is_idempotent, wait }
+    }
+
+    /// A request with the query parameters that are set.
+    pub(super) fn select<R, Q: Serialize>(
+        &self,
+        endpoint: &Endpoint<(), R, Q>,
+        parameters: &[&str],
+        query: &Q,
+    ) -> Request<R> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let set = fields(query);
+        set.iter().fold(self.call(endpoint, parameters), |request, (name, value)| {
+            request.query(name, text(value))
+        })
     }
 
     /// A request with a JSON body, without the fields that are not set.
@@ -83,13 +99,16 @@ impl Client {
         body: &B,
     ) -> Request<R> {
         let mut request = self.call(endpoint, parameters);
-        let mut body = json!(body);
-        if let Value::Object(fields) = &mut body {
-            fields.retain(|_, value| !value.is_null());
-        }
-        request.call = request.call.json(&body);
+        request.call = request.call.json(&Value::Object(fields(body)));
         request
     }
+}
+
+/// The fields that are set.
+fn fields(object: &impl Serialize) -> Map<String, Value> {
+    let Value::Object(mut fields) = json!(object) else { return Map::new() };
+    fields.retain(|_, value| !value.is_null());
+    fields
 }
 
 /// Omits the control token.
@@ -149,16 +168,15 @@ impl<T> Request<T> {
         self
     }
 
-    /// Reads the response in another way.
-    pub(super) fn decoded<U>(self, decode: Decode<U>) -> Request<U> {
-        let Self { call, is_idempotent, wait, .. } = self;
-        Request { call, decode, is_idempotent, wait }
-    }
-
     /// Allows for a server that waits this long before it responds.
     pub(super) fn waits(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
+    }
+
+    /// Tells the server how long to wait.
+    pub(super) fn timeout(self, timeout: Duration) -> Self {
+        self.query("timeout", duration_text(timeout)).waits(timeout)
     }
 }
 
@@ -214,22 +232,18 @@ impl Error {
     pub fn message(&self) -> Option<&str> {
         self.0.message()
     }
+}
 
-    /// The SDK's error, which also has the kind and the response.
-    pub fn into_inner(self) -> svc_sdk::Error {
-        self.0
+/// The SDK's error also has the kind and the response.
+impl From<Error> for svc_sdk::Error {
+    fn from(error: Error) -> Self {
+        error.0
     }
 }
 
 impl From<svc_sdk::Error> for Error {
     fn from(error: svc_sdk::Error) -> Self {
         Self(error)
-    }
-}
-
-impl From<Error> for svc_sdk::Error {
-    fn from(error: Error) -> Self {
-        error.0
     }
 }
 

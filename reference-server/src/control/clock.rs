@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
 use super::endpoint::{Endpoint, GET, POST};
-use super::query::Timeout;
 use crate::model::schema;
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
@@ -28,11 +27,12 @@ pub(crate) const SETTLE: Endpoint<Settle, Clock> =
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settle {
     /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
-    pub(crate) timeout: Option<Timeout<600>>,
+    #[schemars(with = "Option<schema::Duration>")]
+    pub(crate) timeout: Option<String>,
 }
 
-/// How long it waits by default until all that is due has happened.
-pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long it waits by default until all that is due has happened, and at most.
+pub(crate) const SETTLE_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), MAX_ADVANCE];
 
 /// Exactly one of the fields; `freeze` and `resume` are true.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -59,24 +59,13 @@ pub struct Clock {
     pub next_due: Option<Timestamp>,
 }
 
-impl Client {
-    /// The clock, which all organizations of the server share.
-    pub fn clock(&self) -> ClockControl<'_> {
-        ClockControl(self)
-    }
-}
-
-/// Requests for the clock; see [`Client::clock`].
-#[derive(Clone, Copy, Debug)]
-pub struct ClockControl<'a>(&'a Client);
-
 /// How long an advance may take: it runs all work that falls due.
 const MAX_ADVANCE: Duration = Duration::from_secs(600);
 
-impl ClockControl<'_> {
-    /// Returns the state of the clock.
-    pub fn get(&self) -> Request<Clock> {
-        self.0.call(&CLOCK, &[])
+impl Client {
+    /// Returns the state of the clock, which all organizations of the server share.
+    pub fn clock(&self) -> Request<Clock> {
+        self.call(&CLOCK, &[])
     }
 
     /// Freezes the clock.
@@ -102,11 +91,11 @@ impl ClockControl<'_> {
     ///
     /// With status 408 after `timeout`, in real time, at most ten minutes.
     pub fn settle(&self, timeout: Duration) -> Request<Clock> {
-        let settle = Settle { timeout: Some(Timeout(timeout)) };
-        self.0.send(&SETTLE, &[], &settle).waits(timeout)
+        let settle = Settle { timeout: Some(duration_text(timeout)) };
+        self.send(&SETTLE, &[], &settle).waits(timeout)
     }
 
     fn change(&self, change: &ClockChange) -> Request<Clock> {
-        self.0.send(&CHANGE, &[], change).waits(MAX_ADVANCE)
+        self.send(&CHANGE, &[], change).waits(MAX_ADVANCE)
     }
 }

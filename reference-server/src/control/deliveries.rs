@@ -5,12 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{ACCEPTED, Endpoint, GET, POST, Page};
-use super::query::{Id, Limit};
+use super::endpoint::{ACCEPTED, Cursor, Endpoint, GET, POST, Page};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryQuery> =
-    Endpoint::new(GET, "/_sandbox/deliveries", "List webhook deliveries");
+pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> =
+    Endpoint::list("/_sandbox/deliveries", "List webhook deliveries", Cursor::Id);
 pub(crate) const DELIVERY: Endpoint<(), Delivery> =
     Endpoint::new(GET, "/_sandbox/deliveries/{id}", "Get a delivery");
 pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
@@ -20,23 +19,20 @@ pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
 )
 .responds(ACCEPTED);
 
-#[derive(Deserialize, JsonSchema)]
+/// Which deliveries to list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeliveryQuery {
+pub struct DeliveryFilter {
     /// The ID of the webhook.
-    pub(crate) webhook: Option<String>,
+    pub webhook: Option<String>,
     /// The name of the event, such as `email.sent`.
-    pub(crate) event: Option<String>,
+    pub event: Option<String>,
     /// The state of the delivery.
-    pub(crate) state: Option<State>,
+    #[schemars(with = "State")]
+    pub state: Option<State>,
     /// Words, each of which is part of the recipient, the subject, the event, the state, or the ID of
-    /// the delivery, the webhook or the email.
-    pub(crate) search: Option<String>,
-    /// Maximum number of results.
-    #[serde(default)]
-    pub(crate) limit: Limit,
-    /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id>,
+    /// the delivery, the webhook or the email. The newest 5 000 deliveries are searched.
+    pub search: Option<String>,
 }
 
 /// A webhook delivery.
@@ -132,52 +128,18 @@ impl State {
 names!(State);
 
 impl Client {
-    /// The webhook deliveries with their attempts.
-    pub fn deliveries(&self) -> Deliveries<'_> {
-        Deliveries(self)
-    }
-}
-
-/// Requests for webhook deliveries; see [`Client::deliveries`].
-#[derive(Clone, Copy, Debug)]
-pub struct Deliveries<'a>(&'a Client);
-
-impl Deliveries<'_> {
-    /// Lists the deliveries with their attempts, newest first.
-    pub fn list(&self) -> Request<Page<Delivery>> {
-        self.0.call(&LIST, &[])
+    /// Lists the webhook deliveries with their attempts, newest first.
+    pub fn deliveries(&self, filter: &DeliveryFilter) -> Request<Page<Delivery>> {
+        self.select(&LIST, &[], filter)
     }
 
     /// Returns a delivery with its body and the responses to its attempts.
-    pub fn get(&self, id: &str) -> Request<Delivery> {
-        self.0.call(&DELIVERY, &[id])
+    pub fn delivery(&self, id: &str) -> Request<Delivery> {
+        self.call(&DELIVERY, &[id])
     }
 
-    /// Makes one more attempt, with the same event ID and the current secret.
-    pub fn replay(&self, id: &str) -> Request<Delivery> {
-        self.0.call(&REPLAY, &[id])
-    }
-}
-
-impl Request<Page<Delivery>> {
-    /// Selects the deliveries to this webhook.
-    pub fn webhook(self, id: impl AsRef<str>) -> Self {
-        self.query("webhook", id)
-    }
-
-    /// Selects the deliveries of this event, such as `email.bounced`.
-    pub fn event(self, event: impl AsRef<str>) -> Self {
-        self.query("event", event)
-    }
-
-    /// Selects the deliveries that contain each of these words, in the recipient, the subject, the
-    /// event, the state or an ID, among the newest 5 000.
-    pub fn search(self, words: impl AsRef<str>) -> Self {
-        self.query("search", words)
-    }
-
-    /// Selects the deliveries in this state.
-    pub fn state(self, state: State) -> Self {
-        self.query("state", state.as_str())
+    /// Makes one more attempt of a delivery, with the same event ID and the current secret.
+    pub fn replay_delivery(&self, id: &str) -> Request<Delivery> {
+        self.call(&REPLAY, &[id])
     }
 }

@@ -1,7 +1,6 @@
 //! The emails of an organization in every status, and what happened to each.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -9,15 +8,15 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
 use super::deliveries::Delivery;
-use super::endpoint::{Endpoint, GET, POST, Page};
+use super::endpoint::{Cursor, Endpoint, GET, POST, Page};
 use super::messages::MessageSummary;
-use super::query::{AddressParameter, Id, Limit, Position};
 use super::requests::LoggedRequest;
+use crate::model::schema;
 use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailQuery> =
-    Endpoint::new(GET, "/_sandbox/emails", "List the emails in every status");
+pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailFilter> =
+    Endpoint::list("/_sandbox/emails", "List the emails in every status", Cursor::Id);
 pub(crate) const STORY: Endpoint<(), EmailStory> =
     Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
 pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> =
@@ -25,29 +24,29 @@ pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> =
 pub(crate) const SEND: Endpoint<(), EmailSummary> =
     Endpoint::new(POST, "/_sandbox/emails/{id}/send", "Send a scheduled email now");
 
-#[derive(Deserialize, JsonSchema)]
+/// Which emails to list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EmailQuery {
+pub struct EmailFilter {
     /// The status.
-    pub(crate) status: Option<Status>,
+    #[schemars(with = "Status")]
+    pub status: Option<Status>,
     /// The address of the sender or of any recipient.
-    pub(crate) address: Option<AddressParameter>,
+    #[schemars(with = "schema::Mailbox")]
+    pub address: Option<String>,
     /// A part of the subject, case-insensitive.
-    pub(crate) subject: Option<String>,
+    pub subject: Option<String>,
     /// Words, each of which is part of an address, a name, the subject, the text, a tag, the status,
-    /// the last event or the ID.
-    pub(crate) search: Option<String>,
+    /// the last event or the ID. The newest 5 000 emails are searched.
+    pub search: Option<String>,
     /// The name of a tag, or its name and value as `name=value`.
-    pub(crate) tag: Option<String>,
+    pub tag: Option<String>,
     /// Only emails after this time, or after the email with this ID.
-    pub(crate) after: Option<Position>,
+    #[schemars(with = "schema::Position")]
+    pub after: Option<String>,
     /// Only emails before this time, or before the email with this ID.
-    pub(crate) before: Option<Position>,
-    /// Maximum number of results.
-    #[serde(default)]
-    pub(crate) limit: Limit,
-    /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id>,
+    #[schemars(with = "schema::Position")]
+    pub before: Option<String>,
 }
 
 /// An email, without its content.
@@ -151,109 +150,45 @@ pub struct EmailChange {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmailEvent {
-    pub(crate) organization: Option<String>,
+    /// The organization, by ID or name. Default: that of the client.
+    pub organization: Option<String>,
     /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
     #[schemars(with = "Change")]
-    pub(crate) event: String,
+    pub event: String,
     /// The address of the affected recipient. Default: all recipients whose status allows
     /// the event.
-    pub(crate) recipient: Option<String>,
+    pub recipient: Option<String>,
     /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
     /// string is short for the reason or the URL.
-    pub(crate) detail: Option<Value>,
+    pub detail: Option<Value>,
 }
 
 impl EmailEvent {
-    /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`, for all
-    /// recipients whose status allows it.
+    /// An event such as `bounced`, for all recipients whose status allows it.
     pub fn new(event: impl Into<String>) -> Self {
         Self { event: event.into(), ..Self::default() }
-    }
-
-    /// Limits the event to one recipient.
-    #[must_use]
-    pub fn recipient(mut self, address: impl Into<String>) -> Self {
-        self.recipient = Some(address.into());
-        self
-    }
-
-    /// The details: `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for
-    /// other events. A string is short for the reason or the URL.
-    #[must_use]
-    pub fn detail(mut self, detail: impl Into<Value>) -> Self {
-        self.detail = Some(detail.into());
-        self
     }
 }
 
 impl Client {
-    /// The emails of the organization.
-    pub fn emails(&self) -> Emails<'_> {
-        Emails(self)
-    }
-}
-
-/// Requests for emails; see [`Client::emails`].
-#[derive(Clone, Copy, Debug)]
-pub struct Emails<'a>(&'a Client);
-
-impl Emails<'_> {
     /// Lists the emails in every status, newest first.
-    pub fn list(&self) -> Request<Page<EmailSummary>> {
-        self.0.call(&LIST, &[])
+    pub fn emails(&self, filter: &EmailFilter) -> Request<Page<EmailSummary>> {
+        self.select(&LIST, &[], filter)
     }
 
     /// Returns what happened to an email: its request, its changes, its messages, and its
     /// deliveries with their attempts.
-    pub fn story(&self, id: &str) -> Request<EmailStory> {
-        self.0.call(&STORY, &[id])
+    pub fn email_story(&self, id: &str) -> Request<EmailStory> {
+        self.call(&STORY, &[id])
     }
 
     /// Sends a scheduled email now.
-    pub fn send_now(&self, id: &str) -> Request<EmailSummary> {
-        self.0.call(&SEND, &[id])
+    pub fn send_email_now(&self, id: &str) -> Request<EmailSummary> {
+        self.call(&SEND, &[id])
     }
 
     /// Makes an event of an email happen, and notifies the webhooks.
-    pub fn simulate(&self, id: &str, event: &EmailEvent) -> Request<EmailSummary> {
-        self.0.send(&EVENT, &[id], event)
-    }
-}
-
-impl Request<Page<EmailSummary>> {
-    /// Selects emails that contain each of these words, in an address, a name, the subject, the
-    /// text, a tag, the status, the last event or the ID, among the newest 5 000.
-    pub fn search(self, words: impl AsRef<str>) -> Self {
-        self.query("search", words)
-    }
-
-    /// Selects the emails with this status.
-    pub fn status(self, status: Status) -> Self {
-        self.query("status", status.as_str())
-    }
-
-    /// Selects the emails from or to this address.
-    pub fn address(self, address: impl AsRef<str>) -> Self {
-        self.query("address", address)
-    }
-
-    /// Selects the emails whose subject contains this text, in any case.
-    pub fn subject(self, part: impl AsRef<str>) -> Self {
-        self.query("subject", part)
-    }
-
-    /// Selects the emails with a tag, given as `name` or as `name=value`.
-    pub fn tag(self, tag: impl AsRef<str>) -> Self {
-        self.query("tag", tag)
-    }
-
-    /// Selects the emails after this time, or after the email with this ID.
-    pub fn after(self, time_or_id: impl fmt::Display) -> Self {
-        self.query("after", time_or_id.to_string())
-    }
-
-    /// Selects the emails before this time, or before the email with this ID.
-    pub fn before(self, time_or_id: impl fmt::Display) -> Self {
-        self.query("before", time_or_id.to_string())
+    pub fn simulate_event(&self, id: &str, event: &EmailEvent) -> Request<EmailSummary> {
+        self.send(&EVENT, &[id], event)
     }
 }

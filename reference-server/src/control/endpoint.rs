@@ -3,6 +3,7 @@
 
 use std::any::TypeId;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -11,7 +12,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{ErrorKind, Outcome, RawResponse};
 
-use super::query::NoQuery;
+/// The query of a request without parameters of its own.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoQuery {}
 
 pub(crate) const GET: Method = Method::GET;
 pub(crate) const POST: Method = Method::POST;
@@ -38,6 +42,10 @@ pub(crate) struct Declaration {
     pub(crate) summary: &'static str,
     /// The status of a successful response, unless it has no content.
     pub(crate) success: StatusCode,
+    /// Of a list, which comes in pages: what its cursors are.
+    pub(crate) cursor: Option<Cursor>,
+    /// For a request that waits: how long by default, and at most.
+    pub(crate) wait: Option<[Duration; 2]>,
     /// The content type of the successful response.
     pub(crate) produces: &'static str,
     /// The content type that the body may have besides JSON.
@@ -55,6 +63,8 @@ impl Declaration {
             path,
             subject: Subject::Organization,
             summary,
+            cursor: None,
+            wait: None,
             success: StatusCode::OK,
             produces: "application/json",
             also_accepts: None,
@@ -74,6 +84,14 @@ pub(crate) enum Subject {
     OrganizationOrServer,
 }
 
+/// What the cursor of a page is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cursor {
+    /// The ID of a resource: a UUID, which may have a prefix.
+    Id,
+    Text,
+}
+
 /// Reads a response.
 pub(crate) type Decode<R> = fn(&RawResponse) -> Result<R, svc_sdk::Error>;
 
@@ -81,6 +99,15 @@ impl<B, R: DeserializeOwned, Q> Endpoint<B, R, Q> {
     /// A request about one organization.
     pub(crate) const fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
         Self::decoded(method, path, summary, from_json)
+    }
+}
+
+impl<T: DeserializeOwned, Q> Endpoint<(), Page<T>, Q> {
+    /// A GET request for one page of a list.
+    pub(crate) const fn list(path: &'static str, summary: &'static str, cursor: Cursor) -> Self {
+        let mut endpoint = Self::new(GET, path, summary);
+        endpoint.declared.cursor = Some(cursor);
+        endpoint
     }
 }
 
@@ -122,6 +149,12 @@ impl<B, R, Q> Endpoint<B, R, Q> {
     /// The request is about one organization if it names one, and about the server if not.
     pub(crate) const fn of_organization_or_server(mut self) -> Self {
         self.declared.subject = Subject::OrganizationOrServer;
+        self
+    }
+
+    /// The request waits for something in real time: by default and at most this many seconds.
+    pub(crate) const fn waits(mut self, default: u64, max: u64) -> Self {
+        self.declared.wait = Some([Duration::from_secs(default), Duration::from_secs(max)]);
         self
     }
 

@@ -37,21 +37,14 @@ pub struct Extraction {
 }
 
 impl Client {
-    /// Simulated extractions.
-    pub fn extractions(&self) -> Extractions<'_> {
-        Extractions(self)
-    }
-}
-
-/// Requests for extractions; see [`Client::extractions`].
-#[derive(Clone, Copy, Debug)]
-pub struct Extractions<'a>(&'a Client);
-
-impl Extractions<'_> {
     /// Simulates the event `extraction.completed` or `extraction.failed`. Without data, it
     /// has those of an example.
-    pub fn simulate(&self, event: &str, data: Option<Map<String, Value>>) -> Request<Extraction> {
+    pub fn simulate_extraction(
+        &self,
+        event: &str,
+        data: Option<Map<String, Value>>,
+    ) -> Request<Extraction> {
         let body = NewExtraction { organization: None, event: event.to_owned(), data };
-        self.0.send(&SIMULATE, &[], &body)
+        self.send(&SIMULATE, &[], &body)
     }
 }

@@ -1,7 +1,5 @@
 //! Faults, which affect the next matching requests (`docs/control-interface.md#faults`).
 
-use std::time::Duration;
-
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,14 +8,15 @@ use svc_sdk::Operation;
 use {
     crate::model::error::ApiError,
     crate::model::nearest::did_you_mean,
+    crate::model::time,
     http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    std::time::Duration,
 };
 
 use super::client::{Client, Request};
 use super::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
 use crate::model::integer::integer;
 use crate::model::schema;
-use crate::model::time;
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Vec<Fault>> =
@@ -36,12 +35,12 @@ pub(crate) const REMOVE: Endpoint<(), ()> =
 /// `headers` go only with `status`, and of the values of `drop`, only `midway` does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
 #[schemars(extend("examples" = [{"operation": "emails.send", "status": 503, "times": 2}]))]
 #[schemars(rename = "CreateFault")]
 pub struct NewFault {
+    /// The organization, by ID or name. Default: that of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) organization: Option<String>,
+    pub organization: Option<String>,
     /// The affected operation, such as `emails.send`. Default: all documented operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OperationName>")]
@@ -74,72 +73,6 @@ pub struct NewFault {
     /// midway through the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drop: Option<DropPoint>,
-}
-
-impl NewFault {
-    /// A fault of the next request to any documented operation, without an effect so far.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Affects only this operation, such as `emails.send`.
-    #[expect(clippy::needless_pass_by_value, reason = "operations and strings are passed alike")]
-    #[must_use]
-    pub fn operation(mut self, operation: impl ToString) -> Self {
-        self.operation = Some(operation.to_string());
-        self
-    }
-
-    /// Affects this many requests, at least 1. Default: 1.
-    #[must_use]
-    pub fn times(mut self, times: u32) -> Self {
-        self.times = Some(times);
-        self
-    }
-
-    /// Lets this many matching requests pass first. Default: 0.
-    #[must_use]
-    pub fn skip(mut self, skip: u32) -> Self {
-        self.skip = Some(skip);
-        self
-    }
-
-    /// Responds with this status, 200 to 599, instead of processing the request.
-    #[must_use]
-    pub fn status(mut self, status: u16) -> Self {
-        self.status = Some(status);
-        self
-    }
-
-    /// The body of that response: a string is sent as it is, any other value as JSON. Default: the
-    /// error that the service has for the status.
-    #[must_use]
-    pub fn body(mut self, body: impl Into<Value>) -> Self {
-        self.body = Some(body.into());
-        self
-    }
-
-    /// Adds a header to that response.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        let headers = self.headers.get_or_insert_default();
-        headers.insert(name.into(), Value::String(value.into()));
-        self
-    }
-
-    /// Waits before anything else, in real time, at most ten minutes.
-    #[must_use]
-    pub fn latency(mut self, latency: Duration) -> Self {
-        self.latency = Some(time::duration_text(latency));
-        self
-    }
-
-    /// Closes the connection at this point.
-    #[must_use]
-    pub fn drop_connection(mut self, point: DropPoint) -> Self {
-        self.drop = Some(point);
-        self
-    }
 }
 
 /// A fault and the requests that it affected.
@@ -317,39 +250,28 @@ schema::formats! {
 }
 
 impl Client {
-    /// The faults of the next requests.
-    pub fn faults(&self) -> Faults<'_> {
-        Faults(self)
-    }
-}
-
-/// Requests for faults; see [`Client::faults`].
-#[derive(Clone, Copy, Debug)]
-pub struct Faults<'a>(&'a Client);
-
-impl Faults<'_> {
     /// Adds a fault, which affects the next matching requests.
-    pub fn add(&self, fault: &NewFault) -> Request<Fault> {
-        self.0.send(&ADD, &[], fault)
+    pub fn add_fault(&self, fault: &NewFault) -> Request<Fault> {
+        self.send(&ADD, &[], fault)
     }
 
     /// Lists the faults with the requests that they affected.
-    pub fn list(&self) -> Request<Vec<Fault>> {
-        self.0.call(&LIST, &[])
+    pub fn faults(&self) -> Request<Vec<Fault>> {
+        self.call(&LIST, &[])
     }
 
     /// Returns a fault with the requests that it affected.
-    pub fn get(&self, id: &str) -> Request<Fault> {
-        self.0.call(&FAULT, &[id])
+    pub fn fault(&self, id: &str) -> Request<Fault> {
+        self.call(&FAULT, &[id])
     }
 
     /// Removes a fault.
-    pub fn remove(&self, id: &str) -> Request<()> {
-        self.0.call(&REMOVE, &[id])
+    pub fn remove_fault(&self, id: &str) -> Request<()> {
+        self.call(&REMOVE, &[id])
     }
 
     /// Removes all faults.
-    pub fn clear(&self) -> Request<()> {
-        self.0.call(&CLEAR, &[])
+    pub fn clear_faults(&self) -> Request<()> {
+        self.call(&CLEAR, &[])
     }
 }

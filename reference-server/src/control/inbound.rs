@@ -14,7 +14,7 @@ pub(crate) const RECEIVE: Endpoint<InboundMessage, Received, InboundQuery> =
         .also_accepts("message/rfc822")
         .responds(ACCEPTED);
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InboundQuery {
     /// For `message/rfc822`: the recipients, separated by commas. Default: those in the header of
@@ -26,15 +26,21 @@ pub(crate) struct InboundQuery {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
-    pub(crate) organization: Option<String>,
+    /// The organization, by ID or name. Default: that of the client.
+    pub organization: Option<String>,
+    /// The sender.
     #[schemars(with = "schema::Mailbox")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
+    /// The recipients, in a verified domain.
     #[schemars(required)]
-    pub(crate) to: Option<OneOrMany>,
+    pub to: Option<OneOrMany>,
+    /// The subject.
     #[schemars(regex(pattern = r"^[^\r\n]*$"))]
-    pub(crate) subject: Option<String>,
-    pub(crate) text: Option<String>,
-    pub(crate) html: Option<String>,
+    pub subject: Option<String>,
+    /// The text part.
+    pub text: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
 }
 
 impl InboundMessage {
@@ -42,34 +48,6 @@ impl InboundMessage {
     pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
         let (from, to) = (Some(from.into()), Some(OneOrMany(vec![to.into()])));
         Self { from, to, ..Self::default() }
-    }
-
-    /// Adds a recipient.
-    #[must_use]
-    pub fn to(mut self, to: impl Into<String>) -> Self {
-        self.to.get_or_insert_default().0.push(to.into());
-        self
-    }
-
-    /// Sets the subject.
-    #[must_use]
-    pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.subject = Some(subject.into());
-        self
-    }
-
-    /// Sets the text part.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Sets the HTML part.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
     }
 }
 
@@ -94,24 +72,13 @@ pub struct ReceivedMessage {
 }
 
 impl Client {
-    /// Emails from elsewhere.
-    pub fn inbound(&self) -> Inbound<'_> {
-        Inbound(self)
-    }
-}
-
-/// Requests for emails from elsewhere; see [`Client::inbound`].
-#[derive(Clone, Copy, Debug)]
-pub struct Inbound<'a>(&'a Client);
-
-impl Inbound<'_> {
     /// Receives an email as if it had arrived over SMTP, and notifies the webhooks.
     pub fn receive(&self, message: &InboundMessage) -> Request<Received> {
-        self.0.send(&RECEIVE, &[], message)
+        self.send(&RECEIVE, &[], message)
     }
 
     /// As [`receive`](Self::receive), for an RFC 5322 message.
     pub fn receive_raw(&self, source: impl Into<Bytes>) -> Request<Received> {
-        self.0.call(&RECEIVE, &[]).body(source.into(), "message/rfc822")
+        self.call(&RECEIVE, &[]).body(source.into(), "message/rfc822")
     }
 }

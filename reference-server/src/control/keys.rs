@@ -23,22 +23,28 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 #[schemars(extend("examples" = [{"service": "email", "scopes": ["emails:send"]}]))]
 #[schemars(rename = "CreateKey")]
 pub struct NewKey {
-    pub(crate) organization: Option<String>,
-    pub(crate) service: KeyService,
+    /// The organization, by ID or name. Default: that of the client.
+    pub organization: Option<String>,
+    /// The service.
+    pub service: KeyService,
+    /// Scopes of the email service, such as `emails:send`.
     #[schemars(with = "Option<schema::EmailScopes>")]
-    pub(crate) scopes: Option<Vec<String>>,
+    pub scopes: Option<Vec<String>>,
+    /// The scope of a key of the extraction service.
     #[schemars(extend("enum" = ["full", "extract_only", null]))]
-    pub(crate) scope: Option<String>,
+    pub scope: Option<String>,
     /// Default: `test`.
-    pub(crate) mode: Option<KeyMode>,
+    pub mode: Option<KeyMode>,
 }
 
 /// The service of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum KeyService {
+pub enum KeyService {
+    /// The email service.
     Email,
+    /// The extraction service.
     Extraction,
 }
 
@@ -69,13 +75,6 @@ impl NewKey {
     #[expect(clippy::needless_pass_by_value, reason = "scopes and strings are passed alike")]
     pub fn extraction(scope: impl ToString) -> Self {
         Self { scope: Some(scope.to_string()), ..Self::of(KeyService::Extraction) }
-    }
-
-    /// Default: a test key.
-    #[must_use]
-    pub fn mode(mut self, mode: KeyMode) -> Self {
-        self.mode = Some(mode);
-        self
     }
 
     fn of(service: KeyService) -> Self {
@@ -117,29 +116,18 @@ impl fmt::Debug for Key {
 }
 
 impl Client {
-    /// The API keys of both services.
-    pub fn keys(&self) -> Keys<'_> {
-        Keys(self)
-    }
-}
-
-/// Requests for API keys; see [`Client::keys`].
-#[derive(Clone, Copy, Debug)]
-pub struct Keys<'a>(&'a Client);
-
-impl Keys<'_> {
     /// Creates a key. Only this response contains the key itself.
-    pub fn create(&self, key: &NewKey) -> Request<Key> {
-        self.0.send(&CREATE, &[], key)
+    pub fn create_key(&self, key: &NewKey) -> Request<Key> {
+        self.send(&CREATE, &[], key)
     }
 
-    /// Lists the keys, without their secrets.
-    pub fn list(&self) -> Request<Vec<Key>> {
-        self.0.call(&LIST, &[])
+    /// Lists the API keys of both services, without their secrets.
+    pub fn keys(&self) -> Request<Vec<Key>> {
+        self.call(&LIST, &[])
     }
 
     /// Revokes a key with immediate effect.
-    pub fn delete(&self, id: &str) -> Request<()> {
-        self.0.call(&REVOKE, &[id])
+    pub fn revoke_key(&self, id: &str) -> Request<()> {
+        self.call(&REVOKE, &[id])
     }
 }

@@ -1,6 +1,5 @@
 //! The messages in the local mailbox.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,18 +8,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, GET, Page};
-use super::query::{AddressParameter, Id, Limit, Position, Timeout};
-use crate::model::time::duration_text;
+use super::endpoint::{Cursor, DELETE, Endpoint, GET, Page};
+use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageQuery> =
-    Endpoint::new(GET, "/_sandbox/messages", "List delivered and received messages");
-pub(crate) const WAIT: Endpoint<(), Message, WaitQuery> =
-    Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message");
+pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageFilter> =
+    Endpoint::list("/_sandbox/messages", "List delivered and received messages", Cursor::Id);
+pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> =
+    Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message").waits(30, 600);
 pub(crate) const MESSAGE: Endpoint<(), Message> =
     Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
-pub(crate) const DELETE_ALL: Endpoint<(), (), DeleteQuery> =
+pub(crate) const DELETE_ALL: Endpoint<(), (), MessageFilter> =
     Endpoint::new(DELETE, "/_sandbox/messages", "Delete the messages that match, or all of them");
 pub(crate) const DELETE_ONE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/messages/{id}", "Delete a message");
@@ -42,56 +40,24 @@ pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::content(
     "*/*",
 );
 
-#[derive(Deserialize, JsonSchema)]
+/// Which messages to list, to wait for or to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MessageQuery {
+pub struct MessageFilter {
     /// The address of the recipient.
-    pub(crate) to: Option<AddressParameter>,
+    #[schemars(with = "schema::Mailbox")]
+    pub to: Option<String>,
     /// The address of the sender.
-    pub(crate) from: Option<AddressParameter>,
+    #[schemars(with = "schema::Mailbox")]
+    pub from: Option<String>,
     /// A part of the subject, case-insensitive.
-    pub(crate) subject: Option<String>,
-    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
-    pub(crate) search: Option<String>,
+    pub subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID. The newest
+    /// 5 000 messages are searched.
+    pub search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
-    pub(crate) after: Option<Position>,
-    /// Maximum number of results.
-    #[serde(default)]
-    pub(crate) limit: Limit,
-    /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WaitQuery {
-    /// The address of the recipient.
-    pub(crate) to: Option<AddressParameter>,
-    /// The address of the sender.
-    pub(crate) from: Option<AddressParameter>,
-    /// A part of the subject, case-insensitive.
-    pub(crate) subject: Option<String>,
-    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
-    pub(crate) search: Option<String>,
-    /// Only messages after this time, or after the message with this ID.
-    pub(crate) after: Option<Position>,
-    /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
-    pub(crate) timeout: Option<Timeout<600>>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DeleteQuery {
-    /// The address of the recipient.
-    pub(crate) to: Option<AddressParameter>,
-    /// The address of the sender.
-    pub(crate) from: Option<AddressParameter>,
-    /// A part of the subject, case-insensitive.
-    pub(crate) subject: Option<String>,
-    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
-    pub(crate) search: Option<String>,
-    /// Only messages after this time, or after the message with this ID.
-    pub(crate) after: Option<Position>,
+    #[schemars(with = "schema::Position")]
+    pub after: Option<String>,
 }
 
 /// A message with its content.
@@ -267,118 +233,58 @@ pub enum DkimVerdict {
 names!(SpfVerdict, DkimVerdict);
 
 impl Client {
-    /// The messages that the mail engine delivered, and those that arrived.
-    pub fn messages(&self) -> Messages<'_> {
-        Messages(self)
+    /// Lists the messages that the mail engine delivered, and those that arrived, newest first.
+    pub fn messages(&self, filter: &MessageFilter) -> Request<Page<MessageSummary>> {
+        self.select(&LIST, &[], filter)
     }
-}
 
-/// Requests for messages; see [`Client::messages`].
-#[derive(Clone, Copy, Debug)]
-pub struct Messages<'a>(&'a Client);
-
-/// How long a wait for a message takes by default.
-pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-
-impl Messages<'_> {
-    /// Waits for a message to this address, and returns the newest one that is there, or the
-    /// first one that arrives.
+    /// Waits up to 30 seconds, in real time, for a message to this address, and returns the newest
+    /// one that is there, or the first one that arrives.
     ///
-    /// It waits 30 seconds of real time, unless [`timeout`](Request::timeout) sets another
-    /// limit. The error then says what arrived instead.
-    pub fn wait_for(&self, to: impl AsRef<str>) -> Request<Message> {
-        self.wait().to(to)
+    /// The error of a wait that fails says what arrived instead.
+    pub fn wait_for(&self, to: impl Into<String>) -> Request<Message> {
+        let filter = MessageFilter { to: Some(to.into()), ..MessageFilter::default() };
+        self.select(&WAIT, &[], &filter)
     }
 
-    /// Waits for a message of any recipient; see [`wait_for`](Self::wait_for).
-    pub fn wait(&self) -> Request<Message> {
-        self.0.call(&WAIT, &[]).waits(DEFAULT_TIMEOUT)
-    }
-
-    /// Lists the messages, newest first.
-    pub fn list(&self) -> Request<Page<MessageSummary>> {
-        self.0.call(&LIST, &[])
+    /// Waits for a message that the filter selects, in real time, at most ten minutes; see
+    /// [`wait_for`](Self::wait_for).
+    pub fn wait_for_message(&self, filter: &MessageFilter, timeout: Duration) -> Request<Message> {
+        self.select(&WAIT, &[], filter).timeout(timeout)
     }
 
     /// Returns a message with its content.
-    pub fn get(&self, id: &str) -> Request<Message> {
-        self.0.call(&MESSAGE, &[id])
+    pub fn message(&self, id: &str) -> Request<Message> {
+        self.call(&MESSAGE, &[id])
     }
 
     /// Deletes a message.
-    pub fn delete(&self, id: &str) -> Request<()> {
-        self.0.call(&DELETE_ONE, &[id])
+    pub fn delete_message(&self, id: &str) -> Request<()> {
+        self.call(&DELETE_ONE, &[id])
     }
 
-    /// Deletes the messages that the request selects, or all of the organization.
-    pub fn delete_all(&self) -> Request<MessagesDeleted> {
-        self.0.call(&DELETE_ALL, &[]).decoded(|_| Ok(MessagesDeleted))
+    /// Deletes the messages that the filter selects, or all of the organization.
+    pub fn delete_messages(&self, filter: &MessageFilter) -> Request<()> {
+        self.select(&DELETE_ALL, &[], filter)
     }
 
     /// Returns the RFC 5322 source of a message.
-    pub fn raw(&self, id: &str) -> Request<Bytes> {
-        self.0.call(&RAW, &[id])
+    pub fn message_source(&self, id: &str) -> Request<Bytes> {
+        self.call(&RAW, &[id])
     }
 
     /// Returns the HTML part of a message.
-    pub fn html(&self, id: &str) -> Request<String> {
-        self.0.call(&HTML, &[id]).decoded(|response| Ok(response.text().into_owned()))
+    pub fn message_html(&self, id: &str) -> Request<Bytes> {
+        self.call(&HTML, &[id])
     }
 
     /// Returns the bytes of an attachment; the first of a message is 1.
     pub fn attachment(&self, id: &str, number: usize) -> Request<Bytes> {
-        self.0.call(&ATTACHMENT, &[id, &number.to_string()])
+        self.call(&ATTACHMENT, &[id, &number.to_string()])
     }
 
     /// Returns the links and the one-time codes of a message.
-    pub fn links(&self, id: &str) -> Request<MessageLinks> {
-        self.0.call(&LINKS, &[id])
+    pub fn message_links(&self, id: &str) -> Request<MessageLinks> {
+        self.call(&LINKS, &[id])
     }
 }
-
-/// The messages that a request selects are deleted.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct MessagesDeleted;
-
-impl Request<Message> {
-    /// Sets how long to wait, in real time, at most ten minutes. Default: 30 seconds.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.query("timeout", duration_text(timeout)).waits(timeout)
-    }
-}
-
-/// The same selection for lists, waits and deletions.
-macro_rules! selection {
-    ($($type:ty)*) => { $(
-        impl Request<$type> {
-            /// Selects messages to this address.
-            pub fn to(self, address: impl AsRef<str>) -> Self {
-                self.query("to", address)
-            }
-
-            /// Selects messages from this address.
-            pub fn from(self, address: impl AsRef<str>) -> Self {
-                self.query("from", address)
-            }
-
-            /// Selects messages whose subject contains this text, in any case.
-            pub fn subject(self, part: impl AsRef<str>) -> Self {
-                self.query("subject", part)
-            }
-
-            /// Selects messages that contain each of these words, in an address, a name, the
-            /// subject, the text or the ID, among the newest 5 000.
-            pub fn search(self, words: impl AsRef<str>) -> Self {
-                self.query("search", words)
-            }
-
-            /// Selects messages after this time, or after the message with this ID.
-            pub fn after(self, time_or_id: impl fmt::Display) -> Self {
-                self.query("after", time_or_id.to_string())
-            }
-        }
-    )* };
-}
-
-selection!(Page<MessageSummary> Message MessagesDeleted);

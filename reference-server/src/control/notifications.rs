@@ -11,33 +11,23 @@ use super::deliveries::{Attempt, Delivery};
 use super::emails::EmailSummary;
 use super::endpoint::{Endpoint, GET};
 use super::messages::MessageSummary;
-use super::query::Timeout;
 use super::requests::RequestHandled;
-use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const STREAM: Endpoint<(), Bytes, StreamQuery> = Endpoint::content(
+pub(crate) const STREAM: Endpoint<(), Bytes, StartQuery> = Endpoint::content(
     "/_sandbox/events",
     "Watch what changes, as server-sent events",
     "text/event-stream",
 );
-pub(crate) const WAIT: Endpoint<(), NotificationPage, WaitQuery> =
-    Endpoint::new(GET, "/_sandbox/events/wait", "Wait for what changes");
+pub(crate) const WAIT: Endpoint<(), NotificationPage, StartQuery> =
+    Endpoint::new(GET, "/_sandbox/events/wait", "Wait for what changes").waits(20, 60);
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StreamQuery {
-    /// The `id` of the last event that was received, unless the header `Last-Event-ID` has it.
+pub(crate) struct StartQuery {
+    /// The `id` of the last event that was received, or the `next` of the last response. Without it,
+    /// they begin now. A stream prefers the header `Last-Event-ID`.
     pub(crate) after: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WaitQuery {
-    /// The `next` of the last response. Without it, they begin now.
-    pub(crate) after: Option<String>,
-    /// How long to wait, in real time, at most `60s`. Default: `20s`.
-    pub(crate) timeout: Option<Timeout<60>>,
 }
 
 /// A change on the server.
@@ -47,9 +37,17 @@ pub(crate) struct WaitQuery {
 #[non_exhaustive]
 pub enum Notification {
     /// The first one of a stream. What is fetched after it is as new as what follows.
-    Ready(Ready),
+    #[non_exhaustive]
+    Ready {
+        /// The time of the server's clock.
+        now: Timestamp,
+    },
     /// Fetch everything again.
-    Reset(Reset),
+    #[non_exhaustive]
+    Reset {
+        /// Why.
+        reason: ResetReason,
+    },
     /// A request to a documented operation was handled.
     Request(RequestHandled),
     /// An email was accepted or changed.
@@ -62,25 +60,13 @@ pub enum Notification {
     /// An attempt of a delivery was made.
     Attempt(Attempt),
     /// A request to the control interface changed something.
-    Change(ControlChange),
-}
-
-/// The beginning of a stream.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct Ready {
-    /// The time of the server's clock.
-    pub now: Timestamp,
-}
-
-/// What was fetched before may be wrong.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct Reset {
-    /// Why.
-    pub reason: ResetReason,
+    #[non_exhaustive]
+    Change {
+        /// The first part of the path after `/_sandbox/`, such as `faults`.
+        resource: String,
+        /// The method of the request.
+        method: String,
+    },
 }
 
 /// Why everything has to be fetched again.
@@ -97,17 +83,6 @@ pub enum ResetReason {
     Deleted,
 }
 
-/// A change by a request to the control interface.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct ControlChange {
-    /// The first part of the path after `/_sandbox/`, such as `faults`.
-    pub resource: String,
-    /// The method of the request.
-    pub method: String,
-}
-
 /// The notifications of a wait.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
@@ -119,38 +94,18 @@ pub struct NotificationPage {
 }
 
 impl Client {
-    /// What changes on the server, as it changes.
-    pub fn notifications(&self) -> Notifications<'_> {
-        Notifications(self)
-    }
-}
-
-/// Requests for changes; see [`Client::notifications`].
-#[derive(Clone, Copy, Debug)]
-pub struct Notifications<'a>(&'a Client);
-
-/// How long a wait takes by default.
-pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
-
-impl Notifications<'_> {
-    /// Returns the changes from now on: `Ready` at once.
-    pub fn begin(&self) -> Request<NotificationPage> {
-        self.0.call(&WAIT, &[])
-    }
-
-    /// Returns the changes after a position, the `next` of the last response, or waits up to
-    /// 20 seconds for one.
+    /// Returns what has changed on the server after a position, the `next` of the last response, or
+    /// waits for a change in real time, at most 60 seconds. Without a position, the changes begin
+    /// now: it returns `Ready` at once.
     ///
     /// If the server does not have all of them any more, or was restarted, the response has a
     /// `Reset`.
-    pub fn after(&self, position: impl AsRef<str>) -> Request<NotificationPage> {
-        self.0.call(&WAIT, &[]).query("after", position).waits(DEFAULT_TIMEOUT)
-    }
-}
-
-impl Request<NotificationPage> {
-    /// Sets how long to wait for a change, in real time, at most 60 seconds. Default: 20 seconds.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.query("timeout", duration_text(timeout)).waits(timeout)
+    pub fn notifications(
+        &self,
+        after: Option<&str>,
+        timeout: Duration,
+    ) -> Request<NotificationPage> {
+        let start = StartQuery { after: after.map(str::to_owned) };
+        self.select(&WAIT, &[], &start).timeout(timeout)
     }
 }

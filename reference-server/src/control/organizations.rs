@@ -97,6 +97,10 @@ impl fmt::Debug for Organization {
 #[schemars(rename = "SandboxOrganization")]
 #[non_exhaustive]
 pub struct OrganizationSummary {
+    /// Rows of other tables refer to it.
+    #[cfg(feature = "server")]
+    #[serde(skip)]
+    pub(crate) number: i64,
     /// The ID, `org_…`.
     pub id: String,
     /// The name.
@@ -146,37 +150,26 @@ impl Tenant {
     /// If the name is invalid, or belongs to another organization.
     pub async fn add_domain(&self, name: &str) -> Result<(), Error> {
         let domain = self.email.domains().create(name).await?;
-        self.sandbox.dns().publish(name, &[]).await?;
+        self.sandbox.publish_dns(name, &[]).await?;
         self.email.domains().verify(&domain.id).await?;
         Ok(())
     }
 }
 
 impl Client {
-    /// The organizations of the server.
-    pub fn organizations(&self) -> Organizations<'_> {
-        Organizations(self)
-    }
-}
-
-/// Requests for organizations; see [`Client::organizations`].
-#[derive(Clone, Copy, Debug)]
-pub struct Organizations<'a>(&'a Client);
-
-impl Organizations<'_> {
     /// Creates an organization with keys that have all scopes. The name is by default the
     /// ID, the balance 0.
-    pub fn create(&self, name: Option<&str>, balance_cents: Option<i64>) -> Request<Organization> {
-        let body = NewOrganization {
-            name: name.map(str::to_owned),
-            balance_cents,
-            ..NewOrganization::default()
-        };
-        self.0.send(&CREATE, &[], &body)
+    pub fn create_organization(
+        &self,
+        name: Option<&str>,
+        balance_cents: Option<i64>,
+    ) -> Request<Organization> {
+        let name = name.map(str::to_owned);
+        self.send(&CREATE, &[], &NewOrganization { name, balance_cents, ..Default::default() })
     }
 
-    /// Lists the organizations, oldest first.
-    pub fn list(&self) -> Request<Vec<OrganizationSummary>> {
-        self.0.call(&LIST, &[])
+    /// Lists the organizations of the server, oldest first.
+    pub fn organizations(&self) -> Request<Vec<OrganizationSummary>> {
+        self.call(&LIST, &[])
     }
 }

@@ -1,45 +1,40 @@
 //! The newest requests to the documented operations.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use svc_sdk::Operation;
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, Page};
+use super::endpoint::{Cursor, Endpoint, GET, Page};
 use super::faults::OperationName;
-use super::query::{Id, Limit, Position};
+use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestQuery> = Endpoint::new(
-    GET,
+pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestFilter> = Endpoint::list(
     "/_sandbox/requests",
     "List the newest requests to the documented operations",
+    Cursor::Id,
 );
 pub(crate) const REQUEST: Endpoint<(), LoggedRequest> =
     Endpoint::new(GET, "/_sandbox/requests/{id}", "Get a request");
 
-#[derive(Deserialize, JsonSchema)]
+/// Which requests to list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RequestQuery {
+pub struct RequestFilter {
     /// The operation.
-    #[schemars(with = "Option<OperationName>")]
-    pub(crate) operation: Option<String>,
+    #[schemars(with = "OperationName")]
+    pub operation: Option<String>,
     /// The status of the response, such as `202`, or a class, such as `4xx`.
     #[schemars(regex(pattern = r"^([1-5]xx|[1-5][0-9][0-9])$"))]
-    pub(crate) status: Option<String>,
+    pub status: Option<String>,
     /// The ID of the key.
-    pub(crate) key: Option<String>,
-    /// Words, each of which is part of the operation, the path, the status, the ID or a body.
-    pub(crate) search: Option<String>,
+    pub key: Option<String>,
+    /// Words, each of which is part of the operation, the path, the status, the ID or the beginning of
+    /// a body. The newest 5 000 requests are searched.
+    pub search: Option<String>,
     /// Only requests after this time, or after the request with this ID.
-    pub(crate) after: Option<Position>,
-    /// Maximum number of results.
-    #[serde(default)]
-    pub(crate) limit: Limit,
-    /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id>,
+    #[schemars(with = "schema::Position")]
+    pub after: Option<String>,
 }
 
 /// A request to a documented operation, without its bodies.
@@ -103,52 +98,14 @@ pub struct RecordedBody {
 }
 
 impl Client {
-    /// The newest requests to the documented operations, which the server has in memory.
-    pub fn requests(&self) -> Requests<'_> {
-        Requests(self)
-    }
-}
-
-/// Requests for the request log; see [`Client::requests`].
-#[derive(Clone, Copy, Debug)]
-pub struct Requests<'a>(&'a Client);
-
-impl Requests<'_> {
-    /// Lists the requests with the beginning of their bodies, newest first.
-    pub fn list(&self) -> Request<Page<LoggedRequest>> {
-        self.0.call(&LIST, &[])
+    /// Lists the newest requests to the documented operations, which the server has in memory, with
+    /// the beginning of their bodies, newest first.
+    pub fn requests(&self, filter: &RequestFilter) -> Request<Page<LoggedRequest>> {
+        self.select(&LIST, &[], filter)
     }
 
     /// Returns the request with this ID, the `X-Request-Id` of its response.
-    pub fn get(&self, id: &str) -> Request<LoggedRequest> {
-        self.0.call(&REQUEST, &[id])
-    }
-}
-
-impl Request<Page<LoggedRequest>> {
-    /// Selects the requests of this operation.
-    pub fn operation(self, operation: Operation) -> Self {
-        self.query("operation", operation.to_string())
-    }
-
-    /// Selects the requests with this status, such as `202`, or a class, such as `4xx`.
-    pub fn status(self, status: impl fmt::Display) -> Self {
-        self.query("status", status.to_string())
-    }
-
-    /// Selects the requests with the key that has this ID.
-    pub fn key(self, id: impl AsRef<str>) -> Self {
-        self.query("key", id)
-    }
-
-    /// Selects the requests that contain each of these words, in the operation, the path, the status,
-    /// the ID or the beginning of a body, among the newest 5 000.
-    pub fn search(self, words: impl AsRef<str>) -> Self {
-        self.query("search", words)
-    }
-
-    /// Selects the requests after this time, or after the request with this ID.
-    pub fn after(self, time_or_id: impl fmt::Display) -> Self {
-        self.query("after", time_or_id.to_string())
+    pub fn request(&self, id: &str) -> Request<LoggedRequest> {
+        self.call(&REQUEST, &[id])
     }
 }

@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, GET, POST, PUT, Page};
-use super::query::PageQuery;
+use super::endpoint::{Cursor, DELETE, Endpoint, GET, POST, PUT, Page};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<String>> =
-    Endpoint::new(GET, "/_sandbox/templates", "List the templates");
+pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>> =
+    Endpoint::list("/_sandbox/templates", "List the templates", Cursor::Text);
 pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
     Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
 pub(crate) const TEMPLATE: Endpoint<(), Template> =
@@ -31,38 +30,14 @@ pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CreateTemplate")]
 pub struct NewTemplate {
-    pub(crate) organization: Option<String>,
-    pub(crate) subject: Option<String>,
-    pub(crate) html: Option<String>,
-    pub(crate) text: Option<String>,
-}
-
-impl NewTemplate {
-    /// A template without content.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the subject.
-    #[must_use]
-    pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.subject = Some(subject.into());
-        self
-    }
-
-    /// Sets the HTML part.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
-    }
-
-    /// Sets the text part.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
+    /// The organization, by ID or name. Default: that of the client.
+    pub organization: Option<String>,
+    /// The subject.
+    pub subject: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The text part.
+    pub text: Option<String>,
 }
 
 /// A template of emails.
@@ -126,40 +101,33 @@ pub struct RenderedTemplate {
 }
 
 impl Client {
-    /// The templates of emails.
-    pub fn templates(&self) -> Templates<'_> {
-        Templates(self)
-    }
-}
-
-/// Requests for templates; see [`Client::templates`].
-#[derive(Clone, Copy, Debug)]
-pub struct Templates<'a>(&'a Client);
-
-impl Templates<'_> {
-    /// Lists the templates without their content, by ID.
-    pub fn list(&self) -> Request<Page<TemplateSummary>> {
-        self.0.call(&LIST, &[])
+    /// Lists the templates of emails without their content, by ID.
+    pub fn templates(&self) -> Request<Page<TemplateSummary>> {
+        self.call(&LIST, &[])
     }
 
     /// Creates or replaces a template.
-    pub fn put(&self, id: &str, template: &NewTemplate) -> Request<Template> {
-        self.0.send(&PUT_TEMPLATE, &[id], template)
+    pub fn put_template(&self, id: &str, template: &NewTemplate) -> Request<Template> {
+        self.send(&PUT_TEMPLATE, &[id], template)
     }
 
     /// Returns a template.
-    pub fn get(&self, id: &str) -> Request<Template> {
-        self.0.call(&TEMPLATE, &[id])
+    pub fn template(&self, id: &str) -> Request<Template> {
+        self.call(&TEMPLATE, &[id])
     }
 
     /// Renders a template as an email with it would be, and sends nothing.
-    pub fn render(&self, id: &str, variables: Map<String, Value>) -> Request<RenderedTemplate> {
+    pub fn render_template(
+        &self,
+        id: &str,
+        variables: Map<String, Value>,
+    ) -> Request<RenderedTemplate> {
         let body = Variables { organization: None, variables: Some(variables) };
-        self.0.send(&RENDER, &[id], &body)
+        self.send(&RENDER, &[id], &body)
     }
 
     /// Deletes a template.
-    pub fn delete(&self, id: &str) -> Request<()> {
-        self.0.call(&REMOVE, &[id])
+    pub fn delete_template(&self, id: &str) -> Request<()> {
+        self.call(&REMOVE, &[id])
     }
 }

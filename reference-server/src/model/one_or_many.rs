@@ -9,7 +9,7 @@ use crate::model::schema;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "StringOrList")]
 #[schemars(inline)]
-pub(crate) struct OneOrMany(pub(crate) Vec<String>);
+pub struct OneOrMany(pub Vec<String>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a string or a list of strings")]

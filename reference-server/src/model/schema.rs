@@ -49,6 +49,16 @@ formats! {
         "examples": ["90s", "250ms"],
     }),
 
+    /// The ID of a resource: a UUID, which may have a prefix.
+    Id => json_schema!({"type": "string", "pattern": "^([a-z]+_)?[0-9a-fA-F-]{36}$"}),
+
+    /// A time, or the ID of a resource.
+    Position => {
+        let mut generator = schemars::SchemaGenerator::default();
+        let (time, id) = (generator.subschema_for::<Time>(), generator.subschema_for::<Id>());
+        json_schema!({"anyOf": [time, id]})
+    }
+
     /// `a@b` or `Name <a@b>` (`docs/undocumented/services.md#addresses`).
     Mailbox => json_schema!({
         "type": "string",

@@ -29,7 +29,7 @@ use crate::api::tracking;
 use crate::app::{App, Shared};
 use crate::control::endpoint::Declaration;
 use crate::control::faults::NewFault;
-use crate::control::notifications::{ControlChange, Notification};
+use crate::control::notifications::Notification;
 use crate::control::requests::RecordedBody;
 use crate::model::error::{ApiError, Code};
 use crate::model::nearest::did_you_mean_path;
@@ -97,8 +97,8 @@ fn publish_change(app: &App, route: &Route) {
     let path = path.strip_prefix("/_sandbox/");
     if let Some(path) = path.filter(|_| *changes && method != Method::GET) {
         let resource = path.split('/').next().unwrap_or_default().to_owned();
-        let change = ControlChange { resource, method: method.to_string() };
-        app.store.wake.notifications.publish(None, || Notification::Change(change));
+        let change = Notification::Change { resource, method: method.to_string() };
+        app.store.wake.notifications.publish(None, || change);
     }
 }
 

@@ -6,7 +6,7 @@ use svc_sdk::Service;
 
 use super::jobs;
 use super::rows::{Json, json};
-use crate::control::deliveries::DeliveryQuery;
+use crate::control::deliveries::DeliveryFilter;
 pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
 use crate::control::notifications::Notification;
 use crate::control::webhooks::Webhook;
@@ -199,9 +199,11 @@ const PAST_EVERY_ID: &str = "g";
 pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
-    query: &DeliveryQuery,
+    filter: &DeliveryFilter,
+    limit: usize,
+    cursor: Option<&str>,
 ) -> Result<Vec<Delivery>, ApiError> {
-    let DeliveryQuery { webhook, event, state, search, limit, cursor } = query;
+    let DeliveryFilter { webhook, event, state, search } = filter;
     let of_webhook = match webhook {
         Some(_) => {
             "webhook IN (SELECT id FROM webhook WHERE ?3 IN (id, data ->> 'url') UNION SELECT ?3)"
@@ -212,8 +214,8 @@ pub(crate) fn list(
         "{SELECT} WHERE {of_webhook} AND organization = ?1 AND id < ?2
          AND (?4 IS NULL OR event = ?4) AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
     );
-    let cursor = cursor.as_ref().map_or(PAST_EVERY_ID, |cursor| &cursor.0);
-    let (state, wanted) = (state.map(State::as_str), limit.0 + 1);
+    let cursor = cursor.unwrap_or(PAST_EVERY_ID);
+    let (state, wanted) = (state.map(State::as_str), limit + 1);
     let terms = search.as_deref().map(Terms::new);
     let rows = if terms.is_some() { MAX_SEARCHED } else { wanted } as i64;
     let mut found = reader.all(&sql, (organization, cursor, webhook, event, state, rows), read)?;

@@ -4,9 +4,9 @@
 use rusqlite::Row;
 
 use super::rows::{Json, json};
-use crate::control::messages::{Authentication, MessageSummary};
+use crate::control::messages::{Authentication, MessageFilter, MessageSummary};
 use crate::control::notifications::Notification;
-use crate::control::query::{AddressParameter, Position};
+use crate::control::query::{Position, address};
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::terms::{MAX_SEARCHED, Terms};
@@ -160,16 +160,15 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn new(
-        to: Option<AddressParameter>,
-        from: Option<AddressParameter>,
-        subject: Option<String>,
-        search: Option<&str>,
-        after: Option<Position>,
-    ) -> Self {
-        let [to, from] = [to, from].map(|address| Some(address?.0));
-        let (subject, terms) = (subject.map(|text| text.to_lowercase()), search.map(Terms::new));
-        Self { to, from, subject, terms, after, ..Self::default() }
+    pub(crate) fn new(filter: &MessageFilter) -> Result<Self, ApiError> {
+        Ok(Self {
+            to: address("to", filter.to.as_deref())?,
+            from: address("from", filter.from.as_deref())?,
+            subject: filter.subject.as_ref().map(|text| text.to_lowercase()),
+            terms: filter.search.as_deref().map(Terms::new),
+            after: Position::read("after", filter.after.as_deref())?,
+            ..Self::default()
+        })
     }
 
     /// Returns the newest `count` matching messages of an organization, newest first.

@@ -178,11 +178,10 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::notifications::ControlChange;
 
     fn change() -> Notification {
         let (resource, method) = ("clock".to_owned(), "POST".to_owned());
-        Notification::Change(ControlChange { resource, method })
+        Notification::Change { resource, method }
     }
 
     #[test]

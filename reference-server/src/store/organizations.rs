@@ -1,19 +1,12 @@
 //! The table `organization`.
 
+use crate::control::organizations::OrganizationSummary as Organization;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::store::{Reader, Tx, meta};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
-
-pub(crate) struct Organization {
-    /// Rows of other tables refer to it.
-    pub(crate) number: i64,
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) balance_cents: i64,
-}
 
 /// Inserts an organization. Without a name, its ID becomes its name.
 pub(crate) fn insert(

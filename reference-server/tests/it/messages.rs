@@ -87,6 +87,12 @@ async fn rejects_invalid_query_parameters() {
         assert_eq!(response.status, 422, "{query}");
         assert_eq!(response.between(r#""field":""#), field, "{query}");
     }
+    for (path, shared) in [("", "limit, cursor"), ("/wait", "timeout")] {
+        let response = sandbox.control(&format!("GET /_sandbox/messages{path}?tag=a"), "").await;
+        assert_eq!(response.status, 422, "{response:?}");
+        let known = format!("organization, to, from, subject, search, after, {shared}\"");
+        assert!(response.body.contains(&known), "{response:?}");
+    }
     for timeout in ["soon", "601s"] {
         let line = format!("GET /_sandbox/messages/wait?timeout={timeout}");
         assert_eq!(sandbox.control(&line, "").await.status, 422, "{timeout}");

@@ -97,8 +97,9 @@ async fn a_stream_has_everything_that_changes() {
     assert_eq!(kind, "attempt");
     assert!(data.contains(r#""number":1,"#) && data.contains(r#""status":200"#), "{data}");
 
-    let fault = NewFault::new().operation("emails.send").status(500);
-    sandbox.server.client().unwrap().faults().add(&fault).await.unwrap();
+    let operation = Some("emails.send".to_owned());
+    let fault = NewFault { operation, status: Some(500), ..NewFault::default() };
+    sandbox.server.client().unwrap().add_fault(&fault).await.unwrap();
     let change = (
         "change".to_owned(),
         r#"{"type":"change","resource":"faults","method":"POST"}"#.to_owned(),
@@ -183,6 +184,8 @@ async fn streams_are_limited_and_end_with_the_server() {
     }
 }
 
+const WAIT: Duration = Duration::from_secs(20);
+
 #[tokio::test]
 async fn the_typed_client_waits_for_changes() {
     let server = Server::start().await.unwrap();
@@ -190,10 +193,10 @@ async fn the_typed_client_waits_for_changes() {
     let events = async |request: Request<NotificationPage>| {
         within("the changes", request.into_future()).await.unwrap()
     };
-    let begun = events(sandbox.notifications().begin()).await;
-    assert!(matches!(begun.data[..], [Notification::Ready(_)]), "{begun:?}");
+    let begun = events(sandbox.notifications(None, WAIT)).await;
+    assert!(matches!(begun.data[..], [Notification::Ready { .. }]), "{begun:?}");
     let client = server.email_client().unwrap();
-    let waiting = tokio::spawn(sandbox.notifications().after(&begun.next).into_future());
+    let waiting = tokio::spawn(sandbox.notifications(Some(&begun.next), WAIT).into_future());
     let email = Email::new("hello@sandbox.test", "bounced@example.test", "Hi").text("Hi");
     let sent = client.emails().send(&email).await.unwrap();
     let mut position = begun.next;
@@ -213,7 +216,7 @@ async fn the_typed_client_waits_for_changes() {
         if all.iter().any(is_bounced) && all.iter().any(is_logged) {
             break;
         }
-        found = events(sandbox.notifications().after(&position)).await;
+        found = events(sandbox.notifications(Some(&position), WAIT)).await;
     }
 
     // Nothing changes, so the wait ends without an event, at the same position.
@@ -221,9 +224,9 @@ async fn the_typed_client_waits_for_changes() {
     assert!(none.data.is_empty());
     assert_eq!(none.next, at_end);
     sandbox.reset().await.unwrap();
-    let reset = events(sandbox.notifications().after(&none.next)).await;
+    let reset = events(sandbox.notifications(Some(&none.next), WAIT)).await;
     assert!(
-        matches!(&reset.data[..], [Notification::Reset(reset)] if reset.reason == ResetReason::Deleted),
+        matches!(&reset.data[..], [Notification::Reset { reason: ResetReason::Deleted, .. }]),
         "{reset:?}"
     );
     server.stop().await;
@@ -232,7 +235,7 @@ async fn the_typed_client_waits_for_changes() {
 /// Reads the changes until there are none. Returns the last position, and the empty response.
 async fn at_end(sandbox: &Client, mut position: String) -> (String, NotificationPage) {
     loop {
-        let wait = sandbox.notifications().after(&position).timeout(Duration::from_millis(50));
+        let wait = sandbox.notifications(Some(&position), Duration::from_millis(50));
         let found = within("the changes", wait.into_future()).await.expect("an event");
         if found.data.is_empty() {
             return (position, found);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use svc_reference_server::Server;
 use svc_reference_server::client::{
-    DeliveryState, DropPoint, EmailEvent, EmailStatus, EmailSummary, LoggedRequest, NewFault,
-    NewKey, Page, Request,
+    DeliveryState, DropPoint, EmailEvent, EmailFilter, EmailStatus, EmailSummary, LoggedRequest,
+    NewFault, NewKey, Page, Request, RequestFilter,
 };
 use svc_sdk::email::{Attachment, Email, NewWebhook, WebhookUpdate};
 use svc_sdk::{EmailClient, Operation};
@@ -23,12 +23,12 @@ fn email(to: &str, subject: &str) -> Email {
 async fn lists_emails_in_every_status() {
     let server = Server::start().await.unwrap();
     let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
-    let (emails, sent) = (sandbox.emails(), client.emails());
+    let sent = client.emails();
     let first = email("Ada <ada@example.test>", "Welcome, Ada").tag("campaign", "spring");
     let first = sent.send(&first).await.unwrap().id;
     sent.send(email("bounced@x.test", "Lost").cc("Ada@example.test")).await.unwrap();
     server.until_idle().await;
-    sandbox.clock().freeze().await.unwrap();
+    sandbox.freeze().await.unwrap();
     let at = "2999-01-01T00:00:00Z";
     let later = sent.send(email("bob@example.test", "Later").scheduled_at(at)).await.unwrap();
     let cancelled = email("bob@example.test", "Never").scheduled_at(at);
@@ -39,7 +39,9 @@ async fn lists_emails_in_every_status() {
         let page = request.await.unwrap();
         page.data.into_iter().map(|email| email.subject).collect::<Vec<_>>()
     };
-    assert_eq!(subjects(emails.list()).await, ["Never", "Later", "Lost", "Welcome, Ada"]);
+    let list = |filter: EmailFilter| sandbox.emails(&filter);
+    let all = EmailFilter::default;
+    assert_eq!(subjects(list(all())).await, ["Never", "Later", "Lost", "Welcome, Ada"]);
     for (status, expected) in [
         (EmailStatus::Delivered, &["Welcome, Ada"][..]),
         (EmailStatus::Bounced, &["Lost"]),
@@ -47,28 +49,36 @@ async fn lists_emails_in_every_status() {
         (EmailStatus::Cancelled, &["Never"]),
         (EmailStatus::Sending, &[]),
     ] {
-        assert_eq!(subjects(emails.list().status(status)).await, expected, "{status:?}");
+        assert_eq!(
+            subjects(list(EmailFilter { status: Some(status), ..all() })).await,
+            expected,
+            "{status:?}"
+        );
     }
-    let list = || emails.list();
-    assert_eq!(subjects(list().address("ADA@example.test")).await, ["Lost", "Welcome, Ada"]);
-    assert_eq!(subjects(list().address("hello@sandbox.test").limit(1)).await, ["Never"]);
-    assert_eq!(subjects(list().subject("LATE")).await, ["Later"]);
-    assert_eq!(subjects(list().tag("campaign")).await, ["Welcome, Ada"]);
-    assert_eq!(subjects(list().tag("campaign=spring")).await, ["Welcome, Ada"]);
-    assert!(subjects(list().tag("campaign=fall")).await.is_empty());
-    assert_eq!(subjects(list().after(&first).before(&cancelled.id)).await, ["Later", "Lost"]);
-    assert_eq!(subjects(list().after(&later.id)).await, ["Never"]);
-    assert!(subjects(list().before("2000-01-01")).await.is_empty());
-    assert!(subjects(list().after("2999-01-01")).await.is_empty());
+    let some = |text: &str| Some(text.to_owned());
+    let of = |address| list(EmailFilter { address: some(address), ..all() });
+    assert_eq!(subjects(of("ADA@example.test")).await, ["Lost", "Welcome, Ada"]);
+    assert_eq!(subjects(of("hello@sandbox.test").limit(1)).await, ["Never"]);
+    let about = list(EmailFilter { subject: some("LATE"), ..all() });
+    assert_eq!(subjects(about).await, ["Later"]);
+    let tagged = |tag| list(EmailFilter { tag: some(tag), ..all() });
+    assert_eq!(subjects(tagged("campaign")).await, ["Welcome, Ada"]);
+    assert_eq!(subjects(tagged("campaign=spring")).await, ["Welcome, Ada"]);
+    assert!(subjects(tagged("campaign=fall")).await.is_empty());
+    let between = |after, before| list(EmailFilter { after, before, ..all() });
+    assert_eq!(subjects(between(some(&first), some(&cancelled.id))).await, ["Later", "Lost"]);
+    assert_eq!(subjects(between(some(&later.id), None)).await, ["Never"]);
+    assert!(subjects(between(None, some("2000-01-01"))).await.is_empty());
+    assert!(subjects(between(some("2999-01-01"), None)).await.is_empty());
 
-    let page = emails.list().limit(3).await.unwrap();
-    let rest = emails.list().cursor(page.next.unwrap()).await.unwrap();
+    let page = list(all()).limit(3).await.unwrap();
+    let rest = list(all()).cursor(page.next.unwrap()).await.unwrap();
     assert_eq!((rest.data[0].id.as_str(), rest.next), (first.as_str(), None));
 
     // Nothing of another organization.
-    let other = server.create_organization("Other").await.unwrap();
-    assert!(subjects(sandbox.of(&other.id).emails().list()).await.is_empty());
-    let error = sandbox.of(&other.id).emails().story(&first).await.unwrap_err();
+    let other = server.tenant("Other").await.unwrap().organization;
+    assert!(subjects(sandbox.of(&other.id).emails(&all())).await.is_empty());
+    let error = sandbox.of(&other.id).email_story(&first).await.unwrap_err();
     assert_eq!(error.code(), Some("not_found"));
     assert!(error.to_string().contains("the organization \"Sandbox\""), "{error}");
 }
@@ -82,18 +92,18 @@ async fn a_story_says_why_a_webhook_got_nothing() {
         client.webhooks().create(new).await.unwrap().id
     };
     let missing = async |id: &str| {
-        let story = sandbox.emails().story(id).await.unwrap();
+        let story = sandbox.email_story(id).await.unwrap();
         let reasons = story.missing.into_iter();
         let reasons = reasons
             .map(|one| format!("{} {}", one.url.replace("http://127.0.0.1:9", ""), one.reason));
         reasons.collect::<Vec<_>>()
     };
-    sandbox.clock().freeze().await.unwrap();
+    sandbox.freeze().await.unwrap();
     let id = client.emails().send(email("ada@example.test", "Hi")).await.unwrap().id;
     server.until_idle().await;
     assert!(missing(&id).await.is_empty());
 
-    sandbox.clock().advance(Duration::from_secs(1)).await.unwrap();
+    sandbox.advance(Duration::from_secs(1)).await.unwrap();
     webhook("late", &["email.sent", "email.delivered"]).await;
     webhook("bounces", &["email.bounced"]).await;
     let paused = webhook("paused", &["email.delivered"]).await;
@@ -117,7 +127,7 @@ async fn a_story_says_why_a_webhook_got_nothing() {
         ]
     );
     // Nothing listens there: the second delivery waits for the first one.
-    let deliveries = sandbox.emails().story(&id).await.unwrap().deliveries;
+    let deliveries = sandbox.email_story(&id).await.unwrap().deliveries;
     let due: Vec<_> = deliveries.iter().map(|one| (one.state, one.next_due_at.is_some())).collect();
     assert_eq!(due, [(DeliveryState::Pending, true), (DeliveryState::Pending, false)]);
 
@@ -135,14 +145,14 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
     let events = ["email.delivered", "email.opened"];
     let hook = serde_json::json!({"url": receiver.url(), "events": events});
     client.raw("POST", "/api/v1/webhooks").json(&hook).await.unwrap();
-    sandbox.clock().freeze().await.unwrap();
+    sandbox.freeze().await.unwrap();
     let sent = client.emails().send(email("ada@example.test", "Hi")).await.unwrap();
     client.emails().send(email("ada@example.test", "Another")).await.unwrap();
-    sandbox.clock().advance(Duration::from_secs(60)).await.unwrap();
-    sandbox.emails().simulate(&sent.id, &EmailEvent::new("opened")).await.unwrap();
+    sandbox.advance(Duration::from_secs(60)).await.unwrap();
+    sandbox.simulate_event(&sent.id, &EmailEvent::new("opened")).await.unwrap();
     server.until_idle().await;
 
-    let story = sandbox.emails().story(&sent.id).await.unwrap();
+    let story = sandbox.email_story(&sent.id).await.unwrap();
     assert_eq!((story.email.id.as_str(), story.email.status), (&*sent.id, EmailStatus::Delivered));
     assert_eq!(story.recipients[0].address, "ada@example.test");
     let request = story.request.expect("the request");
@@ -172,8 +182,9 @@ async fn each_email_of_a_batch_has_the_request_of_the_batch() {
     let emails: Vec<Email> =
         (0..100).map(|number| email("ada@example.test", &format!("Number {number}"))).collect();
     assert!(client.emails().send_batch(&emails).await.unwrap().all_accepted());
-    let last = sandbox.emails().list().subject("Number 99").await.unwrap().data.remove(0);
-    let request = sandbox.emails().story(&last.id).await.unwrap().request.expect("the request");
+    let filter = EmailFilter { subject: Some("Number 99".to_owned()), ..Default::default() };
+    let last = sandbox.emails(&filter).await.unwrap().data.remove(0);
+    let request = sandbox.email_story(&last.id).await.unwrap().request.expect("the request");
     assert_eq!(request.summary.operation, "emails.send_batch");
     assert!(request.response_body.expect("a body").truncated);
     server.stop().await;
@@ -189,7 +200,7 @@ async fn an_emails_story_survives_a_restart() {
     server.until_idle().await;
     server.stop().await;
     let server = start().await;
-    let story = server.client().unwrap().emails().story(&sent.id).await.unwrap();
+    let story = server.client().unwrap().email_story(&sent.id).await.unwrap();
     assert_eq!(story.timeline.last().unwrap().event.as_deref(), Some("email.bounced"));
     assert!(story.request.is_none(), "the request log is in memory");
     server.stop().await;
@@ -218,7 +229,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     for secret in [secret.as_str(), KEY, "mk_wrong_key_123", "pw123"] {
         assert!(!raw.body.contains(secret), "{secret} in {}", raw.body);
     }
-    let all = control.requests().list().await.unwrap().data;
+    let all = control.requests(&RequestFilter::default()).await.unwrap().data;
     let seen: Vec<_> =
         all.iter().map(|one| (one.summary.operation.as_str(), one.summary.status)).collect();
     assert_eq!(
@@ -247,32 +258,38 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
         let page = request.await.unwrap();
         page.data.into_iter().map(|one| one.summary.id).collect::<Vec<_>>()
     };
-    let list = || control.requests().list();
-    assert_eq!(ids(list().operation(Operation::EmailsSend)).await.len(), 2);
-    assert_eq!(ids(list().status("4xx")).await.len(), 2);
-    assert_eq!(ids(list().status(202)).await, [send.summary.id.as_str()]);
-    assert_eq!(ids(list().after(&send.summary.id)).await.len(), 2);
-    assert_eq!(ids(list().key(send.summary.key.as_deref().unwrap())).await.len(), 3);
-    let page = list().limit(3).await.unwrap();
-    assert_eq!(ids(list().cursor(page.next.unwrap())).await, [webhook.summary.id.as_str()]);
-    let one = control.requests().get(&send.summary.id).await.unwrap();
+    let list = |filter: RequestFilter| control.requests(&filter);
+    let all = RequestFilter::default;
+    let operation = Some(Operation::EmailsSend.to_string());
+    assert_eq!(ids(list(RequestFilter { operation, ..all() })).await.len(), 2);
+    let of = |status: &str| list(RequestFilter { status: Some(status.to_owned()), ..all() });
+    assert_eq!(ids(of("4xx")).await.len(), 2);
+    assert_eq!(ids(of("202")).await, [send.summary.id.as_str()]);
+    let after = Some(send.summary.id.clone());
+    assert_eq!(ids(list(RequestFilter { after, ..all() })).await.len(), 2);
+    let key = send.summary.key.clone();
+    assert_eq!(ids(list(RequestFilter { key, ..all() })).await.len(), 3);
+    let page = list(all()).limit(3).await.unwrap();
+    let rest = ids(list(all()).cursor(page.next.unwrap())).await;
+    assert_eq!(rest, [webhook.summary.id.as_str()]);
+    let one = control.request(&send.summary.id).await.unwrap();
     assert_eq!(one.summary.id, send.summary.id);
     assert_eq!(sandbox.control("GET /_sandbox/requests?status=9xx", "").await.status, 422);
     assert_eq!(sandbox.control("GET /_sandbox/requests/req_none", "").await.status, 404);
 
     // Another organization sees none of it, not even the request without a valid key.
-    let other = server.create_organization("Other").await.unwrap();
-    assert!(ids(control.of(&other.id).requests().list()).await.is_empty());
+    let other = server.tenant("Other").await.unwrap().organization;
+    assert!(ids(control.of(&other.id).requests(&all())).await.is_empty());
     control.reset_organization("Sandbox").await.unwrap();
-    assert!(ids(list()).await.is_empty(), "the log survived a reset");
+    assert!(ids(list(all())).await.is_empty(), "the log survived a reset");
 }
 
 #[tokio::test]
 async fn a_request_without_a_response_is_logged_with_its_fault() {
     let sandbox = Sandbox::start().await;
     let control = sandbox.server.client().unwrap();
-    let fault = NewFault::new().drop_connection(DropPoint::After);
-    let fault = control.faults().add(&fault).await.unwrap();
+    let fault = NewFault { drop: Some(DropPoint::After), ..NewFault::default() };
+    let fault = control.add_fault(&fault).await.unwrap();
     sandbox.expect_faults();
     let text = format!(
         "GET /api/v1/domains HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\r\n",
@@ -281,7 +298,9 @@ async fn a_request_without_a_response_is_logged_with_its_fault() {
     assert!(raw::try_send(sandbox.addr(), text.as_bytes()).await.is_none());
     let logged = async {
         loop {
-            if let Some(logged) = control.requests().list().await.unwrap().data.pop() {
+            if let Some(logged) =
+                control.requests(&RequestFilter::default()).await.unwrap().data.pop()
+            {
                 return logged;
             }
             tokio::task::yield_now().await;
@@ -309,13 +328,13 @@ async fn requests_belong_to_the_organization_of_their_key() {
     let server = Server::start().await.unwrap();
     let (one, two) = (server.tenant("One").await.unwrap(), server.tenant("Two").await.unwrap());
     one.email.domains().list().await.unwrap();
-    let key = one.sandbox.keys().create(&NewKey::email(["domains:manage"])).await.unwrap();
+    let key = one.sandbox.create_key(&NewKey::email(["domains:manage"])).await.unwrap();
     let client = EmailClient::builder(server.base_url(), key.key.unwrap()).build().unwrap();
     client.domains().list().await.unwrap();
-    let seen = one.sandbox.requests().list().await.unwrap().data;
+    let seen = one.sandbox.requests(&RequestFilter::default()).await.unwrap().data;
     assert_eq!(seen.len(), 2);
     assert_eq!(seen[0].summary.key.as_deref(), Some(key.id.as_str()));
-    assert!(two.sandbox.requests().list().await.unwrap().data.is_empty());
+    assert!(two.sandbox.requests(&RequestFilter::default()).await.unwrap().data.is_empty());
 }
 
 #[tokio::test]
@@ -328,7 +347,7 @@ async fn attachments_are_never_run_by_a_browser() {
         .attachment(Attachment::from_bytes("notes.txt", "hello"));
     let client = sandbox.server.email_client().unwrap();
     client.emails().send(&mail).await.unwrap();
-    let message = control.messages().wait_for("ada@example.test").await.unwrap();
+    let message = control.wait_for("ada@example.test").await.unwrap();
     let path = format!("GET /_sandbox/messages/{}/attachments", message.id);
     let got = sandbox.control(&format!("{path}/1"), "").await;
     assert_eq!((got.status, got.body.as_str()), (200, page));
@@ -340,7 +359,7 @@ async fn attachments_are_never_run_by_a_browser() {
     assert_eq!(got.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(got.header("content-security-policy"), Some("sandbox; default-src 'none'"));
     assert_eq!(got.header("cross-origin-resource-policy"), Some("same-origin"));
-    assert_eq!(control.messages().attachment(&message.id, 2).await.unwrap(), "hello");
+    assert_eq!(control.attachment(&message.id, 2).await.unwrap(), "hello");
     for none in ["0", "3", "x"] {
         assert_eq!(sandbox.control(&format!("{path}/{none}"), "").await.status, 404, "{none}");
     }

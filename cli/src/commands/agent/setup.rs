@@ -34,7 +34,6 @@ const MARK: char = '\u{feff}';
 #[derive(Args, Debug)]
 #[command(add = local(|| any_of(&[of::<AgentSetup>, of::<AgentEntry>])))]
 #[command(after_long_help = "\
-Examples:
   svc agent setup claude-code --yes
   svc agent setup codex --profile staging --yes
   svc agent setup cursor --project --yes

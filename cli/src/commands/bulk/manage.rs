@@ -28,7 +28,6 @@ use crate::output_schema::of;
 #[derive(Args, Debug)]
 #[command(add = local(of::<Vec<JobSummary>>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk list
   svc bulk list --jq '.[] | select(.state != \"complete\") | .job'
   svc bulk list --queue redis://10.0.0.5")]
@@ -61,7 +60,6 @@ impl List {
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk status 20261122-101500-1f3a9c02
   svc bulk status 20261122 --jq .unknown
   svc bulk status 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
@@ -94,7 +92,6 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 #[derive(Args, Debug)]
 #[command(add = local(of::<Vec<Outcome>>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
   svc bulk report 20261122 -o ndjson \\
       --jq 'select(.status == \"unknown\") | .address'
@@ -122,7 +119,6 @@ impl Report {
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk pause 20261122-101500-1f3a9c02
   svc bulk pause 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Pause {
@@ -144,7 +140,6 @@ impl Pause {
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk continue 20261122-101500-1f3a9c02
   svc bulk continue 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Continue {
@@ -173,7 +168,6 @@ impl Continue {
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsCancel], of::<JobSummary>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk cancel 20261122-101500-1f3a9c02
   svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Cancel {
@@ -264,7 +258,6 @@ async fn cancel_scheduled(
 #[derive(Args, Debug)]
 #[command(add = removes(&[], of::<RemovedJob>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk remove 20261122-101500-1f3a9c02
   svc bulk remove 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes")]
 pub struct Remove {
@@ -316,7 +309,6 @@ impl Remove {
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
-Examples:
   svc bulk settle 20261122-101500-1f3a9c02 --sent arrived.txt
   svc bulk settle 20261122-101500-1f3a9c02 --sent ada@example.com --resend 17
   svc bulk report 20261122 | grep ,unknown, | cut -d, -f1 \\

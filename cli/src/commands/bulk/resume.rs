@@ -37,7 +37,6 @@ use crate::stop::StopSignal;
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsSendBatch, ContactsList, EmailsGet], of::<JobSummary>).until_interrupted().with_scope("emails:send (and contacts:manage for a job with --audience, emails:read with --wait)"))]
 #[command(after_long_help = "\
-Examples:
   svc bulk resume 20261122-101500-1f3a9c02
   svc bulk resume 20261122 --unknown resend
   svc bulk resume 20261122 --wait")]

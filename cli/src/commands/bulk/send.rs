@@ -65,7 +65,6 @@ The default is now. `svc bulk cancel` cancels the emails that wait.";
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsSendBatch, ContactsList, EmailsGet, DomainsList], of::<JobSummary>).until_interrupted().with_scope("emails:send (contacts:manage with --audience, emails:read with --wait; domains:manage if the key has it)"))]
 #[command(after_long_help = "\
-Examples:
   svc bulk send people.csv --from hello@example.com \\
       --subject 'Hi {{ first_name }}' \\
       --html @news.html --unsubscribe 'https://example.com/u/{{ token }}'

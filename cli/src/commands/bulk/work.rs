@@ -34,7 +34,6 @@ use crate::stop::StopSignal;
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsSendBatch, ContactsList], of::<JobSummary>).until_interrupted().with_scope("emails:send (and contacts:manage for a job with --audience)"))]
 #[command(after_long_help = "\
-Examples:
   svc bulk work --queue redis://10.0.0.5
   svc bulk work 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 \\
       --concurrency 8")]

@@ -56,7 +56,6 @@ const MAX_CONCURRENT: usize = 4;
 #[derive(Args, Debug)]
 #[command(add = changes(&[ContactsCreate, ContactsUpdate, ContactsList], of::<Vec<ImportedRow>>).until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc contacts import aud_019a people.csv
   svc contacts import aud_019a people.csv --existing update \\
       --column 'E-Mail Address'

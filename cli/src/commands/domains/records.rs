@@ -21,7 +21,6 @@ mod formats;
 #[derive(Args, Debug)]
 #[command(add = reads(&[DomainsList], || list(dns_record)))]
 #[command(after_long_help = "\
-Examples:
   svc domains records dom_019a
   svc domains records dom_019a -o bind >> db.example.com
   svc domains records dom_019a -o terraform > dns.tf")]

@@ -36,7 +36,6 @@ const CHECKS: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = changes(&[DomainsVerify], domain))]
 #[command(after_long_help = "\
-Examples:
   svc domains verify example.com
   svc domains verify dom_019a --wait --timeout 1h")]
 pub struct Verify {

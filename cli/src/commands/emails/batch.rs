@@ -42,7 +42,6 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = creates(&[EmailsSendBatch], of::<Vec<Item>>))]
 #[command(after_long_help = "\
-Examples:
   svc emails batch emails.json
   jq -c '.[]' people.json | ./to-emails | svc emails batch -
   svc emails batch emails.ndjson --jq '.[] | select(.error) | .index'")]

@@ -23,7 +23,6 @@ use crate::{advice, times, wait};
 #[derive(Args, Debug)]
 #[command(add = creates(&[EmailsSend, EmailsGet], email).with_scope("emails:send (and emails:read with --wait)"))]
 #[command(after_long_help = "\
-Examples:
   svc emails send --from hello@example.com --to ada@example.org --subject Hi \\
       --text Hello
   svc emails send --from hello@example.com --to ada@example.org \\

@@ -73,7 +73,6 @@ impl Resource for Webhook {
 #[derive(Args, Debug)]
 #[command(add = creates(&[Operation::ExtractionWebhooksCreate], extraction_webhook))]
 #[command(after_long_help = "\
-Examples:
   svc extraction webhooks create https://example.com/hooks \\
       --event extraction.completed
 

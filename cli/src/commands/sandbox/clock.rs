@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use svc_reference_server::client::{Client, Clock};
+use svc_reference_server::client::Clock;
 
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
-use crate::control::OfOrganization;
+use crate::control;
 use crate::failure::Failure;
 use crate::input::duration;
 use crate::output::{Column, Show, View};
@@ -28,9 +28,7 @@ pub enum Command {
     Freeze,
     /// Advance the clock and wait until the work then due is done
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox clock advance 90s")]
+    #[command(after_long_help = "svc sandbox clock advance 90s")]
     Advance {
         /// Duration, such as 90s, 2h or 1d
         #[arg(value_parser = duration::parse)]
@@ -48,26 +46,26 @@ Examples:
 #[derive(Args, Debug)]
 #[command(add = reads(&[], of::<Clock>).of_sandbox())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox settle
   svc sandbox settle --timeout 5s --jq .next_due")]
 pub struct Settle {}
 
 impl Settle {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request = |client: &Client| client.clock().settle(context.settings.timeout.value);
-        OfOrganization::default().show(context, VIEW, request).await
+        let client = control::client(context).await?;
+        control::show(context, VIEW, client.settle(context.settings.timeout.value)).await
     }
 }
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request = |client: &Client| match self {
-            Self::Show => client.clock().get(),
-            Self::Freeze => client.clock().freeze(),
-            Self::Advance { duration } => client.clock().advance(duration),
-            Self::Resume => client.clock().resume(),
+        let client = control::client(context).await?;
+        let request = match self {
+            Self::Show => client.clock(),
+            Self::Freeze => client.freeze(),
+            Self::Advance { duration } => client.advance(duration),
+            Self::Resume => client.resume(),
         };
-        OfOrganization::default().show(context, VIEW, request).await
+        control::show(context, VIEW, request).await
     }
 }

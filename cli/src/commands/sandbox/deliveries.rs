@@ -1,12 +1,12 @@
 //! The `svc sandbox deliveries` commands: webhook deliveries and their attempts.
 
 use clap::Subcommand;
-use svc_reference_server::client::{Client, Delivery, DeliveryState, Page, Request};
+use svc_reference_server::client::{Delivery, DeliveryFilter, DeliveryState};
 
 use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization, Paging};
+use crate::control::{self, Paging};
 use crate::events;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
@@ -27,10 +27,8 @@ pub const VIEW: View = View(&[
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List webhook deliveries, newest first
-    #[command(add = reads(&[], of::<Vec<Delivery>>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox deliveries list --event email.bounced")]
+    #[command(add = reads(&[], of::<Vec<Delivery>>).of_organization())]
+    #[command(after_long_help = "svc sandbox deliveries list --event email.bounced")]
     List {
         /// Filter by webhook, by id or URL
         #[arg(long, value_name = "ID|URL", add = Values::Webhook.candidates())]
@@ -45,54 +43,40 @@ Examples:
         paging: Paging,
     },
     /// Show a delivery and its attempts
-    #[command(add = reads(&[], of::<Delivery>).of_sandbox())]
+    #[command(add = reads(&[], of::<Delivery>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox deliveries get 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e --json")]
     Get {
         /// Delivery id
         #[arg(add = Values::Delivery.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Send a delivery again
     ///
     /// Makes one attempt with the same event id, signed with the webhook's current secret.
-    #[command(add = changes(&[], of::<Delivery>).of_sandbox())]
+    #[command(add = changes(&[], of::<Delivery>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox deliveries replay 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e")]
     Replay {
         /// Delivery id
         #[arg(add = Values::Delivery.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context).await?;
         match self {
             Self::List { webhook, event, state, paging } => {
-                type Deliveries = Request<Page<Delivery>>;
-
-                let request = |client: &Client| {
-                    let list = client.deliveries().list();
-                    list.given(webhook.as_ref(), Deliveries::webhook)
-                        .given(event.as_ref(), Deliveries::event)
-                        .given(state, Deliveries::state)
-                };
+                let filter = DeliveryFilter { webhook, event, state, ..Default::default() };
+                let request = || client.deliveries(&filter);
                 paging.pages(context, VIEW, "no deliveries", request).await
             }
-            Self::Get { id, organization } => {
-                organization.show(context, VIEW, |client| client.deliveries().get(&id)).await
-            }
-            Self::Replay { id, organization } => {
+            Self::Get { id } => control::show(context, VIEW, client.delivery(&id)).await,
+            Self::Replay { id } => {
                 let sentence = format!("sent delivery {id} again");
-                let request = |client: &Client| client.deliveries().replay(&id);
-                organization.done(context, &sentence, request).await
+                control::done(context, &sentence, client.replay_delivery(&id)).await
             }
         }
     }

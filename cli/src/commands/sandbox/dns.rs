@@ -2,21 +2,20 @@
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{Client, Published, RecordKind};
+use svc_reference_server::client::{Published, RecordKind};
 
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{Done, OfOrganization};
+use crate::control::{self, Done};
 use crate::failure::Failure;
 use crate::output_schema::of;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Publish the DNS records of a domain
-    #[command(add = changes(&[], of::<Published>).of_sandbox())]
+    #[command(add = changes(&[], of::<Published>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox dns publish example.test
   svc sandbox dns publish example.test --record spf --record dkim")]
     Publish {
@@ -26,14 +25,10 @@ Examples:
         /// Record to publish; repeatable [default: all]
         #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
         record: Vec<RecordKind>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Withdraw the DNS records of a domain
-    #[command(add = changes(&[], of::<Done>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox dns withdraw example.test spf")]
+    #[command(add = changes(&[], of::<Done>).of_organization())]
+    #[command(after_long_help = "svc sandbox dns withdraw example.test spf")]
     Withdraw {
         /// Domain name
         #[arg(add = Values::DomainName.candidates())]
@@ -41,28 +36,23 @@ Examples:
         /// Record to withdraw [default: all]
         #[arg(value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
         record: Option<RecordKind>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context).await?;
         match self {
-            Self::Publish { domain, record, organization } => {
+            Self::Publish { domain, record } => {
                 let sentence = format!("published the records of {domain}");
-                let name = domain.trim_end_matches('.');
-                let request = |client: &Client| client.dns().publish(name, &record);
-                organization.done(context, &sentence, request).await?;
+                control::done(context, &sentence, client.publish_dns(&domain, &record)).await?;
                 context.out.hint("then verify the domain: svc --sandbox domains verify ID");
                 Ok(())
             }
-            Self::Withdraw { domain, record, organization } => {
+            Self::Withdraw { domain, record } => {
                 let what = record.map_or("the records", RecordKind::as_str);
                 let sentence = format!("withdrew {what} of {domain}");
-                let name = domain.trim_end_matches('.');
-                let request = |client: &Client| client.dns().withdraw(name, record);
-                organization.done(context, &sentence, request).await
+                control::done(context, &sentence, client.withdraw_dns(&domain, record)).await
             }
         }
     }

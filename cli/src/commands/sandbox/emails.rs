@@ -3,14 +3,14 @@
 use clap::Subcommand;
 use serde::Serialize;
 use svc_reference_server::client::{
-    Client, DeliveryState, EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
+    DeliveryState, EmailFilter, EmailStatus, EmailStory, EmailSummary, Timestamp,
 };
 
 use crate::command_spec::reads;
 use crate::commands::emails::VIEW;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization, Paging};
+use crate::control::{self, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -19,9 +19,8 @@ use crate::times;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the accepted emails in every status, newest first
-    #[command(add = reads(&[], of::<Vec<EmailSummary>>).of_sandbox())]
+    #[command(add = reads(&[], of::<Vec<EmailSummary>>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox emails list --status bounced
   svc sandbox emails list --address ada@example.test --after 10m -o ndjson")]
     List {
@@ -54,17 +53,14 @@ Examples:
     ///
     /// The request that sent it, its changes, its messages in local mailboxes, and its webhook
     /// deliveries with their attempts.
-    #[command(add = reads(&[], of::<EmailStory>).of_sandbox())]
+    #[command(add = reads(&[], of::<EmailStory>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox emails story eml_019a
   svc sandbox emails story eml_019a --jq .deliveries")]
     Story {
         /// Email id
         #[arg(add = Values::SandboxEmail.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
@@ -72,26 +68,16 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { status, address, subject, tag, after, before, paging } => {
-                type Emails = Request<Page<EmailSummary>>;
-
                 let after = times::after(context, after.as_deref()).await?;
                 let before = times::past(context, "--before", before.as_deref()).await?;
-                let request = |client: &Client| {
-                    let list = client.emails().list();
-                    list.given(status, Emails::status)
-                        .given(address.as_ref(), Emails::address)
-                        .given(subject.as_ref(), Emails::subject)
-                        .given(tag.as_ref(), Emails::tag)
-                        .given(after.as_ref(), Emails::after)
-                        .given(before.as_ref(), Emails::before)
-                };
-                paging.pages(context, VIEW, "no emails", request).await
+                let search = None;
+                let filter = EmailFilter { status, address, subject, search, tag, after, before };
+                let client = control::client(context).await?;
+                paging.pages(context, VIEW, "no emails", || client.emails(&filter)).await
             }
-            Self::Story { id, organization } => {
-                let request = |client: &Client| client.emails().story(&id);
-                let Some(story) = organization.send(context, request).await? else {
-                    return Ok(());
-                };
+            Self::Story { id } => {
+                let request = control::client(context).await?.email_story(&id);
+                let Some(story) = control::send(context, request).await? else { return Ok(()) };
                 context.out.one_as_list(&story, &lines(&story), STORY)?;
                 if story.deliveries.is_empty() && story.missing.is_empty() {
                     context.out.note("no webhook of the email service exists");

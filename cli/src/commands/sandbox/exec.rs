@@ -27,7 +27,6 @@ use crate::stop::{Stop, StopSignal};
 #[derive(Args, Debug)]
 #[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox exec -- pytest -q
   svc sandbox exec --seed sandbox.toml -- npm test")]
 pub struct Exec {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{Client, DropPoint, Fault, NewFault};
+use svc_reference_server::client::{DropPoint, Fault, NewFault};
 
 use crate::command_spec::{changes, reads};
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::{Done, Given as _, OfOrganization};
+use crate::control::{self, Done};
 use crate::failure::Failure;
 use crate::input::{duration, json_or_text, pairs};
 use crate::output::{Column, Show, View};
@@ -30,9 +30,8 @@ pub enum Command {
     /// Inject a fault into the next matching requests
     ///
     /// Without --status and --drop, requests are only delayed by --latency.
-    #[command(add = changes(&[], of::<Fault>).of_sandbox())]
+    #[command(add = changes(&[], of::<Fault>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
   svc sandbox faults add --drop after")]
@@ -64,83 +63,58 @@ Examples:
         /// response. `midway`: in the middle of the response.
         #[arg(long, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
         drop: Option<DropPoint>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// List all faults and the requests they affected
-    #[command(add = reads(&[], of::<Vec<Fault>>).of_sandbox())]
-    List {
-        #[command(flatten)]
-        organization: OfOrganization,
-    },
+    #[command(add = reads(&[], of::<Vec<Fault>>).of_organization())]
+    List,
     /// Show a fault and the requests it affected
-    #[command(add = reads(&[], of::<Fault>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox faults get flt_019a --jq .hits")]
+    #[command(add = reads(&[], of::<Fault>).of_organization())]
+    #[command(after_long_help = "svc sandbox faults get flt_019a --jq .hits")]
     Get {
         /// Fault id
         #[arg(add = Values::Fault.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Remove one fault or all of them
-    #[command(add = changes(&[], of::<Done>).of_sandbox())]
+    #[command(add = changes(&[], of::<Done>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox faults remove flt_019a
   svc sandbox faults remove")]
     Remove {
         /// Fault id [default: all]
         #[arg(add = Values::Fault.candidates())]
         id: Option<String>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context).await?;
         match self {
-            Self::Add {
-                operation,
-                times,
-                skip,
-                status,
-                body,
-                header,
-                latency,
-                drop,
-                organization,
-            } => {
-                let mut fault = NewFault::new().given(latency, NewFault::latency);
-                fault.operation = operation;
-                fault.times = times;
-                fault.skip = skip;
-                fault.status = status;
-                fault.drop = drop;
-                if let Some(body) = body {
-                    let text = context.text("--body", &body)?;
-                    fault = fault.body(json_or_text(text));
-                }
+            Self::Add { operation, times, skip, status, body, header, latency, drop } => {
                 let headers = pairs::headers("--header", header)?;
-                fault.headers = (!headers.is_empty()).then_some(headers);
-                organization.show(context, VIEW, |client| client.faults().add(&fault)).await
-            }
-            Self::List { organization } => {
-                organization.list(context, VIEW, "no faults", |client| client.faults().list()).await
-            }
-            Self::Get { id, organization } => {
-                organization.show(context, VIEW, |client| client.faults().get(&id)).await
-            }
-            Self::Remove { id, organization } => {
-                let what = id.as_ref().map_or("all faults".to_owned(), |id| format!("fault {id}"));
-                let request = |client: &Client| match &id {
-                    Some(id) => client.faults().remove(id),
-                    None => client.faults().clear(),
+                let text = body.map(|body| context.text("--body", &body)).transpose()?;
+                let fault = NewFault {
+                    organization: None,
+                    operation,
+                    times,
+                    skip,
+                    status,
+                    body: text.map(json_or_text),
+                    headers: Some(headers).filter(|headers| !headers.is_empty()),
+                    latency: latency.map(|latency| format!("{}ms", latency.as_millis())),
+                    drop,
                 };
-                organization.done(context, &format!("removed {what}"), request).await
+                control::show(context, VIEW, client.add_fault(&fault)).await
+            }
+            Self::List => control::list(context, VIEW, "no faults", client.faults()).await,
+            Self::Get { id } => control::show(context, VIEW, client.fault(&id)).await,
+            Self::Remove { id: Some(id) } => {
+                let sentence = format!("removed fault {id}");
+                control::done(context, &sentence, client.remove_fault(&id)).await
+            }
+            Self::Remove { id: None } => {
+                control::done(context, "removed all faults", client.clear_faults()).await
             }
         }
     }

@@ -21,23 +21,20 @@ use crate::zone::Zone;
 /// changes. If the server is started again at the same address, the command continues. Ctrl-C ends
 /// it with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
-#[command(add = local(|| described("one line each: `ready`, then whatever changes", of::<Notification>)).of_sandbox().until_interrupted())]
+#[command(add = local(|| described("one line each: `ready`, then whatever changes", of::<Notification>)).of_organization().until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc watch
   svc watch -o ndjson --jq .type")]
-pub struct Watch {
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
-}
+pub struct Watch {}
 
 impl Watch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        follow(context, self.organization.as_deref(), |_| true).await
+        follow(context, |_| true).await
     }
 }
 
+/// How long the server waits for an event.
+const POLL: Duration = Duration::from_secs(20);
 /// The pause before the server is asked again after a failure.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -48,14 +45,13 @@ const RETRY: Duration = Duration::from_millis(500);
 /// If the first request fails. Later the server may be stopped and started again.
 pub async fn follow(
     context: &Context,
-    organization: Option<&str>,
     wanted: impl Fn(&Notification) -> bool,
 ) -> Result<(), Failure> {
     // Before the first line is printed: its reader may stop the command at once.
     let mut stop = StopSignal::listen(context.settings.env.signals)?;
     let follow = async {
-        let client = control::client(context, organization).await?;
-        let begun = client.notifications().begin();
+        let client = control::client(context).await?;
+        let begun = client.notifications(None, POLL);
         let begun = (begun.decode)(&context.run(begun.call).await?)?;
         for event in &begun.data {
             context.out.event("ready; press Ctrl-C to stop", event)?;
@@ -81,7 +77,7 @@ async fn print_all(
     let mut is_connected = true;
     loop {
         let NotificationPage { data, next, .. } =
-            match client.notifications().after(&position).await {
+            match client.notifications(Some(&position), POLL).await {
                 Ok(events) => events,
                 Err(error) if error.status().is_some_and(|status| status.is_client_error()) => {
                     return Err(svc_sdk::Error::from(error).into());
@@ -99,7 +95,7 @@ async fn print_all(
         }
         position = next;
         for event in &data {
-            if matches!(event, Notification::Reset(_)) {
+            if matches!(event, Notification::Reset { .. }) {
                 context.out.note("events may be missing");
             }
             if wanted(event) {

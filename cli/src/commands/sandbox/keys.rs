@@ -2,13 +2,14 @@
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{Client, Key, KeyMode, NewKey};
+use svc_reference_server::client::{Key, KeyMode, NewKey};
 
 use crate::command_spec::{changes, reads, removes};
 use crate::commands::verify::ServiceName;
 use crate::complete::Values;
+use crate::confirm::confirm;
 use crate::context::{Context, Deleted};
-use crate::control::{Given as _, OfOrganization};
+use crate::control;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -31,9 +32,8 @@ pub enum Command {
     #[command(
         override_usage = "svc sandbox keys create [OPTIONS] --service <email|extraction>\n                               --scope <SCOPE>"
     )]
-    #[command(add = changes(&[], of::<Key>).of_sandbox())]
+    #[command(add = changes(&[], of::<Key>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox keys create --service email --scope emails:send \\
       --scope emails:read
   svc sandbox keys create --service extraction --scope extract_only --mode test")]
@@ -47,20 +47,13 @@ Examples:
         /// Mode of an extraction key [default: test]
         #[arg(long, value_parser = PossibleValuesParser::new(["live", "test"]).try_map(|mode| mode.parse::<KeyMode>()))]
         mode: Option<KeyMode>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// List all API keys, masked
-    #[command(add = reads(&[], of::<Vec<Key>>).of_sandbox())]
-    List {
-        #[command(flatten)]
-        organization: OfOrganization,
-    },
+    #[command(add = reads(&[], of::<Vec<Key>>).of_organization())]
+    List,
     /// Revoke an API key
     #[command(add = removes(&[], of::<Deleted>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox keys delete key_019a --yes")]
+    #[command(after_long_help = "svc sandbox keys delete key_019a --yes")]
     Delete {
         /// Key id
         #[arg(add = Values::SandboxKey.candidates())]
@@ -71,7 +64,7 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Create { service, scope, mode, organization } => {
+            Self::Create { service, scope, mode } => {
                 let key = match service {
                     ServiceName::Email => {
                         if mode.is_some() {
@@ -87,18 +80,23 @@ impl Command {
                                 "a key of the extraction service has exactly one scope: full or extract_only",
                             ));
                         };
-                        NewKey::extraction(scope).given(mode, NewKey::mode)
+                        NewKey { mode, ..NewKey::extraction(scope) }
                     }
                 };
-                organization.show(context, VIEW, |client| client.keys().create(&key)).await
+                let client = control::client(context).await?;
+                control::show(context, VIEW, client.create_key(&key)).await
             }
-            Self::List { organization } => {
-                organization.list(context, VIEW, "no keys", |client| client.keys().list()).await
+            Self::List => {
+                let client = control::client(context).await?;
+                control::list(context, VIEW, "no keys", client.keys()).await
             }
             Self::Delete { id } => {
-                let question = format!("Revoke key {id}?");
-                let request = |client: &Client| client.keys().delete(&id);
-                OfOrganization::default().delete(context, &question, "key", &id, request).await
+                confirm(context, &format!("Revoke key {id}?")).await?;
+                let request = control::client(context).await?.revoke_key(&id);
+                match control::send(context, request).await? {
+                    Some(()) => context.deleted("key", &id, &id),
+                    None => Ok(()),
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ pub mod attachments;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use svc_reference_server::client::{Client, Message, MessageLinks, MessageSummary};
+use svc_reference_server::client::{Message, MessageFilter, MessageLinks, MessageSummary};
 
 use super::messages::attachments::Saved;
 use super::open;
@@ -14,7 +14,7 @@ use crate::command_spec::{local, reads, removes};
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{Done, Given as _, OfOrganization, Paging, Text};
+use crate::control::{self, Done, Paging, Text};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
@@ -48,23 +48,19 @@ pub struct Filters {
     after: Option<String>,
 }
 
-/// Applies the filters to a request.
-macro_rules! selected {
-    ($request:expr, $filters:ident, $after:ident) => {
-        $request
-            .given($filters.to.as_ref(), |request, to| request.to(to))
-            .given($filters.from.as_ref(), |request, from| request.from(from))
-            .given($filters.subject.as_ref(), |request, subject| request.subject(subject))
-            .given($after.as_ref(), |request, after| request.after(after))
-    };
+impl Filters {
+    async fn read(self, context: &Context) -> Result<MessageFilter, Failure> {
+        let after = times::after(context, self.after.as_deref()).await?;
+        let Self { to, from, subject, .. } = self;
+        Ok(MessageFilter { to, from, subject, after, search: None })
+    }
 }
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the delivered messages, newest first
-    #[command(add = reads(&[], of::<Vec<MessageSummary>>).of_sandbox())]
+    #[command(add = reads(&[], of::<Vec<MessageSummary>>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages list --to ada@example.test
   svc sandbox messages list --all -o ndjson")]
     List {
@@ -76,20 +72,16 @@ Examples:
     /// Wait for a message that matches the filters
     ///
     /// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
-    #[command(add = reads(&[], of::<Message>).of_sandbox())]
+    #[command(add = reads(&[], of::<Message>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject")]
     Wait {
         #[command(flatten)]
         filters: Filters,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Show a message, its source, its HTML or its links, or save its attachments
-    #[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_sandbox())]
+    #[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
   svc sandbox messages get msg_019a --links
@@ -113,15 +105,12 @@ Examples:
         /// name gets a number.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         attachments: Option<PathBuf>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Delete messages: by id, by filters, or all
     ///
     /// Webhooks, domains and templates stay.
-    #[command(add = removes(&[], of::<Done>).of_sandbox())]
+    #[command(add = removes(&[], of::<Done>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox messages delete msg_019a --yes
   svc sandbox messages delete --to ada@example.test --yes")]
     Delete {
@@ -130,16 +119,12 @@ Examples:
         ids: Vec<String>,
         #[command(flatten)]
         filters: Filters,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Open a message on the page of the sandbox, in a browser
     ///
     /// The server must be running. The browser is chosen as for `svc sandbox open`.
-    #[command(add = local(of::<Output>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox messages open msg_019a")]
+    #[command(add = local(of::<Output>).of_organization())]
+    #[command(after_long_help = "svc sandbox messages open msg_019a")]
     Open {
         /// Message id
         #[arg(add = Values::Message.candidates())]
@@ -147,8 +132,6 @@ Examples:
         /// Print the URL and open no browser
         #[arg(long)]
         print: bool,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
@@ -156,18 +139,15 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { filters, paging } => {
-                let after = times::after(context, filters.after.as_deref()).await?;
-                let request = |client: &Client| selected!(client.messages().list(), filters, after);
-                paging.pages(context, VIEW, "no messages", request).await
+                let filter = filters.read(context).await?;
+                let client = control::client(context).await?;
+                paging.pages(context, VIEW, "no messages", || client.messages(&filter)).await
             }
-            Self::Wait { filters, organization } => {
-                let after = times::after(context, filters.after.as_deref()).await?;
-                let request = |client: &Client| {
-                    let wait = client.messages().wait().timeout(context.settings.timeout.value);
-                    selected!(wait, filters, after)
-                };
-                let shown = organization.show(context, VIEW, request).await;
-                shown.map_err(|mut failure| {
+            Self::Wait { filters } => {
+                let (filter, timeout) = (filters.read(context).await?, &context.settings.timeout);
+                let client = control::client(context).await?;
+                let request = client.wait_for_message(&filter, timeout.value);
+                control::show(context, VIEW, request).await.map_err(|mut failure| {
                     if failure.details().status == Some(408) {
                         let details = failure.details_mut();
                         // The service did not reject anything: it says what is in the mailbox.
@@ -181,56 +161,48 @@ impl Command {
                     failure
                 })
             }
-            Self::Get { id, raw, html, links, attachments, organization } => {
-                if let Some(directory) = &attachments {
-                    let client = organization.client(context).await?;
-                    return attachments::save(context, client.messages(), &id, directory).await;
-                }
-                let of = &organization;
-                match (raw, html, links) {
-                    (true, _, _) => of.document(context, |client| client.messages().raw(&id)).await,
-                    (_, true, _) => {
-                        of.document(context, |client| client.messages().html(&id)).await
-                    }
-                    (_, _, true) => {
-                        of.show(context, VIEW, |client| client.messages().links(&id)).await
-                    }
-                    _ => of.show(context, VIEW, |client| client.messages().get(&id)).await,
+            Self::Get { id, raw, html, links, attachments } => {
+                let client = control::client(context).await?;
+                match (attachments, raw, html, links) {
+                    (Some(dir), ..) => attachments::save(context, &client, &id, &dir).await,
+                    (_, true, ..) => control::document(context, client.message_source(&id)).await,
+                    (_, _, true, _) => control::document(context, client.message_html(&id)).await,
+                    (.., true) => control::show(context, VIEW, client.message_links(&id)).await,
+                    _ => control::show(context, VIEW, client.message(&id)).await,
                 }
             }
-            Self::Delete { ids, filters, organization } => {
-                let after = times::after(context, filters.after.as_deref()).await?;
-                let Filters { to, from, subject, .. } = &filters;
-                let is_selected = [to, from, subject, &filters.after].iter().any(|it| it.is_some());
-                let what = match (&ids[..], is_selected) {
-                    ([id], _) => format!("message {id}"),
-                    ([_, ..], _) => format!("{} messages", ids.len()),
-                    ([], true) => "the messages that match".to_owned(),
-                    ([], false) => {
-                        format!("all messages of {}", organization.name().unwrap_or("Sandbox"))
+            Self::Delete { ids, filters } => {
+                let filter = filters.read(context).await?;
+                let what = match &ids[..] {
+                    [id] => format!("message {id}"),
+                    [_, ..] => format!("{} messages", ids.len()),
+                    [] if filter != MessageFilter::default() => {
+                        "the messages that match".to_owned()
+                    }
+                    [] => {
+                        let organization = context.organization.as_deref().unwrap_or("Sandbox");
+                        format!("all messages of {organization}")
                     }
                 };
                 confirm(context, &format!("Delete {what}?")).await?;
+                let client = control::client(context).await?;
                 let sentence = format!("deleted {what}");
                 let Some((last, others)) = ids.split_last() else {
-                    let request =
-                        |client: &Client| selected!(client.messages().delete_all(), filters, after);
-                    let Some(_) = organization.send(context, request).await? else { return Ok(()) };
-                    return context.out.done(&sentence, &Done { ok: true });
+                    let request = client.delete_messages(&filter);
+                    return control::done(context, &sentence, request).await;
                 };
                 for id in others {
-                    organization.send(context, |client| client.messages().delete(id)).await?;
+                    control::send(context, client.delete_message(id)).await?;
                 }
-                organization.done(context, &sentence, |client| client.messages().delete(last)).await
+                control::done(context, &sentence, client.delete_message(last)).await
             }
-            Self::Open { id, print, organization } => {
+            Self::Open { id, print } => {
                 let page = open::url(context)?;
-                let request = |client: &Client| client.messages().get(&id);
-                let Some(message) = organization.send(context, request).await? else {
+                let request = control::client(context).await?.message(&id);
+                let Some(message) = control::send(context, request).await? else {
                     return Ok(());
                 };
-                let view = format!("mailbox/{}", message.id);
-                let url = open::view(context, &page, &view, organization.name()).await?;
+                let url = open::view(context, &page, &format!("mailbox/{}", message.id)).await?;
                 open::open(context, &url, print).await
             }
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::browser;
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::control::OfOrganization;
+use crate::control;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::of;
 use crate::sandbox::Sandbox;
@@ -18,24 +18,21 @@ use crate::sandbox::Sandbox;
 /// or that of the system. Without a browser, or if the output is not a terminal, the URL is
 /// printed. The page of a server with a control token asks for it.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Output>).of_sandbox())]
+#[command(add = local(of::<Output>).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox open
   svc sandbox open --print")]
 pub struct Open {
     /// Print the URL and open no browser
     #[arg(long)]
     print: bool,
-    #[command(flatten)]
-    organization: OfOrganization,
 }
 
 impl Open {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut page = url(context)?;
-        if let Some(organization) = self.organization.name() {
-            page = view(context, &page, "mailbox", Some(organization)).await?;
+        if context.organization.is_some() {
+            page = view(context, &page, "mailbox").await?;
         }
         open(context, &page, self.print).await
     }
@@ -52,16 +49,11 @@ pub(super) fn url(context: &Context) -> Result<String, Failure> {
 }
 
 /// The URL of a view of the page.
-pub(super) async fn view(
-    context: &Context,
-    page: &str,
-    view: &str,
-    organization: Option<&str>,
-) -> Result<String, Failure> {
-    let Some(wanted) = organization else { return Ok(format!("{page}#/{view}")) };
-    let all = OfOrganization::default();
-    let all = all.send(context, |client| client.organizations().list()).await?.unwrap_or_default();
-    let mut found = all.iter().filter(|one| one.id == wanted || one.name == wanted);
+pub(super) async fn view(context: &Context, page: &str, view: &str) -> Result<String, Failure> {
+    let Some(wanted) = &context.organization else { return Ok(format!("{page}#/{view}")) };
+    let request = control::client(context).await?.organizations();
+    let all = control::send(context, request).await?.unwrap_or_default();
+    let mut found = all.iter().filter(|one| one.id == *wanted || one.name == *wanted);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(format!("{page}#/{view}?organization={}", one.id)),
         (None, _) => Err(Failure::new(Kind::NotFound, format!("no such organization: {wanted}"))

@@ -1,11 +1,11 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
 use clap::Subcommand;
-use svc_reference_server::client::{Client, Organization, OrganizationSummary};
+use svc_reference_server::client::{Organization, OrganizationSummary};
 
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
-use crate::control::OfOrganization;
+use crate::control;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -32,9 +32,7 @@ pub enum Command {
     ///
     /// The keys have all scopes and are shown only once.
     #[command(add = changes(&[], of::<Organization>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox organizations create --name Test --jq .email_key")]
+    #[command(after_long_help = "svc sandbox organizations create --name Test --jq .email_key")]
     Create {
         /// Organization name
         #[arg(long, value_name = "TEXT")]
@@ -50,16 +48,14 @@ Examples:
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let all = OfOrganization::default();
+        let client = control::client(context).await?;
         match self {
             Self::Create { name, balance_cents } => {
-                let request =
-                    |client: &Client| client.organizations().create(name.as_deref(), balance_cents);
-                all.show(context, VIEW, request).await
+                let request = client.create_organization(name.as_deref(), balance_cents);
+                control::show(context, VIEW, request).await
             }
             Self::List => {
-                let request = |client: &Client| client.organizations().list();
-                all.list(context, LISTED, "no organizations", request).await
+                control::list(context, LISTED, "no organizations", client.organizations()).await
             }
         }
     }

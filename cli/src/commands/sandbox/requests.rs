@@ -1,14 +1,14 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
 use clap::Subcommand;
-use svc_reference_server::client::{Client, LoggedRequest, Notification, Page, Request};
+use svc_reference_server::client::{LoggedRequest, Notification, RequestFilter};
 use svc_sdk::Operation;
 
 use crate::command_spec::{local, reads};
 use crate::commands::sandbox::follow::follow;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization, Paging};
+use crate::control::{self, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{described, of};
@@ -28,9 +28,8 @@ pub const VIEW: View = View(&[
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the newest requests, newest first
-    #[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_sandbox())]
+    #[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox requests list --status 4xx
   svc sandbox requests list --operation emails.send --jq .[0].requestBody.text")]
     List {
@@ -55,54 +54,39 @@ Examples:
     ///
     /// Piped, each line is JSON. Ctrl-C ends the command with exit
     /// code 130, SIGTERM with 0.
-    #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
+    #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_organization().until_interrupted())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox requests tail
   svc sandbox requests tail -o ndjson --jq .operation")]
-    Tail {
-        #[command(flatten)]
-        organization: OfOrganization,
-    },
+    Tail,
     /// Show a request with the beginning of its bodies
-    #[command(add = reads(&[], of::<LoggedRequest>).of_sandbox())]
+    #[command(add = reads(&[], of::<LoggedRequest>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox requests get req_019a
   svc sandbox requests get req_019a --jq .responseBody.text")]
     Get {
         /// Request id, which is the X-Request-Id of the response
         #[arg(add = Values::SandboxRequest.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { operation, status, key_id, after, paging } => {
+            Self::List { operation, status, key_id: key, after, paging } => {
                 note_without_server(context)?;
-                type Requests = Request<Page<LoggedRequest>>;
-
+                let operation = operation.map(|operation| operation.to_string());
                 let after = times::after(context, after.as_deref()).await?;
-                let request = |client: &Client| {
-                    let list = client.requests().list();
-                    list.given(operation, Requests::operation)
-                        .given(status.as_ref(), Requests::status)
-                        .given(key_id.as_ref(), Requests::key)
-                        .given(after.as_ref(), Requests::after)
-                };
-                paging.pages(context, VIEW, "no requests", request).await
+                let filter = RequestFilter { operation, status, key, search: None, after };
+                let client = control::client(context).await?;
+                paging.pages(context, VIEW, "no requests", || client.requests(&filter)).await
             }
-            Self::Tail { organization } => {
-                let is_request = |event: &Notification| matches!(event, Notification::Request(_));
-                follow(context, organization.name(), is_request).await
-            }
-            Self::Get { id, organization } => {
+            Self::Tail => follow(context, |event| matches!(event, Notification::Request(_))).await,
+            Self::Get { id } => {
                 note_without_server(context)?;
-                organization.show(context, VIEW, |client| client.requests().get(&id)).await
+                let request = control::client(context).await?.request(&id);
+                control::show(context, VIEW, request).await
             }
         }
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
-use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches as _, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,6 @@ use svc_reference_server::{Builder, InvalidSeed, Network, Server, StartError};
 
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::control::Given as _;
 use crate::failure::{Failure, with_causes};
 use crate::input::{address, switch};
 use crate::output::Stdin;
@@ -37,7 +36,6 @@ use crate::settings::{GlobalFlags, Source, Sourced, table};
 #[derive(Args, Debug)]
 #[command(add = local(of::<Ready>).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
   svc sandbox serve --network trusted
@@ -50,22 +48,20 @@ pub struct Serve {
     /// services or a team; listens on all addresses, with the seeded keys, and accepts every host
     /// name. public: nothing is seeded, the control interface needs a token, webhooks to private
     /// addresses are refused, and --addr is required.
-    #[arg(long, value_name = "NETWORK", env = "SVC_SANDBOX_NETWORK", hide_env = true)]
-    #[arg(value_parser = networks(), default_value = "loopback", hide_default_value = true)]
-    #[arg(hide_possible_values = true)]
+    #[arg(long, value_name = "NETWORK", value_parser = networks(), hide_possible_values = true)]
+    #[arg(default_value = "loopback", hide_default_value = true)]
     network: Network,
     /// HTTP listen address [default: 127.0.0.1:4080]
     ///
     /// Both services and the control interface share this address. Port 0 picks a free port, and
     /// :4080 stands for all IPv4 addresses. The default with --network trusted is 0.0.0.0:4080.
-    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_ADDR", hide_env = true)]
-    #[arg(value_parser = address::parse_listen)]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
     addr: Option<SocketAddr>,
     /// Base URL for clients elsewhere [default: the address]
     ///
     /// Tracking links and the first line carry it. Without it, tracking links carry the host that the
     /// email was sent to.
-    #[arg(long, value_name = "URL", env = "SVC_SANDBOX_PUBLIC_URL", hide_env = true)]
+    #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Data directory [env: SVC_SANDBOX_DIR]
     ///
@@ -73,50 +69,39 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Keep all data in memory
-    #[arg(long, conflicts_with = "data", env = "SVC_SANDBOX_IN_MEMORY", hide_env = true)]
-    #[arg(value_parser = BoolishValueParser::new())]
+    #[arg(long, conflicts_with = "data")]
     in_memory: bool,
     /// Skip the seeded organization, keys and domain
-    #[arg(long, env = "SVC_SANDBOX_NO_SEED", hide_env = true)]
-    #[arg(value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     no_seed: bool,
     /// TOML file of what to create
     ///
     /// Organizations with keys, domains, templates, audiences with contacts, and webhooks with their
     /// secrets. It is applied at each start: what exists is changed to what the file says, and the rest
     /// stays. A mistake in it is reported with line and field, and nothing is applied.
-    #[arg(long, value_name = "FILE", env = "SVC_SANDBOX_SEED", hide_env = true)]
-    #[arg(value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     seed: Option<PathBuf>,
     /// DNS listen address [default: 127.0.0.1:0]
-    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_DNS", hide_env = true)]
-    #[arg(value_parser = address::parse_listen)]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
     dns: Option<SocketAddr>,
     /// DNS server for other names [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
-    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_RESOLVER", hide_env = true)]
-    #[arg(hide_short_help = true)]
-    #[arg(value_parser = address::parse)]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse, hide_short_help = true)]
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]
     ///
     /// Takes mail to any address. Port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_SMTP", hide_env = true)]
-    #[arg(value_parser = address::parse_listen)]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
     smtp: Option<SocketAddr>,
     /// STARTTLS certificate, PEM [default: no STARTTLS]
     ///
     /// The file holds the certificate and its chain.
-    #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_CERT_FILE", hide_env = true)]
-    #[arg(hide_short_help = true)]
-    #[arg(requires_all = ["smtp", "smtp_key_file"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, hide_short_help = true)]
     smtp_cert_file: Option<PathBuf>,
     /// Private key of the certificate, PEM
-    #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_KEY_FILE", hide_env = true)]
-    #[arg(hide_short_help = true)]
-    #[arg(requires = "smtp_cert_file", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, hide_short_help = true)]
     smtp_key_file: Option<PathBuf>,
     /// SMTP server for outgoing mail
     ///
@@ -129,24 +114,19 @@ pub struct Serve {
     ///
     /// A relay that breaks off after it has the whole message may have accepted it. Without this
     /// option, such an email stays `sent`; with it, the message may arrive twice.
-    #[arg(long, env = "SVC_SANDBOX_RELAY_AGAIN", hide_env = true)]
-    #[arg(hide_short_help = true)]
-    #[arg(value_parser = BoolishValueParser::new())]
+    #[arg(long, hide_short_help = true)]
     relay_again: bool,
     /// Number of emails to keep; the oldest go first
     ///
     /// As many received messages are kept beside them. For servers that run for weeks. An email that has
     /// not ended stays. Default: all.
-    #[arg(long, value_name = "N", env = "SVC_SANDBOX_KEEP", hide_env = true)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Maximum requests per second for each API key
     ///
     /// Requests above the limit get the response 429. Default: no limit.
-    #[arg(long, value_name = "N/s", env = "SVC_SANDBOX_RATE_LIMIT", hide_env = true)]
-    #[arg(hide_short_help = true)]
-    #[arg(value_parser = rate)]
+    #[arg(long, value_name = "N/s", value_parser = rate, hide_short_help = true)]
     rate_limit: Option<u32>,
     /// Compatibility setting; repeatable
     ///
@@ -154,21 +134,18 @@ pub struct Serve {
     /// list-shape=wrapped, resource-shape=wrapped, error-format=problem|flat|text,
     /// idempotency=ignored, unknown-fields=refused, extraction-error=string,
     /// key-header=NAME, contact-pages=array|zero-based or test-status-field=NAME.
-    #[arg(long, value_name = "NAME=VALUE", env = "SVC_SANDBOX_SET", hide_env = true)]
-    #[arg(value_delimiter = ',')]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     set: Vec<String>,
     /// Stop when standard input is closed
     ///
     /// The server ends with the program that has started it, however that ends.
-    #[arg(long, env = "SVC_SANDBOX_UNTIL_STDIN_CLOSES", hide_env = true, hide_short_help = true)]
-    #[arg(value_parser = BoolishValueParser::new())]
+    #[arg(long, hide_short_help = true)]
     until_stdin_closes: bool,
     /// Format of the log: text or json [default: text]
     ///
     /// With json, each request is a log entry on a terminal, too.
-    #[arg(long, value_name = "FORMAT", env = "SVC_SANDBOX_LOG_FORMAT", hide_env = true)]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     #[arg(hide_short_help = true)]
-    #[arg(value_enum, hide_possible_values = true)]
     log_format: Option<LogFormat>,
 }
 
@@ -206,7 +183,8 @@ pub struct Ready<'a> {
 }
 
 impl Serve {
-    /// Adds the variables of the file of `--env-file`. clap knows only those of the process.
+    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on. `--relay` is refused with
+    /// a password, so its variable is read apart.
     fn with_variables(context: &Context) -> Result<Self, Failure> {
         // Every option after the command; those before it are global.
         let typed = context.typed().iter().skip_while(|word| *word != "sandbox").skip(1);
@@ -214,11 +192,11 @@ impl Serve {
         let mut words = vec!["svc".into()];
         let command = Self::augment_args(clap::Command::new("svc"));
         for argument in command.get_arguments() {
-            let variable = argument
-                .get_env()
-                .and_then(|name| table::variables().find(|known| name.to_str() == Some(*known)));
-            let option = argument.get_long().map(|name| format!("--{name}"));
-            let (Some(variable), Some(option)) = (variable, option) else { continue };
+            let Some(name) = argument.get_long().filter(|name| *name != "relay") else { continue };
+            let option = format!("--{name}");
+            let variable = format!("SVC_SANDBOX_{}", name.to_uppercase().replace('-', "_"));
+            let variable = table::variables().find(|known| *known == variable);
+            let Some(variable) = variable else { continue };
             let is_typed = |word: &OsString| {
                 let rest = word.to_str().and_then(|word| word.strip_prefix(&option));
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
@@ -274,18 +252,23 @@ impl Serve {
         if let Some(url) = &self.public_url {
             builder = builder.public_url(url).map_err(refused("--public-url"))?;
         }
-        builder = builder
-            .given(self.dns, Builder::dns)
-            .given(self.resolver, Builder::resolver)
-            .given(self.smtp, Builder::smtp)
-            .given(self.keep, Builder::keep)
-            .given(self.rate_limit, Builder::rate_limit)
-            .relay_again(self.relay_again);
-        if let (Some(chain), Some(key)) = (&self.smtp_cert_file, &self.smtp_key_file) {
-            let chain = context.inputs.bytes(&context.out, "--smtp-cert-file", chain)?;
-            let key = context.inputs.private(&context.out, "--smtp-key-file", key)?;
-            builder =
-                builder.smtp_certificate(&chain, &key).map_err(refused("--smtp-cert-file"))?;
+        builder = given(builder.relay_again(self.relay_again), self.dns, Builder::dns);
+        builder = given(builder, self.resolver, Builder::resolver);
+        builder = given(builder, self.smtp, Builder::smtp);
+        builder = given(builder, self.keep, Builder::keep);
+        builder = given(builder, self.rate_limit, Builder::rate_limit);
+        match (&self.smtp_cert_file, &self.smtp_key_file, self.smtp) {
+            (None, None, _) => {}
+            (Some(chain), Some(key), Some(_)) => {
+                let chain = context.inputs.bytes(&context.out, "--smtp-cert-file", chain)?;
+                let key = context.inputs.private(&context.out, "--smtp-key-file", key)?;
+                let with_certificate = builder.smtp_certificate(&chain, &key);
+                builder = with_certificate.map_err(refused("--smtp-cert-file"))?;
+            }
+            _ => {
+                let message = "STARTTLS needs --smtp, --smtp-cert-file and --smtp-key-file";
+                return Err(Failure::usage(message));
+            }
         }
         if let Some(relay) = self.relay(context)? {
             builder = builder.relay(&relay).map_err(refused("--relay"))?;
@@ -350,6 +333,14 @@ impl Serve {
             Some(url) => Ok(Some(url.clone())),
             None => Ok(context.settings.variable("SVC_SANDBOX_RELAY")?.map(|url| url.value)),
         }
+    }
+}
+
+/// Sets an option that is given.
+fn given<V>(builder: Builder, value: Option<V>, set: fn(Builder, V) -> Builder) -> Builder {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
     }
 }
 

@@ -13,7 +13,7 @@ use super::serve;
 use crate::command_spec::{local, reads, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{self, Done, OfOrganization, Text};
+use crate::control::{self, Done, Text};
 use crate::failure::Failure;
 use crate::input::address;
 use crate::output::{Column, Show, View};
@@ -38,7 +38,6 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(add = reads(&[], || any_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox status
   svc sandbox status --jq .addresses.http")]
 pub struct Status {
@@ -173,9 +172,7 @@ fn terminate(pid: u32) -> Result<(), Failure> {
 /// The seeded organization, keys and domain are created again.
 #[derive(Args, Debug)]
 #[command(add = removes(&[], of::<Done>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox reset --yes")]
+#[command(after_long_help = "svc sandbox reset --yes")]
 pub struct Reset {
     /// Organization to reset, by name or id [default: all]
     #[arg(long, value_name = "NAME|ID")]
@@ -190,11 +187,12 @@ impl Reset {
         };
         confirm(context, &format!("Delete {what}?")).await?;
         let sentence = format!("deleted {what} and created the seed data again");
-        let request = |client: &Client| match self.organization {
+        let client = control::client(context).await?;
+        let request = match self.organization {
             Some(organization) => client.reset_organization(organization),
             None => client.reset(),
         };
-        OfOrganization::default().done(context, &sentence, request).await
+        control::done(context, &sentence, request).await
     }
 }
 
@@ -205,9 +203,7 @@ impl Reset {
 /// was started with; of the others, the server has only hashes.
 #[derive(Args, Debug)]
 #[command(add = reads(&[], of::<Text>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox seed --export")]
+#[command(after_long_help = "svc sandbox seed --export")]
 pub struct Seed {
     /// Write the file to standard output
     #[arg(long, required = true)]
@@ -216,6 +212,7 @@ pub struct Seed {
 
 impl Seed {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        OfOrganization::default().document(context, Client::seed_file).await
+        let client = control::client(context).await?;
+        control::document(context, client.seed_file()).await
     }
 }

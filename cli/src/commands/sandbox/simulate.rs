@@ -11,7 +11,7 @@ use svc_sdk::email::Email;
 use crate::command_spec::changes;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::{self, Given as _, OfOrganization};
+use crate::control;
 use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
 use crate::output_schema::{email, of};
@@ -20,9 +20,8 @@ use crate::output_schema::{email, of};
 ///
 /// The status of the email changes and webhooks are delivered as they would be for a real event.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], email).of_sandbox())]
+#[command(add = changes(&[], email).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'
   svc sandbox event eml_019a bounced --recipient ada@example.test \\
       --detail '{\"type\":\"soft\"}'")]
@@ -39,8 +38,6 @@ pub struct Event {
     /// Reason or clicked link; or a JSON object with details
     #[arg(long, value_name = "TEXT|JSON")]
     detail: Option<String>,
-    #[command(flatten)]
-    organization: OfOrganization,
 }
 
 impl Event {
@@ -49,12 +46,11 @@ impl Event {
             true => json_or_text(text),
             false => Value::from(text),
         };
-        let event = EmailEvent::new(&self.event)
-            .given(self.recipient, EmailEvent::recipient)
-            .given(self.detail.map(detail), EmailEvent::detail);
         let sentence = format!("email {} is {}", self.id, self.event);
-        let request = |client: &Client| client.emails().simulate(&self.id, &event);
-        self.organization.done(context, &sentence, request).await
+        let (recipient, detail) = (self.recipient, self.detail.map(detail));
+        let event = EmailEvent { organization: None, event: self.event, recipient, detail };
+        let client = control::client(context).await?;
+        control::done(context, &sentence, client.simulate_event(&self.id, &event)).await
     }
 }
 
@@ -62,9 +58,8 @@ impl Event {
 ///
 /// Delivers the event email.received to the webhooks of the recipient's domain.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Received>).of_sandbox())]
+#[command(add = changes(&[], of::<Received>).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox inbound --from ada@example.test --to hello@sandbox.test \\
       --subject Hi --text Hello
   svc sandbox inbound --raw message.eml")]
@@ -87,27 +82,24 @@ pub struct Inbound {
     /// RFC 5322 message: a file or - for stdin
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<PathBuf>,
-    #[command(flatten)]
-    organization: OfOrganization,
 }
 
 impl Inbound {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let (organization, sentence) = (self.organization, "received the email");
-        if let Some(path) = &self.raw {
-            let source = context.inputs.bytes(&context.out, "--raw", path)?;
-            let request = |client: &Client| client.inbound().receive_raw(source);
-            return organization.done(context, sentence, request).await;
-        }
-        let read =
-            |option, text: Option<String>| text.map(|text| context.text(option, &text)).transpose();
-        // clap requires both without `--raw`.
-        let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
-        let message = InboundMessage::new(from, to)
-            .given(self.subject, InboundMessage::subject)
-            .given(read("--text", self.text)?, InboundMessage::text)
-            .given(read("--html", self.html)?, InboundMessage::html);
-        organization.done(context, sentence, |client| client.inbound().receive(&message)).await
+        let client = control::client(context).await?;
+        let request = if let Some(path) = &self.raw {
+            client.receive_raw(context.inputs.bytes(&context.out, "--raw", path)?)
+        } else {
+            // clap requires both without `--raw`.
+            let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
+            client.receive(&InboundMessage {
+                subject: self.subject,
+                text: self.text.map(|text| context.text("--text", &text)).transpose()?,
+                html: self.html.map(|html| context.text("--html", &html)).transpose()?,
+                ..InboundMessage::new(from, to)
+            })
+        };
+        control::done(context, "received the email", request).await
     }
 }
 
@@ -115,9 +107,8 @@ impl Inbound {
 ///
 /// Webhooks are delivered as they would be for a real extraction.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], of::<svc_reference_server::client::Extraction>).of_sandbox())]
+#[command(add = changes(&[], of::<svc_reference_server::client::Extraction>).of_organization())]
 #[command(after_long_help = "\
-Examples:
   svc sandbox extraction completed --data '{\"total\": 12}'
   svc sandbox extraction failed")]
 pub struct Extraction {
@@ -127,8 +118,6 @@ pub struct Extraction {
     /// Event data as JSON: text, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
     data: Option<String>,
-    #[command(flatten)]
-    organization: OfOrganization,
 }
 
 impl Extraction {
@@ -143,25 +132,26 @@ impl Extraction {
             .transpose()?;
         let event = format!("extraction.{}", self.outcome);
         let sentence = format!("extraction {}", self.outcome);
-        let request = |client: &Client| client.extractions().simulate(&event, data);
-        self.organization.done(context, &sentence, request).await
+        let client = control::client(context).await?;
+        control::done(context, &sentence, client.simulate_extraction(&event, data)).await
     }
 }
 
 /// Makes an event happen in the sandbox, with the addresses and texts of its example, which gets the
 /// id of the email.
 pub async fn happen(context: &Context, event: &str, body: &mut Value) -> Result<(), Failure> {
-    let (client, data) = (control::client(context, None).await?, &mut body["data"]);
+    let (client, data) = (control::client(context).await?, &mut body["data"]);
     let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
     let (from, subject, recipient) = (text("from"), text("subject"), text("recipient"));
     match event.rsplit_once('.') {
         Some(("extraction", _)) => {
-            let request = client.extractions().simulate(event, data.as_object().cloned());
+            let request = client.simulate_extraction(event, data.as_object().cloned());
             control::send(context, request).await?;
         }
         Some((_, "received")) => {
-            let message = InboundMessage::new(from, recipient).subject(subject).text(text("text"));
-            let received = control::send(context, client.inbound().receive(&message)).await?;
+            let (subject, text) = (Some(subject), Some(text("text")));
+            let message = InboundMessage { subject, text, ..InboundMessage::new(from, recipient) };
+            let received = control::send(context, client.receive(&message)).await?;
             if let Some(message) =
                 received.and_then(|received| received.messages.into_iter().next())
             {
@@ -181,8 +171,8 @@ pub async fn happen(context: &Context, event: &str, body: &mut Value) -> Result<
             settle(context, &client).await?;
             if !is_outcome && !["sent", "delivered"].contains(&change) {
                 let detail = ["bounce", "click", "reason"].iter().find_map(|name| data.get(*name));
-                let event = EmailEvent::new(change).given(detail.cloned(), EmailEvent::detail);
-                control::send(context, client.emails().simulate(&sent.id, &event)).await?;
+                let event = EmailEvent { detail: detail.cloned(), ..EmailEvent::new(change) };
+                control::send(context, client.simulate_event(&sent.id, &event)).await?;
             }
         }
         None => {}
@@ -194,7 +184,7 @@ async fn settle(context: &Context, client: &Client) -> Result<(), Failure> {
     match context.settings.dry_run {
         true => Ok(()),
         false => {
-            let request = client.clock().settle(context.settings.timeout.value);
+            let request = client.settle(context.settings.timeout.value);
             control::send(context, request).await.map(drop)
         }
     }

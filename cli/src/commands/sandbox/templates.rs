@@ -2,15 +2,14 @@
 
 use clap::Subcommand;
 use serde_json::Map;
-use svc_reference_server::client::{
-    Client, NewTemplate, RenderedTemplate, Template, TemplateSummary,
-};
+use svc_reference_server::client::{NewTemplate, RenderedTemplate, Template, TemplateSummary};
 
 use crate::command_spec::{changes, reads, removes};
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
+use crate::confirm::confirm;
 use crate::context::{Context, Deleted, PLAIN};
-use crate::control::{Given as _, OfOrganization, Paging};
+use crate::control::{self, Paging};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, Show, View};
@@ -19,9 +18,8 @@ use crate::output_schema::of;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Create or replace a template
-    #[command(add = changes(&[], of::<Template>).of_sandbox())]
+    #[command(add = changes(&[], of::<Template>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox templates put welcome --subject 'Hi {{ name }}' \\
       --html @welcome.html")]
     Put {
@@ -37,34 +35,27 @@ Examples:
         /// Plain-text body: text, @file or - for stdin
         #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
         text: Option<String>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// List the templates
-    #[command(add = reads(&[], of::<Vec<TemplateSummary>>).of_sandbox())]
+    #[command(add = reads(&[], of::<Vec<TemplateSummary>>).of_organization())]
     List {
         #[command(flatten)]
         paging: Paging,
     },
     /// Show a template
-    #[command(add = reads(&[], of::<Template>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox templates get welcome")]
+    #[command(add = reads(&[], of::<Template>).of_organization())]
+    #[command(after_long_help = "svc sandbox templates get welcome")]
     Get {
         /// Template id
         #[arg(add = Values::Template.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Render a template without sending an email
     ///
     /// Fails as a send would if a variable has no value. An email has a subject of its own in place of
     /// the subject of the template.
-    #[command(add = reads(&[], of::<RenderedTemplate>).of_sandbox())]
+    #[command(add = reads(&[], of::<RenderedTemplate>).of_organization())]
     #[command(after_long_help = "\
-Examples:
   svc sandbox templates render welcome --var name=Ada
   svc sandbox templates render welcome --vars @variables.json --jq .html \\
       > welcome.html")]
@@ -80,57 +71,51 @@ Examples:
         /// Template variables as a JSON object
         #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
         vars: Option<String>,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Delete a template
-    #[command(add = removes(&[], of::<Deleted>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox templates delete welcome --yes")]
+    #[command(add = removes(&[], of::<Deleted>).of_organization())]
+    #[command(after_long_help = "svc sandbox templates delete welcome --yes")]
     Delete {
         /// Template id
         #[arg(add = Values::Template.candidates())]
         id: String,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
 }
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Put { id, subject, html, text, organization } => {
-                let read = |option, text: Option<String>| {
-                    text.map(|text| context.text(option, &text)).transpose()
-                };
-                let template = NewTemplate::new()
-                    .given(subject, NewTemplate::subject)
-                    .given(read("--html", html)?, NewTemplate::html)
-                    .given(read("--text", text)?, NewTemplate::text);
-                let request = |client: &Client| client.templates().put(&id, &template);
-                organization.show(context, PLAIN, request).await
+            Self::Put { id, subject, html, text } => {
+                let html = html.map(|html| context.text("--html", &html)).transpose()?;
+                let text = text.map(|text| context.text("--text", &text)).transpose()?;
+                let template = NewTemplate { organization: None, subject, html, text };
+                let client = control::client(context).await?;
+                control::show(context, PLAIN, client.put_template(&id, &template)).await
             }
             Self::List { paging } => {
-                let request = |client: &Client| client.templates().list();
-                paging.pages(context, LIST, "no templates", request).await
+                let client = control::client(context).await?;
+                paging.pages(context, LIST, "no templates", || client.templates()).await
             }
-            Self::Get { id, organization } => {
-                organization.show(context, PLAIN, |client| client.templates().get(&id)).await
+            Self::Get { id } => {
+                let client = control::client(context).await?;
+                control::show(context, PLAIN, client.template(&id)).await
             }
-            Self::Render { id, var, vars, organization } => {
+            Self::Render { id, var, vars } => {
                 let mut variables = match &vars {
                     Some(vars) => parse_variables(&context.json_text("--vars", vars)?)?,
                     None => Map::new(),
                 };
                 variables.extend(pairs::object("--var", var)?);
-                let request = |client: &Client| client.templates().render(&id, variables);
-                organization.show(context, PLAIN, request).await
+                let client = control::client(context).await?;
+                control::show(context, PLAIN, client.render_template(&id, variables)).await
             }
-            Self::Delete { id, organization } => {
-                let question = format!("Delete template {id}?");
-                let request = |client: &Client| client.templates().delete(&id);
-                organization.delete(context, &question, "template", &id, request).await
+            Self::Delete { id } => {
+                confirm(context, &format!("Delete template {id}?")).await?;
+                let request = control::client(context).await?.delete_template(&id);
+                match control::send(context, request).await? {
+                    Some(()) => context.deleted("template", &id, &id),
+                    None => Ok(()),
+                }
             }
         }
     }

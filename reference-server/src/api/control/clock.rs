@@ -2,18 +2,11 @@
 //! (`docs/control-interface.md#the-clock`).
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
 use crate::app::engine_handle::{Command, State};
-use crate::control::clock::{self, Clock, ClockChange, SETTLE_TIMEOUT, Settle};
+use crate::control::clock::{Clock, ClockChange, SETTLE_TIMEOUT, Settle};
+use crate::control::query::timeout;
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox server");
-    r.control(clock::CLOCK, get);
-    r.control(clock::CHANGE, set);
-    r.control(clock::SETTLE, settle);
-}
 
 pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
     call.data.app.engine.send(Command::State).await.map(Clock::from)
@@ -45,7 +38,7 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiErro
 
 /// Waits until nothing is in progress and nothing is due. Returns 408 after `timeout`, in real time.
 pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, ApiError> {
-    let timeout = call.body.timeout.map_or(SETTLE_TIMEOUT, |timeout| timeout.0);
+    let timeout = timeout(call.body.timeout.as_deref(), SETTLE_TIMEOUT)?;
     let settled = call.data.app.engine.send(Command::Settle);
     match tokio::time::timeout(timeout, settled).await {
         Ok(state) => state.map(Clock::from),

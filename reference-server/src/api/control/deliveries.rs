@@ -1,8 +1,7 @@
 //! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
-use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, memory};
-use crate::control::deliveries::{self as control, Delivery, DeliveryQuery, State};
+use crate::control::deliveries::{Delivery, DeliveryFilter, State};
 use crate::control::endpoint::Page;
 use crate::control::webhooks::Webhook;
 use crate::delivery::webhook;
@@ -11,22 +10,16 @@ use crate::store::Reader;
 use crate::store::deliveries;
 use crate::store::keys::service_from;
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox deliveries");
-    r.control(control::LIST, list);
-    r.control(control::DELIVERY, get);
-    r.control(control::REPLAY, replay);
-}
-
 /// Maximum number of attempts of a delivery: a list has all of them.
 const MAX_ATTEMPTS: i64 = 100;
 
 /// Lists deliveries, newest first, without request and response bodies.
-pub(crate) async fn list(call: ControlCall<(), DeliveryQuery>) -> Result<Page<Delivery>, ApiError> {
-    let query = call.query;
-    let page = call.data.read(move |reader, organization| {
-        let limit = query.limit.0;
-        let found = deliveries::list(reader, organization, &query)?;
+pub(crate) async fn list(
+    call: ControlCall<(), DeliveryFilter>,
+) -> Result<Page<Delivery>, ApiError> {
+    let ControlCall { data, query, limit, cursor, .. } = call;
+    let page = data.read(move |reader, organization| {
+        let found = deliveries::list(reader, organization, &query, limit, cursor.as_deref())?;
         let mut page = Page::of(found, limit, |last| last.id.clone());
         add_attempts(reader, &mut page.data)?;
         Ok(page)

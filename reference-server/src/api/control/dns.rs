@@ -3,22 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Input};
-use crate::control::domains::{self as control, Publish, Published};
+use crate::control::domains::{Publish, Published};
 use crate::mail::dns::{Zone, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
 use crate::store::domains::{self, Domain};
 use crate::store::{Tx, dns_records};
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox DNS");
-    r.control(control::PUBLISH, publish);
-    r.control(control::WITHDRAW, withdraw);
-    r.control(control::WITHDRAW_RECORD, withdraw);
-}
 
 pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, ApiError> {
     let domain = domain_param(&call.input);

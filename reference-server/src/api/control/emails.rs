@@ -9,10 +9,9 @@ use svc_sdk::Service;
 use super::{deliveries, requests};
 use crate::api::framework::ControlCall;
 use crate::api::framework::input::expected;
-use crate::api::framework::route::Routes;
 use crate::control::deliveries::Delivery;
 use crate::control::emails::{
-    self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary, MissingDelivery,
+    EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };
 use crate::control::endpoint::Page;
 use crate::control::webhooks::Webhook;
@@ -26,21 +25,14 @@ use crate::store::emails::{self, StoredEmail};
 use crate::store::webhooks;
 use crate::store::{jobs, messages, organizations};
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox emails");
-    r.control(control::LIST, list);
-    r.control(control::STORY, story);
-    r.control(control::SEND, send_now).errors(&[Code::Conflict]);
-    r.control(control::EVENT, simulate);
-}
-
 /// Lists one page of the matching emails, newest first.
 pub(crate) async fn list(
-    call: ControlCall<(), EmailQuery>,
+    call: ControlCall<(), EmailFilter>,
 ) -> Result<Page<EmailSummary>, ApiError> {
-    let (limit, query) = (call.query.limit.0, call.query);
-    let found = call.data.read(move |reader, of| emails::list(reader, of, &query));
-    Ok(Page::of(found.await?, limit, |last| last.id.clone()))
+    let ControlCall { data, query, limit, cursor, .. } = call;
+    let read =
+        move |reader: Reader<'_>, of| emails::list(reader, of, &query, limit, cursor.as_deref());
+    Ok(Page::of(data.read(read).await?, limit, |last| last.id.clone()))
 }
 
 /// Maximum number of deliveries in a story.

@@ -6,19 +6,13 @@ use serde_json::{Value, json};
 use svc_sdk::Service;
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
-use crate::control::extractions::{self as control, Extraction, NewExtraction};
+use crate::control::extractions::{Extraction, NewExtraction};
 use crate::delivery::emit::{About, Data, emit};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::store::Tx;
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox extractions");
-    r.control(control::SIMULATE, simulate);
-}
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.

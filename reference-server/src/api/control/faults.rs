@@ -5,19 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
-use crate::control::faults::{self as control, Fault, NewFault};
-use crate::model::error::{ApiError, Code};
+use crate::control::faults::{Fault, NewFault};
+use crate::model::error::ApiError;
 use crate::store::faults;
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox faults");
-    r.control(control::LIST, list);
-    r.control(control::ADD, add).errors(&[Code::Conflict]);
-    r.control(control::CLEAR, clear);
-    r.control(control::FAULT, get);
-    r.control(control::REMOVE, remove);
-}
 
 pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, ApiError> {
     let new = NewFault { organization: None, ..call.body };

@@ -5,21 +5,15 @@ use std::sync::Arc;
 use serde_json::Map;
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
-use crate::control::inbound::{self as control, InboundMessage, InboundQuery, Received};
+use crate::control::inbound::{InboundMessage, InboundQuery, Received};
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
-use crate::model::address::{Address, Mailbox, reject_line_breaks};
-use crate::model::error::{ApiError, Problems};
+use crate::model::address::{Address, AddressError, Mailbox, reject_line_breaks};
+use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::runtime::heavy;
 use crate::store::domains;
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox inbound");
-    r.control(control::RECEIVE, receive);
-}
 
 /// Maximum number of recipients: each gets a message in the same transaction.
 const MAX_RECIPIENTS: usize = 1_000;
@@ -82,26 +76,17 @@ fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>,
 impl InboundMessage {
     /// The recipients, and the source.
     fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>), ApiError> {
-        let mut problems = Problems::default();
-        let mut mailbox = |field: &str, text: &str| match Mailbox::parse(text) {
-            Ok(mailbox) => Some(mailbox),
-            Err(error) => {
-                problems.add(field, error.to_string());
-                None
-            }
-        };
-        let from = mailbox("from", self.from.as_deref().unwrap_or_default());
-        let texts = self.to.unwrap_or_default().0;
-        let to: Vec<Mailbox> = texts.iter().filter_map(|text| mailbox("to", text)).collect();
-        if texts.is_empty() {
-            problems.add("to", "is required: at least one recipient");
+        let invalid = |field, error: AddressError| ApiError::field(field, error.to_string());
+        let from = Mailbox::parse(self.from.as_deref().unwrap_or_default());
+        let from = from.map_err(|error| invalid("from", error))?;
+        let to = self.to.unwrap_or_default().0;
+        let to = to.iter().map(|text| Mailbox::parse(text)).collect::<Result<Vec<_>, _>>();
+        let to = to.map_err(|error| invalid("to", error))?;
+        if to.is_empty() {
+            return Err(ApiError::field("to", "is required: at least one recipient"));
         }
         let subject = self.subject.unwrap_or_default();
-        if let Err(error) = reject_line_breaks(&subject) {
-            problems.add("subject", error.to_string());
-        }
-        problems.check()?;
-        let Some(from) = from else { return Err(ApiError::field("from", "is required")) };
+        reject_line_breaks(&subject).map_err(|error| invalid("subject", error))?;
         let message_id = format!("{}@{}", id::new(Prefix::Delivery), from.address.domain());
         let message = Outgoing {
             from: &from,

@@ -3,19 +3,11 @@
 use svc_sdk::{Scope, Service};
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
-use crate::control::keys::{self as control, Key, KeyService, NewKey};
+use crate::control::keys::{Key, KeyService, NewKey};
 use crate::model::error::ApiError;
 use crate::model::nearest::did_you_mean;
 use crate::model::scope::{EMAIL_SCOPES, scopes_of};
 use crate::store::keys;
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox keys");
-    r.control(control::CREATE, create);
-    r.control(control::LIST, list);
-    r.control(control::REVOKE, revoke);
-}
 
 pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, ApiError> {
     let (service, scopes) = call.body.scopes()?;

@@ -1,7 +1,7 @@
 //! `/_sandbox/messages`: lists delivered and received messages, shows one, and waits for
 //! one to arrive.
 
-mod view;
+pub(crate) mod view;
 
 use std::time::Duration;
 
@@ -9,46 +9,26 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::framework::ControlCall;
 use crate::api::framework::control::find_organization;
-use crate::api::framework::route::Routes;
 use crate::app::Shared;
 use crate::control::endpoint::Page;
-use crate::control::messages::{
-    self as control, DEFAULT_TIMEOUT, DeleteQuery, Message, MessageQuery, MessageSummary, WaitQuery,
-};
+use crate::control::messages::{Message, MessageFilter, MessageSummary};
 use crate::model::error::{ApiError, Code};
 use crate::store::Reader;
 use crate::store::messages::{self, Search};
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox messages");
-    r.control(control::LIST, list);
-    r.control(control::WAIT, wait);
-    r.control(control::MESSAGE, view::get);
-    r.control(control::DELETE_ALL, delete_all);
-    r.control(control::DELETE_ONE, delete);
-    r.control(control::RAW, view::raw);
-    r.control(control::HTML, view::html);
-    r.control(control::LINKS, view::links);
-    r.control(control::ATTACHMENT, view::attachment);
-}
-
 /// Lists one page of the matching messages, newest first.
 pub(crate) async fn list(
-    call: ControlCall<(), MessageQuery>,
+    call: ControlCall<(), MessageFilter>,
 ) -> Result<Page<MessageSummary>, ApiError> {
-    let MessageQuery { to, from, subject, search, after, limit, cursor } = call.query;
-    let search = Search {
-        cursor: cursor.map(|id| id.0),
-        ..Search::new(to, from, subject, search.as_deref(), after)
-    };
-    let found = call.data.read(move |reader, of| search.find(reader, of, limit.0 + 1));
-    Ok(Page::of(found.await?, limit.0, |last| last.id.clone()))
+    let limit = call.limit;
+    let search = Search { cursor: call.cursor, ..Search::new(&call.query)? };
+    let found = call.data.read(move |reader, of| search.find(reader, of, limit + 1));
+    Ok(Page::of(found.await?, limit, |last| last.id.clone()))
 }
 
 /// Deletes the matching messages. Their emails stay.
-pub(crate) async fn delete_all(call: ControlCall<(), DeleteQuery>) -> Result<(), ApiError> {
-    let DeleteQuery { to, from, subject, search, after } = call.query;
-    let search = Search::new(to, from, subject, search.as_deref(), after);
+pub(crate) async fn delete_all(call: ControlCall<(), MessageFilter>) -> Result<(), ApiError> {
+    let search = Search::new(&call.query)?;
     let delete = call.data.write(move |tx, _, of| {
         for message in search.find(tx.reader(), of, usize::MAX)? {
             messages::delete(tx, of, &message.id)?;
@@ -65,10 +45,9 @@ pub(crate) async fn delete(call: ControlCall) -> Result<(), ApiError> {
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, ApiError> {
-    let WaitQuery { to, from, subject, search, after, timeout } = call.query;
-    let mut search = Search::new(to, from, subject, search.as_deref(), after);
-    let (app, timeout) = (&call.input.app, timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0));
+pub(crate) async fn wait(call: ControlCall<(), MessageFilter>) -> Result<Message, ApiError> {
+    let mut search = Search::new(&call.query)?;
+    let (app, timeout) = (&call.input.app, call.wait);
     let deadline = Instant::now() + timeout;
     let stopped = app.stop.requested();
     tokio::pin!(stopped);

@@ -15,21 +15,11 @@ use tokio::time::timeout;
 
 use crate::api::framework::ControlCall;
 use crate::api::framework::call::Data;
-use crate::api::framework::route::Routes;
 use crate::app::Shared;
-use crate::control::notifications::{
-    self as control, DEFAULT_TIMEOUT, Notification, NotificationPage, Ready, Reset, StreamQuery,
-    WaitQuery,
-};
+use crate::control::notifications::{Notification, NotificationPage, StartQuery};
 use crate::model::error::{ApiError, Code};
 use crate::store::notifications::{MAX_WATCHERS, Watch};
 use crate::store::organizations;
-
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox events");
-    r.control(control::STREAM, stream);
-    r.control(control::WAIT, wait);
-}
 
 /// How long a stream is silent at most.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -37,7 +27,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const MAX_TAKEN: usize = 100;
 
 /// Returns a stream of the notifications of an organization.
-pub(crate) async fn stream(call: ControlCall<(), StreamQuery>) -> Result<Response<Body>, ApiError> {
+pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response<Body>, ApiError> {
     let after = call.input.header("last-event-id").map(str::to_owned).or(call.query.after);
     let source = Source::open(&call.data, after).await?;
     let events = stream::unfold((source, VecDeque::new()), |(mut source, mut taken)| async move {
@@ -61,10 +51,9 @@ pub(crate) async fn stream(call: ControlCall<(), StreamQuery>) -> Result<Respons
 }
 
 /// Returns the notifications after a position, or waits for one.
-pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<NotificationPage, ApiError> {
-    let wait = call.query.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
+pub(crate) async fn wait(call: ControlCall<(), StartQuery>) -> Result<NotificationPage, ApiError> {
     let mut source = Source::open(&call.data, call.query.after).await?;
-    let taken = match timeout(wait, source.next()).await {
+    let taken = match timeout(call.wait, source.next()).await {
         Err(_) => VecDeque::new(),
         Ok(Some(taken)) => taken,
         Ok(None) => return Err(ApiError::new(Code::Unavailable, "the server is stopping")),
@@ -121,11 +110,11 @@ impl Source {
     fn take(&mut self) -> Taken {
         let mut all = Taken::new();
         if std::mem::take(&mut self.is_new) {
-            all.extend(self.own(&Notification::Ready(Ready { now: self.app.clock.now().into() })));
+            all.extend(self.own(&Notification::Ready { now: self.app.clock.now().into() }));
         }
         let taken = self.watch.take(self.organization, MAX_TAKEN);
         if let Some(reason) = self.watch.take_missed() {
-            all.extend(self.own(&Notification::Reset(Reset { reason })));
+            all.extend(self.own(&Notification::Reset { reason }));
         }
         for (id, json) in taken {
             self.is_over = &*json == DELETED;

@@ -1,59 +1,38 @@
 //! `/_sandbox/organizations`: creates and lists organizations. Tests that use one
 //! organization each can share a server.
 
-use std::sync::Arc;
-
 use svc_sdk::Service;
 
 use super::dns::update_zone;
 use super::seed::file::{Seeding, each};
 use super::seed::{add_key, check_name};
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
-use crate::app::Shared;
 use crate::control::keys::KeyMode;
-use crate::control::organizations::{
-    self as control, NewOrganization, Organization, OrganizationSummary,
-};
+use crate::control::organizations::{NewOrganization, Organization, OrganizationSummary};
 use crate::model::error::{ApiError, Code};
 use crate::store::domains::Domain;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::webhooks;
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox organizations");
-    r.control(control::CREATE, create).errors(&[Code::Conflict]);
-    r.control(control::LIST, list);
-}
-
+/// Creates an organization with a key of each service that has all scopes, a verified domain and
+/// webhooks.
 pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, ApiError> {
-    let (app, new) = (&call.data.app, call.body);
+    let new = call.body;
     new.name.as_deref().map_or(Ok(()), check_name)?;
-    if app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
+    if call.data.app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
         let message = "the organization Sandbox already exists";
         return Err(ApiError::new(Code::Conflict, message));
     }
-    create_with_keys(app, new).await
-}
-
-/// Creates an organization with a key of each service that has all scopes, a verified domain and
-/// webhooks.
-pub(crate) async fn create_with_keys(
-    app: &Shared,
-    new: NewOrganization,
-) -> Result<Organization, ApiError> {
     let NewOrganization { name, balance_cents, domain, webhooks } = new;
-    let context = Arc::clone(app);
-    let created = app.store.write(move |tx| {
-        let app = &context;
+    let created = call.data.write(move |tx, app, _| {
         let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
         let email_key = keys::new_secret(Service::Email, KeyMode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, KeyMode::Test)?;
         let number = organization.number;
         add_key(tx, number, Service::Email, &email_key)?;
         add_key(tx, number, Service::Extraction, &extraction_key)?;
-        let organizations::Organization { id, name, balance_cents, .. } = organization;
+        let OrganizationSummary { id, name, balance_cents, .. } = organization;
         let domain = match domain {
             Some(domain) => domain,
             None => format!("{}.test", random_hex::<4>()?),
@@ -71,13 +50,5 @@ pub(crate) async fn create_with_keys(
 }
 
 pub(crate) async fn list(call: ControlCall) -> Result<Vec<OrganizationSummary>, ApiError> {
-    let all = call.data.app.store.read(organizations::list).await?;
-    Ok(all.into_iter().map(OrganizationSummary::from).collect())
-}
-
-impl From<organizations::Organization> for OrganizationSummary {
-    fn from(organization: organizations::Organization) -> Self {
-        let organizations::Organization { id, name, balance_cents, .. } = organization;
-        Self { id, name, balance_cents }
-    }
+    call.data.app.store.read(organizations::list).await
 }

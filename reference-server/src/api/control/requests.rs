@@ -1,43 +1,37 @@
 //! `/_sandbox/requests`: the newest requests to the documented operations.
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
 use crate::control::endpoint::Page;
 use crate::control::faults::find_operation;
-use crate::control::query::{Id, Position};
-use crate::control::requests::{self as control, LoggedRequest, RequestHandled, RequestQuery};
+use crate::control::query::Position;
+use crate::control::requests::{LoggedRequest, RequestFilter, RequestHandled};
 use crate::model::error::ApiError;
 use crate::model::redact::redact;
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::store::emails::StoredEmail;
 use crate::store::request_log::RequestLog;
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox requests");
-    r.control(control::LIST, list);
-    r.control(control::REQUEST, get);
-}
-
 /// Lists one page of the matching requests, newest first.
 pub(crate) async fn list(
-    call: ControlCall<(), RequestQuery>,
+    call: ControlCall<(), RequestFilter>,
 ) -> Result<Page<LoggedRequest>, ApiError> {
-    let RequestQuery { operation: name, status, key, search, after, limit, cursor } = &call.query;
+    let RequestFilter { operation: name, status, key, search, after } = &call.query;
     let terms = search.as_deref().map(Terms::new);
     let searched = if terms.is_some() { MAX_SEARCHED } else { usize::MAX };
+    let after = Position::read("after", after.as_deref())?;
     let wanted = name.as_deref().map(find_operation).transpose()?;
     let wanted = wanted.map(|operation| (operation.service(), operation.name()));
     let statuses = status.as_deref().map(statuses).transpose()?;
     let all = call.data.app.requests.list(call.data.organization);
     let matching = all.iter().map(|request| (request, &request.summary));
     let matching = matching.take(searched).filter(|(logged, request)| {
-        let is_after = match after {
+        let is_after = match &after {
             Some(Position::Time(time)) => request.started_at > (*time).into(),
             Some(Position::Uuid(uuid)) => request.id.trim_start_matches("req_") > uuid.as_str(),
             None => true,
         };
         is_after
-            && cursor.as_ref().is_none_or(|Id(cursor)| request.id < *cursor)
+            && call.cursor.as_ref().is_none_or(|cursor| request.id < *cursor)
             && wanted.is_none_or(|(service, name)| {
                 request.operation == name && request.service == service.as_str()
             })
@@ -47,8 +41,8 @@ pub(crate) async fn list(
             && key.as_ref().is_none_or(|key| request.key.as_ref() == Some(key))
             && terms.as_ref().is_none_or(|terms| contains(logged, terms))
     });
-    let found = matching.take(limit.0 + 1).map(|(request, _)| redacted(request));
-    Ok(Page::of(found.collect(), limit.0, |last| last.summary.id.clone()))
+    let found = matching.take(call.limit + 1).map(|(request, _)| redacted(request));
+    Ok(Page::of(found.collect(), call.limit, |last| last.summary.id.clone()))
 }
 
 fn contains(request: &LoggedRequest, terms: &Terms) -> bool {

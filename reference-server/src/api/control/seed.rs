@@ -12,7 +12,7 @@ use crate::api::control::dns::{publish_records, update_zone};
 use crate::api::email::domains::insert;
 use crate::app::App;
 use crate::control::keys::KeyMode;
-use crate::control::notifications::{Notification, Reset, ResetReason};
+use crate::control::notifications::{Notification, ResetReason};
 use crate::control::organizations::MAX_NAME_LENGTH;
 use crate::mail::dkim::SANDBOX_KEY;
 use crate::model::dns::RecordKind;
@@ -23,7 +23,7 @@ use crate::store::domains::{self, Domain, Flags};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, keys};
 
-const DELETED: Notification = Notification::Reset(Reset { reason: ResetReason::Deleted });
+const DELETED: Notification = Notification::Reset { reason: ResetReason::Deleted };
 
 const DOMAIN: &str = "sandbox.test";
 

@@ -4,31 +4,17 @@
 use serde_json::Value;
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::Routes;
 use crate::control::endpoint::Page;
-use crate::control::query::PageQuery;
 use crate::control::templates::{
-    self as control, NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
+    NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
 };
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
 use crate::store::templates;
 
-pub(crate) fn routes(r: &mut Routes) {
-    r.tag("Sandbox templates");
-    r.control(control::LIST, list);
-    r.control(control::PUT_TEMPLATE, put);
-    r.control(control::TEMPLATE, get);
-    r.control(control::REMOVE, remove);
-    r.control(control::RENDER, render);
-}
-
 /// Lists one page of the templates, by ID.
-pub(crate) async fn list(
-    call: ControlCall<(), PageQuery<String>>,
-) -> Result<Page<TemplateSummary>, ApiError> {
-    let limit = call.query.limit.0;
-    let cursor = call.query.cursor.unwrap_or_default();
+pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>, ApiError> {
+    let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let found = call.data.read(move |reader, organization| {
         templates::list(reader, organization, &cursor, limit as i64 + 1)
     });

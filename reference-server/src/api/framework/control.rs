@@ -1,7 +1,9 @@
 //! [`ControlCall`]: a request to the control interface, with its query, its body and its
 //! organization.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -12,15 +14,16 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::call::Data;
 use super::input::{Input, invalid_field, object};
 use super::response::Reply;
 use crate::app::Shared;
-use crate::control::endpoint::{Endpoint, Subject, is_nothing};
-use crate::control::query::NoQuery;
+use crate::control::endpoint::{Cursor, Declaration, Endpoint, NoQuery, Subject, is_nothing};
+use crate::control::query::{timeout, uuid};
 use crate::model::error::ApiError;
+use crate::model::schema;
 use crate::runtime::heavy;
 use crate::store::NO_ORGANIZATION;
 use crate::store::organizations::{SANDBOX, find_named};
@@ -30,6 +33,11 @@ pub(crate) struct ControlCall<B = (), Q = NoQuery> {
     pub(crate) input: Input,
     pub(crate) data: Data,
     pub(crate) query: Q,
+    /// Of a list: the maximum number of results, and the cursor.
+    pub(crate) limit: usize,
+    pub(crate) cursor: Option<String>,
+    /// How long a request that waits may take.
+    pub(crate) wait: Duration,
     pub(crate) body: B,
     /// The body of a request that has it in the other content type; `body` is then empty.
     pub(crate) source: Option<Bytes>,
@@ -46,7 +54,17 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
         input: Input,
         endpoint: &Endpoint<B, R, Q>,
     ) -> Result<Self, ApiError> {
-        let (query, in_query) = read_query(&input)?;
+        let mut parameters = parameters(&input)?;
+        let in_query = parameters.remove("organization");
+        let (limit, cursor) = match endpoint.declared.cursor {
+            Some(cursor) => read_page(&mut parameters, cursor)?,
+            None => (0, None),
+        };
+        let wait = match endpoint.declared.wait {
+            Some(limits) => timeout(parameters.remove("timeout").as_deref(), limits)?,
+            None => Duration::ZERO,
+        };
+        let query = read_query(parameters, &endpoint.declared)?;
         let mut source = None;
         let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
         let bytes = if is_nothing::<B>() {
@@ -74,29 +92,58 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             _ => find_organization(&input.app, named).await?,
         };
         let data = Data { app: Arc::clone(&input.app), organization };
-        Ok(Self { input, data, query, body, source })
+        Ok(Self { input, data, query, limit, cursor, wait, body, source })
     }
 }
 
-/// Reads the query, and the name of the organization in it. A misspelt `organization` must not
-/// select another one, so there are no other parameters than those of the type.
-fn read_query<Q: DeserializeOwned>(input: &Input) -> Result<(Q, Option<String>), ApiError> {
+/// The parameters of the query, each of which is given once.
+fn parameters(input: &Input) -> Result<BTreeMap<String, String>, ApiError> {
     let text = input.parts.uri.query().unwrap_or_default();
-    let mut parameters = Map::new();
+    let mut parameters = BTreeMap::new();
     for (name, value) in url::form_urlencoded::parse(text.as_bytes()).into_owned() {
         if parameters.contains_key(&name) {
             return Err(ApiError::field(name, "is given more than once"));
         }
-        parameters.insert(name, Value::String(value));
+        parameters.insert(name, value);
     }
-    let organization = match parameters.remove("organization") {
-        Some(Value::String(name)) => Some(name),
-        _ => None,
-    };
-    let query = serde_path_to_error::deserialize(Value::Object(parameters));
-    let what = "a query parameter of this path";
-    let query = query.map_err(|error| invalid_field(error, what, "organization"))?;
-    Ok((query, organization))
+    Ok(parameters)
+}
+
+/// Reads which page of a list is requested: the limit and the cursor.
+fn read_page(
+    parameters: &mut BTreeMap<String, String>,
+    kind: Cursor,
+) -> Result<(usize, Option<String>), ApiError> {
+    let limit = parameters.remove("limit").map_or(Some(DEFAULT_LIMIT), |text| {
+        text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit))
+    });
+    let invalid = || format!("must be an integer from 1 to {MAX_LIMIT}");
+    let limit = limit.ok_or_else(|| ApiError::field("limit", invalid()))?;
+    let cursor = parameters.remove("cursor");
+    if kind == Cursor::Id && cursor.as_deref().is_some_and(|cursor| uuid(cursor).is_none()) {
+        let message = "must be the `next` value of the previous page";
+        return Err(ApiError::field("cursor", message));
+    }
+    Ok((limit, cursor))
+}
+
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
+
+/// Reads the query. A misspelt `organization` must not select another one, so there are no other
+/// parameters than those of the type.
+fn read_query<Q: DeserializeOwned>(
+    parameters: BTreeMap<String, String>,
+    declared: &Declaration,
+) -> Result<Q, ApiError> {
+    let parameters = parameters.into_iter().map(|(name, value)| (name, Value::String(value)));
+    let query = serde_path_to_error::deserialize(Value::Object(parameters.collect()));
+    query.map_err(|error| {
+        let page = declared.cursor.map_or("", |_| ", limit, cursor");
+        let timeout = declared.wait.map_or("", |_| ", timeout");
+        let known = format!("organization{page}{timeout}");
+        invalid_field(error, "a query parameter of this path", &known)
+    })
 }
 
 /// Parses a body, and the name of the organization in it.
@@ -176,8 +223,37 @@ pub(super) fn describe<T: JsonSchema + 'static>(generator: &mut SchemaGenerator)
     (!is_nothing::<T>()).then(|| generator.subschema_for::<T>())
 }
 
+/// Describes the parameters that lists, and requests that wait, have beside those of their type.
+pub(crate) fn describe_common(declared: &Declaration) -> Vec<Value> {
+    let mut described = Vec::new();
+    let mut add = |name: &str, description: &str, schema: Value| {
+        described.push(
+            json!({"name": name, "in": "query", "description": description, "schema": schema}),
+        );
+    };
+    if let Some(cursor) = declared.cursor {
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT});
+        add("limit", "Maximum number of results. Default: 20.", limit);
+        let cursor = match cursor {
+            Cursor::Id => schema_of::<schema::Id>(),
+            Cursor::Text => json!({"type": "string"}),
+        };
+        add("cursor", "The `next` value of the previous page.", cursor);
+    }
+    if let Some([default, max]) = declared.wait {
+        let text =
+            format!("How long to wait, in real time, at most {max:?}. Default: {default:?}.");
+        add("timeout", &text, schema_of::<schema::Duration>());
+    }
+    described
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    T::json_schema(&mut SchemaGenerator::default()).to_value()
+}
+
 /// Describes the parameters of a query, besides `organization`.
-pub(super) fn parameters<Q: JsonSchema>() -> Vec<Value> {
+pub(super) fn describe_query<Q: JsonSchema>() -> Vec<Value> {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = Q::json_schema(&mut settings.for_deserialize().into_generator()).to_value();
@@ -188,26 +264,13 @@ pub(super) fn parameters<Q: JsonSchema>() -> Vec<Value> {
         if let Some(schema) = schema.as_object_mut() {
             schema.remove("description");
             schema.remove("default");
-            remove_null(schema);
+            // A parameter that is not given is absent, and never null.
+            let kind = schema.get("type").and_then(|types| types.as_array()?.first().cloned());
+            if let Some(kind) = kind {
+                schema.insert("type".to_owned(), kind);
+            }
         }
         json!({"name": name, "in": "query", "description": description, "schema": schema})
     };
     properties.into_iter().map(describe).collect()
-}
-
-/// A parameter that is not given is absent, and never null.
-fn remove_null(schema: &mut Map<String, Value>) {
-    for name in ["type", "enum", "anyOf"] {
-        let Some(Value::Array(values)) = schema.get_mut(name) else { continue };
-        values.retain(|one| !one.is_null() && one != "null" && *one != json!({"type": "null"}));
-        if name != "enum" && values.len() == 1 {
-            match values.remove(0) {
-                Value::Object(only) => {
-                    schema.remove(name);
-                    schema.extend(only);
-                }
-                only => schema[name] = only,
-            }
-        }
-    }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use svc_sdk::Operation;
 
 use super::call::Call;
-use super::control::{ControlCall, Returns, describe, parameters};
+use super::control::{ControlCall, Returns, describe, describe_query};
 use super::input::Input;
 use super::response::Reply;
 use crate::control::endpoint::{Declaration, Endpoint, is_nothing};
@@ -113,7 +113,7 @@ impl Routes {
             declared,
             tag: self.tag,
             errors: &[],
-            query: |_| parameters::<Q>(),
+            query: |_| describe_query::<Q>(),
             body: describe::<B>,
             reply: |_, generator| T::describe(generator),
         })

@@ -9,6 +9,7 @@ use svc_sdk::{Operation, ScopeRule, Service};
 use super::{Document, errors, headers, parameter};
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
+use crate::api::framework::control::describe_common;
 use crate::api::framework::response::shape;
 use crate::api::framework::route::{Route, Target};
 use crate::control::endpoint::Subject;
@@ -52,6 +53,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
                 parameters.push(organization(document.settings.seed));
                 codes.extend([Code::NotFound, Code::Conflict]);
             }
+            parameters.extend(describe_common(declared));
         }
     }
     let query = (route.query)(compatibility);

@@ -4,8 +4,8 @@ use rusqlite::Row;
 use serde_json::Value;
 
 use super::read;
-use crate::control::emails::{EmailQuery, EmailSummary};
-use crate::control::query::{Id, Position};
+use crate::control::emails::{EmailFilter, EmailSummary};
+use crate::control::query::{Position, address};
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
@@ -19,9 +19,14 @@ const PAST_EVERY_ID: &str = "eml`";
 pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
-    query: &EmailQuery,
+    filter: &EmailFilter,
+    limit: usize,
+    cursor: Option<&str>,
 ) -> Result<Vec<EmailSummary>, ApiError> {
-    let EmailQuery { status, search, after, before, limit, cursor, .. } = query;
+    let EmailFilter { status, search, .. } = filter;
+    let address = address("address", filter.address.as_deref())?;
+    let after = Position::read("after", filter.after.as_deref())?;
+    let before = Position::read("before", filter.before.as_deref())?;
     let terms = search.as_deref().map(Terms::new);
     let (text, searched) = match terms {
         Some(_) => (
@@ -35,25 +40,25 @@ pub(crate) fn list(
          WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
          ORDER BY id DESC LIMIT ?5"
     );
-    let [first, last] = [after, before].map(|position| position.as_ref()?.id("eml_"));
+    let [first, last] = [&after, &before].map(|position| position.as_ref()?.id("eml_"));
     let last = last.as_deref().unwrap_or(PAST_EVERY_ID);
-    let last = cursor.as_ref().map_or(last, |Id(cursor)| last.min(cursor));
+    let last = cursor.map_or(last, |cursor| last.min(cursor));
     let status = status.map(Status::as_str);
     let mut statement = reader.statement(&sql)?;
     let mut rows =
         statement.query((organization, first.unwrap_or_default(), last, status, searched))?;
     let mut found = Vec::new();
-    while found.len() <= limit.0
+    while found.len() <= limit
         && let Some(row) = rows.next()?
     {
         let email = read(row)?.shown;
         // The server's clock never goes backwards, so all further emails are older.
-        if matches!(after, Some(Position::Time(time)) if email.created_at <= (*time).into()) {
+        if matches!(after, Some(Position::Time(time)) if email.created_at <= time.into()) {
             break;
         }
         let is_late =
-            matches!(before, Some(Position::Time(time)) if email.created_at >= (*time).into());
-        if !is_late && is_wanted(query, terms.as_ref(), &email, row)? {
+            matches!(before, Some(Position::Time(time)) if email.created_at >= time.into());
+        if !is_late && is_wanted(filter, address.as_deref(), terms.as_ref(), &email, row)? {
             found.push(email);
         }
     }
@@ -62,12 +67,13 @@ pub(crate) fn list(
 
 /// Whether an email has the texts that are looked for.
 fn is_wanted(
-    query: &EmailQuery,
+    filter: &EmailFilter,
+    address: Option<&str>,
     terms: Option<&Terms>,
     email: &EmailSummary,
     row: &Row<'_>,
 ) -> Result<bool, ApiError> {
-    let EmailQuery { address, subject, tag, .. } = query;
+    let EmailFilter { subject, tag, .. } = filter;
     let has_subject = |part: &String| email.subject.to_lowercase().contains(&part.to_lowercase());
     let has_tag = |wanted: &String| match wanted.split_once('=') {
         Some((name, value)) => email.tags.get(name).is_some_and(|tag| tag_text(tag) == value),
@@ -79,7 +85,7 @@ fn is_wanted(
     };
     let is_wanted = subject.as_ref().is_none_or(has_subject)
         && tag.as_ref().is_none_or(has_tag)
-        && address.as_ref().is_none_or(|wanted| mailboxes(email).any(|one| is_it(one, &wanted.0)));
+        && address.is_none_or(|wanted| mailboxes(email).any(|one| is_it(one, wanted)));
     let Some(terms) = terms.filter(|_| is_wanted) else { return Ok(is_wanted) };
     let text: Option<String> = row.get("searched")?;
     let tags = email.tags.iter().map(|(name, value)| format!("{name}={}", tag_text(value)));

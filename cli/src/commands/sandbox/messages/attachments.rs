@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_reference_server::client::{MessageAttachment, Messages};
+use svc_reference_server::client::{Client, MessageAttachment};
 
 use crate::context::Context;
 use crate::control;
@@ -32,11 +32,11 @@ pub struct Saved<'a> {
 
 pub(super) async fn save(
     context: &Context,
-    messages: Messages<'_>,
+    client: &Client,
     id: &str,
     directory: &Path,
 ) -> Result<(), Failure> {
-    let Some(message) = control::send(context, messages.get(id)).await? else { return Ok(()) };
+    let Some(message) = control::send(context, client.message(id)).await? else { return Ok(()) };
     let failed = |error: io::Error| {
         Failure::other(format!("cannot save to {}: {error}", directory.display()))
     };
@@ -44,7 +44,7 @@ pub(super) async fn save(
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let mut saved = Vec::new();
     for (attachment, number) in message.attachments.iter().zip(1..) {
-        let bytes = control::send(context, messages.attachment(id, number)).await?;
+        let bytes = control::send(context, client.attachment(id, number)).await?;
         let bytes = bytes.unwrap_or_default();
         let (path, mut file) = create(&folder, &file_name(attachment, number)).map_err(failed)?;
         let path = directory.join(path.file_name().unwrap_or_default());
