@@ -293,8 +293,9 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
     if let Some(data_dir) = &mut data_dir {
-        data_dir.publish(&running_server(&app)).map_err(|source| {
-            StartError::Directory { directory: data_dir.path().to_owned(), source }
+        data_dir.publish(&running_server(&app)).map_err(|source| StartError::Directory {
+            directory: data_dir.path().to_owned(),
+            source,
         })?;
     }
     let Addresses { http, dns: names, smtp } = &app.addresses;

@@ -18,9 +18,10 @@ use tokio_io_timeout::TimeoutStream;
 
 use super::MailServer;
 use super::login::{self, Login, Next, Step};
+use crate::control::inbound::ReceivedMessage;
 use crate::control::messages::Authentication;
 use crate::delivery::authentication;
-use crate::delivery::inbound::{self, IncomingMessage, Received};
+use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
@@ -435,7 +436,7 @@ impl<'a> Session<'a> {
         id: &str,
         transaction: Transaction,
         source: Vec<u8>,
-    ) -> Result<Vec<Received>, ApiError> {
+    ) -> Result<Vec<ReceivedMessage>, ApiError> {
         let app = &self.server.app;
         // The server is busy until the message's events have been emitted.
         let _active = app.activity.request();

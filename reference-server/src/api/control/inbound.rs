@@ -9,7 +9,7 @@ use crate::control::inbound::{InboundMessage, InboundQuery, Received};
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
-use crate::model::address::{Address, AddressError, Mailbox, reject_line_breaks};
+use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::runtime::heavy;
@@ -76,7 +76,7 @@ fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>,
 impl InboundMessage {
     /// The recipients, and the source.
     fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>), ApiError> {
-        let invalid = |field, error: AddressError| ApiError::field(field, error.to_string());
+        let invalid = |field, error: &str| ApiError::field(field, error);
         let from = Mailbox::parse(self.from.as_deref().unwrap_or_default());
         let from = from.map_err(|error| invalid("from", error))?;
         let to = self.to.unwrap_or_default().0;
