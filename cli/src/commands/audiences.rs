@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::audience;
-use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Names, Resource};
 
 group! {
     pub enum Command {
@@ -46,8 +46,10 @@ impl Resource for Audience {
         context.email_client().await
     }
 
-    fn get(client: &EmailClient, id: &str) -> Option<Call<Self>> {
-        Some(client.audiences().get(id))
+    async fn get(names: &Names<'_, Self>, text: &str) -> Result<Option<Self>, Failure> {
+        let get =
+            async |id: &str| names.context.call(names.client.audiences().get(id), "reading").await;
+        names.with_id(text, get).await
     }
 
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
