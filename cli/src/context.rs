@@ -100,7 +100,7 @@ impl Context {
         let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         let exit_code = Cell::new(exit::DONE);
-        let run_inside = |_: &[OsString], _| exit::OTHER;
+        let run_inside = |_: &[OsString], _| exit::code(Kind::Other);
         Self {
             settings,
             out,
@@ -369,7 +369,7 @@ impl Context {
 
     /// The command line of this run.
     pub fn typed_again(&self) -> String {
-        command_line::shown(&self.typed)
+        command_line::shown("svc", &self.typed)
     }
 
     /// Reports a deletion of what `shown` describes to people.
@@ -472,7 +472,7 @@ impl Context {
         .code("not_set_up")
         .hint(format!(
             "try it on this machine: {}\nset it up: {}",
-            command_line::in_sandbox(&self.typed),
+            command_line::shown("svc --sandbox", &self.typed),
             self.login(service)
         ))
     }
@@ -503,13 +503,7 @@ impl Context {
 
     /// The text of an option's `TEXT|@FILE|-` value. A file name without `@` is refused.
     pub fn text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        file_name::refuse(Some(&self.command.path), option, value, &self.settings.env.cwd)?;
-        self.inputs.text(&self.out, option, value)
-    }
-
-    /// As [`text`](Self::text), for an option that takes JSON.
-    pub fn json_text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        file_name::refuse(None, option, value, &self.settings.env.cwd)?;
+        file_name::refuse(option, value, &self.settings.env.cwd)?;
         self.inputs.text(&self.out, option, value)
     }
 

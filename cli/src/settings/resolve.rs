@@ -195,22 +195,20 @@ impl Layers<'_> {
             (self.env, Source::Environment as fn(&'static str) -> Source),
             (self.file, Source::EnvFile),
         ] {
-            let (value, source) =
-                match (not_empty(env, key, source)?, not_empty(env, key_file, source)?) {
-                    (Some(_), Some(_)) => {
-                        return Err(Failure::usage(format!("both {key} and {key_file} are set"))
-                            .hint(format!("unset one of them: unset {key_file}")));
-                    }
-                    (Some(key), None) => (
-                        GivenKey::Key(Key::parse(&key.value, &key.source.to_string())?),
-                        key.source,
-                    ),
-                    (None, Some(path)) => {
-                        (GivenKey::File(self.env.cwd.join(path.value)), path.source)
-                    }
-                    (None, None) => continue,
-                };
-            return Ok(Some(Sourced { value, source }));
+            let text = not_empty(env, key, source)?;
+            let path = not_empty(env, key_file, source)?;
+            if text.is_some() && path.is_some() {
+                return Err(Failure::usage(format!("both {key} and {key_file} are set"))
+                    .hint(format!("unset one of them: unset {key_file}")));
+            }
+            if let Some(Sourced { value, source }) = text {
+                let value = GivenKey::Key(Key::parse(&value, &source.to_string())?);
+                return Ok(Some(Sourced { value, source }));
+            }
+            if let Some(Sourced { value, source }) = path {
+                let value = GivenKey::File(self.env.cwd.join(value));
+                return Ok(Some(Sourced { value, source }));
+            }
         }
         Ok(None)
     }
