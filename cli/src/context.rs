@@ -329,15 +329,10 @@ impl Context {
     }
 
     /// Ends the command. A sandbox inside this process first finishes the work that is due.
-    pub async fn finish(&self) -> Result<(), Failure> {
-        match self.sandbox.get() {
-            Some(sandbox) => {
-                let progress = self.out.progress("waiting for the sandbox to finish");
-                let finished = sandbox.finish().await;
-                drop(progress);
-                finished
-            }
-            None => Ok(()),
+    pub async fn finish(&self) {
+        if let Some(sandbox) = self.sandbox.get() {
+            let _progress = self.out.progress("waiting for the sandbox to finish");
+            sandbox.finish().await;
         }
     }
 

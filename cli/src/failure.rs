@@ -178,14 +178,8 @@ fn pairs<S: Serializer>(fields: &[(String, String)], serializer: S) -> Result<S:
 
 /// An error's message followed by those of all its sources.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(deeper) = cause {
-        text.push_str(": ");
-        text.push_str(&deeper.to_string());
-        cause = deeper.source();
-    }
-    text
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl From<std::io::Error> for Failure {

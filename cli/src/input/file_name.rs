@@ -18,8 +18,12 @@ pub fn refuse(option: &str, value: &str, cwd: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let file = format!("@{value}");
-    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content"))
-        .hint(format!("send the content: {option} {}", shell_quoted(&file))))
+    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content")).hint(
+        format!(
+            "send the content: {option} {}\nor the name itself, from standard input: {option} -",
+            shell_quoted(&file)
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -47,6 +51,8 @@ mod tests {
         assert!(refused("elsewhere/B.HTML").is_err(), "it does not exist here");
         let refused = refused("a letter.html").expect_err("refused");
         let hint = refused.details().hint.as_deref();
-        assert_eq!(hint, Some("send the content: --html '@a letter.html'"));
+        let expected = "send the content: --html '@a letter.html'\n\
+                        or the name itself, from standard input: --html -";
+        assert_eq!(hint, Some(expected));
     }
 }

@@ -41,7 +41,7 @@ pub struct Records {
 }
 
 enum Format {
-    Csv { csv: Csv, columns: Vec<Arc<str>> },
+    Csv(Csv),
     Ndjson { reader: Box<dyn BufRead + Send>, line: u64, buffer: Vec<u8> },
     Array { values: std::vec::IntoIter<Item>, number: u64 },
 }
@@ -61,14 +61,14 @@ impl Records {
     /// The columns of a CSV file.
     pub fn columns(&self) -> Option<&[Arc<str>]> {
         match &self.format {
-            Format::Csv { columns, .. } => Some(columns),
+            Format::Csv(csv) => Some(&csv.columns),
             _ => None,
         }
     }
 
     /// Keeps white space around values of CSV.
     pub fn keep_white_space(&mut self) {
-        if let Format::Csv { csv, .. } = &mut self.format {
+        if let Format::Csv(csv) = &mut self.format {
             csv.trims = false;
         }
     }
@@ -97,28 +97,28 @@ impl Format {
                 Ok(Self::Array { values, number: 0 })
             }
             Some(_) => {
-                let (csv, columns) = Csv::new(reader)?;
+                let csv = Csv::new(reader)?;
                 let mut seen = HashSet::new();
-                if let Some(twice) = columns.iter().find(|it| !it.is_empty() && !seen.insert(*it)) {
+                if let Some(twice) =
+                    csv.columns.iter().find(|it| !it.is_empty() && !seen.insert(*it))
+                {
                     let problem = format!("line 1: two columns are named `{twice}`");
                     return Err(Failure::input(problem).hint("rename or remove one"));
                 }
-                Ok(Self::Csv { csv, columns })
+                Ok(Self::Csv(csv))
             }
         }
     }
 
     fn next(&mut self) -> Result<Option<Record>, Failure> {
         match self {
-            Self::Csv { csv, columns } => loop {
-                let Some(CsvRow { number, line, values }) = csv.next(columns.len())? else {
-                    return Ok(None);
-                };
+            Self::Csv(csv) => loop {
+                let Some((line, values)) = csv.next()? else { return Ok(None) };
                 // Spreadsheets leave empty rows at the end of a file.
                 if values.iter().all(|value| value.trim().is_empty()) {
                     continue;
                 }
-                let (count, expected) = (values.len(), columns.len());
+                let (count, expected) = (values.len(), csv.columns.len());
                 let has_more = values.iter().skip(expected).any(|value| !value.is_empty());
                 let problem = (count < expected || has_more).then(|| {
                     format!(
@@ -126,8 +126,8 @@ impl Format {
                     )
                 });
                 let values = values.into_iter().map(Value::String);
-                let fields = columns.iter().cloned().zip(values).collect();
-                return Ok(Some(Record { number, fields, problem }));
+                let fields = csv.columns.iter().cloned().zip(values).collect();
+                return Ok(Some(Record { number: csv.rows, fields, problem }));
             },
             Self::Ndjson { reader, line, buffer } => loop {
                 buffer.clear();
@@ -221,18 +221,13 @@ fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
 struct Csv {
     reader: Box<dyn BufRead + Send>,
     delimiter: u8,
+    columns: Vec<Arc<str>>,
     /// Whether white space around values is removed.
     trims: bool,
     /// The lines so far.
     lines: u64,
     /// The rows so far, as a spreadsheet counts them: a value may have several lines.
     rows: u64,
-}
-
-struct CsvRow {
-    number: u64,
-    line: u64,
-    values: Vec<String>,
 }
 
 /// Where in a row a byte is.
@@ -247,7 +242,7 @@ enum Place {
 impl Csv {
     /// Reads the header. Its delimiter is the most frequent one, as many spreadsheets write
     /// semicolons, or that of a first line such as `sep=;`.
-    fn new(mut reader: Box<dyn BufRead + Send>) -> Result<(Self, Vec<Arc<str>>), Failure> {
+    fn new(mut reader: Box<dyn BufRead + Send>) -> Result<Self, Failure> {
         let start = reader.fill_buf()?;
         let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let (delimiter, length) = match line.trim_ascii_end().strip_prefix(b"sep=") {
@@ -259,14 +254,15 @@ impl Csv {
             }
         };
         reader.consume(length);
-        let mut csv =
-            Self { reader, delimiter, trims: true, lines: u64::from(length > 0), rows: 0 };
-        let header = csv.next(0)?.map(|row| row.values).unwrap_or_default();
-        Ok((csv, header.into_iter().map(Arc::from).collect()))
+        let (columns, lines) = (Vec::new(), u64::from(length > 0));
+        let mut csv = Self { reader, delimiter, columns, trims: true, lines, rows: 0 };
+        let (_, header) = csv.next()?.unwrap_or_default();
+        csv.columns = header.into_iter().map(Arc::from).collect();
+        Ok(csv)
     }
 
-    /// The next row; `None` at the end of the file.
-    fn next(&mut self, columns: usize) -> Result<Option<CsvRow>, Failure> {
+    /// The line and the values of the next row; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<(u64, Vec<String>)>, Failure> {
         let line = self.lines + 1;
         let refused = |line: u64, problem: &str, hint: &str| {
             Err(Failure::input(format!("line {line}: {problem}")).hint(hint))
@@ -329,7 +325,7 @@ impl Csv {
         if values.iter().any(|value| value.contains('\0')) {
             return refused(line, BINARY, FROM_UTF_16);
         }
-        if values.iter().any(|value| self.looks_like_rows(value, columns)) {
+        if values.iter().any(|value| self.looks_like_rows(value)) {
             return refused(
                 line,
                 "a value looks like several rows; check its quotes and line ends",
@@ -338,13 +334,14 @@ impl Csv {
         }
         let value = |value: String| if self.trims { value.trim().to_owned() } else { value };
         let values = values.into_iter().map(value).collect();
-        Ok(Some(CsvRow { number: self.rows, line, values }))
+        Ok(Some((line, values)))
     }
 
     /// Whether a line of a value after the first one looks like a row.
-    fn looks_like_rows(&self, value: &str, columns: usize) -> bool {
+    fn looks_like_rows(&self, value: &str) -> bool {
         let delimiter = char::from(self.delimiter);
-        let is_row = |line: &str| line.contains('@') && (columns < 2 || line.contains(delimiter));
+        let is_row =
+            |line: &str| line.contains('@') && (self.columns.len() < 2 || line.contains(delimiter));
         let has_lone_return = value.trim_end_matches('\r').replace("\r\n", "").contains('\r');
         has_lone_return || value.split('\n').skip(1).any(is_row)
     }
