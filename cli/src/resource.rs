@@ -45,6 +45,8 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     /// Completes an id or a name.
     const COMPLETED: fn() -> ArgValueCandidates;
     const VIEW: View;
+    /// The JSON Schema of one.
+    const SCHEMA: fn() -> Value;
     /// Whether one list has all of them. Otherwise, a search takes long.
     const IS_IN_ONE_LIST: bool = true;
 
@@ -54,8 +56,6 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         None
     }
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
-    /// The JSON Schema of one.
-    fn schema() -> Value;
     /// Its id and its name.
     fn named(&self) -> (&String, &Option<String>);
     /// Whether a text can only be a name.
@@ -245,7 +245,7 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
 }
 
 fn schema_of_list<R: Resource>() -> Value {
-    output_schema::list(R::schema)
+    output_schema::list(R::SCHEMA)
 }
 
 /// The noun after its article.
@@ -289,7 +289,7 @@ impl<R: Resource> ListAll<R> {
 }
 
 #[derive(Args, Clone, Debug)]
-#[command(about = format!("Show {}", one::<R>()), add = reads(R::GETS, R::schema))]
+#[command(about = format!("Show {}", one::<R>()), add = reads(R::GETS, R::SCHEMA))]
 #[command(after_long_help = examples::<R>(&R::SAMPLES.map(|sample| format!("get {sample}"))))]
 pub struct Get<R: Resource> {
     #[arg(help = id_help::<R>(), add = (R::COMPLETED)())]

@@ -36,6 +36,7 @@ impl Resource for Audience {
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
+    const SCHEMA: fn() -> Value = audience;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),
@@ -58,10 +59,6 @@ impl Resource for Audience {
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
         client.audiences().delete(id)
-    }
-
-    fn schema() -> Value {
-        audience()
     }
 
     fn named(&self) -> (&String, &Option<String>) {

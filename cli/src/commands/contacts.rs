@@ -45,6 +45,7 @@ impl Resource for Contact {
     const LISTS: &'static [Operation] = &[ContactsList, AudiencesList];
     const DELETES: &'static [Operation] = &[ContactsDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Contact.candidates();
+    const SCHEMA: fn() -> Value = contact;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("EMAIL", "/email"),
@@ -61,10 +62,6 @@ impl Resource for Contact {
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
         client.contacts().delete(id)
-    }
-
-    fn schema() -> Value {
-        contact()
     }
 
     fn named(&self) -> (&String, &Option<String>) {

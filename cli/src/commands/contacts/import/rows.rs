@@ -219,31 +219,27 @@ fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result
 /// Of the rows of an address, only the first valid one is imported. One that says that the person has
 /// opted out wins over it, wherever it is, and even if it is not imported itself.
 fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
-    let mut first = HashMap::new();
-    for at in 0..rows.len() {
-        if rows[at].problem.is_some() {
-            continue;
-        }
-        let imported = *first.entry(comparable(&rows[at].contact.email)).or_insert(at);
-        if imported != at {
-            let number = rows[imported].number;
-            rows[at].problem = Some(format!("the address is already in row {number}"));
-            rows[at].is_duplicate = true;
-        }
+    let (mut opt_outs, mut first) = (HashMap::new(), HashMap::new());
+    for row in rows.iter().filter(|row| row.subscribed == Some(false)) {
+        opt_outs.entry(comparable(&row.contact.email)).or_insert(row.number);
     }
-    for at in 0..rows.len() {
-        let (number, opts_out) = (rows[at].number, rows[at].subscribed == Some(false));
-        if let Some(imported) = first.get(&comparable(&rows[at].contact.email)).filter(|_| opts_out)
-            && let row = &mut rows[*imported]
-            && row.subscribed != Some(false)
-        {
-            row.note = Some(format!("row {number} unsubscribes the contact"));
-            row.subscribed = Some(false);
+    for row in rows {
+        let address = comparable(&row.contact.email);
+        let opt_out = opt_outs.get(&address).filter(|_| row.subscribed != Some(false));
+        if row.problem.is_none() {
+            let imported = *first.entry(address).or_insert(row.number);
+            if imported != row.number {
+                row.problem = Some(format!("the address is already in row {imported}"));
+                row.is_duplicate = true;
+            } else if let Some(number) = opt_out {
+                row.note = Some(format!("row {number} unsubscribes the contact"));
+                row.subscribed = Some(false);
+            }
         }
-    }
-    // A new contact is subscribed, unless its row says otherwise.
-    for row in rows.iter_mut().filter(|row| is_told && row.subscribed.is_none()) {
-        row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
+        // A new contact is subscribed, unless its row says otherwise.
+        if is_told && row.subscribed.is_none() {
+            row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
+        }
     }
 }
 
