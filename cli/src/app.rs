@@ -28,12 +28,9 @@ use crate::usage;
     propagate_version = false,
     disable_help_subcommand = true,
     max_term_width = 80,
-    after_long_help = "\
-Try it without an account, on a server inside this command:
-  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
-      --subject Hi --text Hello
-Set up a service:
-  svc login --email-url https://mail.example.com"
+    after_long_help = format!(
+        "{TRY}Set up a service:\n  svc login --email-url https://mail.example.com"
+    )
 )]
 struct Cli {
     #[command(flatten)]
@@ -41,6 +38,12 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const TRY: &str = "\
+Try it without an account, on a server inside this command:
+  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
+      --subject Hi --text Hello
+";
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
@@ -63,11 +66,7 @@ fn with_sections(tree: clap::Command) -> clap::Command {
         }
         long.push('\n');
     }
-    let short = format!(
-        "Commands:\n{short}\nTry it without an account, on a server inside this command:\n  \
-         svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\\n      \
-         --subject Hi --text Hello\n"
-    );
+    let short = format!("Commands:\n{short}\n{TRY}");
     tree.before_help(short).before_long_help(long).help_template(
         "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
     )
@@ -116,7 +115,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
         context.out.warning(&unknown);
     }
     let result = checked.and_then(|()| {
-        let runtime = runtime(&cli.command)?;
+        let runtime = runtime(&context.command)?;
         let result = runtime.block_on(until_interrupted(cli.command, &context));
         // The thread of an abandoned prompt may still be reading standard input.
         runtime.shutdown_background();
@@ -136,16 +135,16 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     if context.command.handles_interrupt {
         let result = Box::pin(command.run(context)).await;
         // A second Ctrl-C skips the cleanup.
-        let finished = tokio::select! {
-            finished = context.finish() => finished,
-            () = context.interrupted() => Ok(()),
-        };
-        return result.and(finished);
+        tokio::select! {
+            () = context.finish() => {}
+            () = context.interrupted() => {}
+        }
+        return result;
     }
     let work = async {
         let result = Box::pin(command.run(context)).await;
-        let finished = context.finish().await;
-        result.and(finished)
+        context.finish().await;
+        result
     };
     // The work is polled first: the handler of Ctrl-C is installed only once the work waits for
     // something other than standard input. Until then Ctrl-C ends the process by default.
@@ -157,10 +156,10 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
 }
 
 /// The async runtime. It is started after parsing, so that `--version` and usage errors are fast.
-fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = match command.is_server() {
-        true => tokio::runtime::Builder::new_multi_thread(),
-        false => tokio::runtime::Builder::new_current_thread(),
+fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = match command.path.as_str() {
+        "mcp" | "sandbox exec" | "sandbox serve" => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
     };
     builder.enable_all().build().map_err(Failure::from)
 }

@@ -5,31 +5,11 @@ use std::ffi::OsString;
 
 use crate::urls::without_password;
 
-/// Options that are not allowed with `--sandbox`, or have no effect there.
-const NOT_IN_SANDBOX: [&str; 4] = ["--email-url", "--extraction-url", "--key-file", "--profile"];
-
-/// The same command line with `--sandbox`.
-pub fn in_sandbox(args: &[OsString]) -> String {
-    let mut line = "svc --sandbox".to_owned();
-    let mut args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-    while let Some(arg) = args.next() {
-        let name = arg.split('=').next().unwrap_or_default();
-        if NOT_IN_SANDBOX.contains(&name) {
-            if name == arg {
-                args.next();
-            }
-            continue;
-        }
-        line.push(' ');
-        line.push_str(&shell_quoted(&masked(&arg)));
-    }
-    line
-}
-
-/// The same command line, quoted for the shell.
-pub fn shown(args: &[OsString]) -> String {
+/// The same command line, quoted for the shell, after the name of the program, which may have more
+/// options.
+pub fn shown(program: &str, args: &[OsString]) -> String {
     let args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-    args.fold("svc".to_owned(), |line, arg| line + " " + &shell_quoted(&masked(&arg)))
+    args.fold(program.to_owned(), |line, arg| line + " " + &shell_quoted(&masked(&arg)))
 }
 
 /// A word without the password of a URL: hints end up in logs.
@@ -57,7 +37,7 @@ mod tests {
 
     fn suggested(args: &[&str]) -> String {
         let args = args.iter().map(OsString::from).collect::<Vec<_>>();
-        in_sandbox(&args)
+        shown("svc --sandbox", &args)
     }
 
     #[test]
@@ -73,14 +53,7 @@ mod tests {
     fn passwords_of_urls_are_not_shown() {
         let args =
             ["svc", "bulk", "work", "--queue", "redis://:secret@h:1", "--queue=redis://u:secret@h"];
-        let shown = shown(&args.map(OsString::from));
+        let shown = suggested(&args);
         assert!(!shown.contains("secret") && shown.contains("@h:1"), "{shown}");
-        assert!(!suggested(&args).contains("secret"));
-    }
-
-    #[test]
-    fn omits_options_that_the_sandbox_rejects() {
-        let args = ["svc", "--profile", "p", "--email-url=http://x", "audiences", "list"];
-        assert_eq!(suggested(&args), "svc --sandbox audiences list");
     }
 }

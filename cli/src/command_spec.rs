@@ -183,25 +183,10 @@ pub(crate) fn check(
     flags: &GlobalFlags,
     settings: &Settings,
 ) -> Result<(), Failure> {
-    check_flags(spec, flags)?;
-    let format = settings.format.as_ref().map(|format| format.value);
-    if format.is_some_and(Format::is_of_dns_records) && spec.path != "domains records" {
-        return Err(Failure::usage("only `svc domains records` has this output format"));
-    }
-    // The sandbox uses the recipient guard of the profile, and other commands its output format.
-    let is_named = settings.profile.source != Source::Profile;
-    let may_be_new = spec.allows_new_profile && !settings.sandbox;
-    match is_named && !may_be_new {
-        true => settings.refuse_unknown_profile(),
-        false => Ok(()),
-    }
-}
-
-fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
+    let path = &spec.path;
     if flags.idempotency_key.is_some() && spec.effect != Effect::Creates {
         return Err(Failure::usage(format!(
-            "--idempotency-key has no effect: `svc {}` is not one request that creates something",
-            spec.path
+            "--idempotency-key has no effect: `svc {path}` is not one request that creates something"
         )));
     }
     let base_urls = flags.email_url.is_some() || flags.extraction_url.is_some();
@@ -212,9 +197,18 @@ fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
     }
     if flags.dry_run && !spec.has_dry_run() {
         return Err(Failure::usage(format!(
-            "--dry-run has no effect: `svc {}` sends no request to show",
-            spec.path
+            "--dry-run has no effect: `svc {path}` sends no request to show"
         )));
     }
-    Ok(())
+    let format = settings.format.as_ref().map(|format| format.value);
+    if format.is_some_and(Format::is_of_dns_records) && path != "domains records" {
+        return Err(Failure::usage("only `svc domains records` has this output format"));
+    }
+    // The sandbox uses the recipient guard of the profile, and other commands its output format.
+    let is_named = settings.profile.source != Source::Profile;
+    let may_be_new = spec.allows_new_profile && !settings.sandbox;
+    match is_named && !may_be_new {
+        true => settings.refuse_unknown_profile(),
+        false => Ok(()),
+    }
 }

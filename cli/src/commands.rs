@@ -93,16 +93,3 @@ group! {
         Version(version::Version),
     }
 }
-
-impl Command {
-    /// Whether the command runs the sandbox for other programs.
-    pub fn is_server(&self) -> bool {
-        let is_sandbox = |of: &sandbox::Command| {
-            matches!(of, sandbox::Command::Serve(_) | sandbox::Command::Exec(_))
-        };
-        match self {
-            Self::Sandbox(command) => is_sandbox(command),
-            command => matches!(command, Self::Mcp(_)),
-        }
-    }
-}

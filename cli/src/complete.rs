@@ -113,7 +113,8 @@ impl Values {
                 let jobs = jobs.flatten().filter(has_journal);
                 plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             }
-            Self::Email => return uses_sandbox().then(|| Self::SandboxEmail.find()).flatten(),
+            Self::Email if !settings(|_| ())?.sandbox => return None,
+            Self::Email => return Self::SandboxEmail.find(),
             values => service::fetch(&context()?, values, timeout()),
         })
     }
@@ -160,10 +161,6 @@ fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
     let mut flags = GlobalFlags::found_in(&words());
     change(&mut flags);
     Settings::resolve(&flags, &Env::of(&Process::current())).ok()
-}
-
-fn uses_sandbox() -> bool {
-    settings(|_| ()).is_some_and(|settings| settings.sandbox)
 }
 
 /// A context that prints nothing.

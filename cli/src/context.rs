@@ -102,7 +102,7 @@ impl Context {
         let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         let exit_code = Cell::new(exit::DONE);
-        let run_inside = |_: &[OsString], _| exit::OTHER;
+        let run_inside = |_: &[OsString], _| exit::code(Kind::Other);
         Self {
             settings,
             out,
@@ -332,15 +332,10 @@ impl Context {
     }
 
     /// Ends the command. A sandbox inside this process first finishes the work that is due.
-    pub async fn finish(&self) -> Result<(), Failure> {
-        match self.sandbox.get() {
-            Some(sandbox) => {
-                let progress = self.out.progress("waiting for the sandbox to finish");
-                let finished = sandbox.finish().await;
-                drop(progress);
-                finished
-            }
-            None => Ok(()),
+    pub async fn finish(&self) {
+        if let Some(sandbox) = self.sandbox.get() {
+            let _progress = self.out.progress("waiting for the sandbox to finish");
+            sandbox.finish().await;
         }
     }
 
@@ -372,7 +367,7 @@ impl Context {
 
     /// The command line of this run.
     pub fn typed_again(&self) -> String {
-        command_line::shown(&self.typed)
+        command_line::shown("svc", &self.typed)
     }
 
     /// Reports a deletion of what `shown` describes to people.
@@ -475,7 +470,7 @@ impl Context {
         .code("not_set_up")
         .hint(format!(
             "try it on this machine: {}\nset it up: {}",
-            command_line::in_sandbox(&self.typed),
+            command_line::shown("svc --sandbox", &self.typed),
             self.login(service)
         ))
     }
@@ -506,13 +501,7 @@ impl Context {
 
     /// The text of an option's `TEXT|@FILE|-` value. A file name without `@` is refused.
     pub fn text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        file_name::refuse(Some(&self.command.path), option, value, &self.settings.env.cwd)?;
-        self.inputs.text(&self.out, option, value)
-    }
-
-    /// As [`text`](Self::text), for an option that takes JSON.
-    pub fn json_text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        file_name::refuse(None, option, value, &self.settings.env.cwd)?;
+        file_name::refuse(option, value, &self.settings.env.cwd)?;
         self.inputs.text(&self.out, option, value)
     }
 

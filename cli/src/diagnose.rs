@@ -5,13 +5,10 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use serde::Serialize as _;
 use serde_json::Value;
-use serde_json::ser::{Formatter, Serializer};
 use webhook_verify::{Service, Signature};
 
 use crate::signing::tag;
@@ -175,32 +172,9 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
 
 /// JSON as Python writes it by default: with a space after each comma and colon.
 pub fn spaced(value: &Value) -> String {
-    let mut out = Vec::new();
-    // Writing to memory cannot fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(&mut out, Spaced));
-    String::from_utf8(out).unwrap_or_default()
-}
-
-struct Spaced;
-
-impl Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        w: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { w.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        w: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { w.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
-        w.write_all(b": ")
-    }
+    let lines = format!("{value:#}");
+    lines.lines().fold(String::new(), |text, line| {
+        let space = if text.ends_with(',') { " " } else { "" };
+        text + space + line.trim_start()
+    })
 }

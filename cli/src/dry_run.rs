@@ -2,65 +2,51 @@
 
 use std::cell::RefCell;
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
 use crate::output::{Printer, View};
 
 /// A request as it is shown.
-#[derive(Serialize)]
-pub struct ShownRequest {
-    method: String,
-    url: String,
-    headers: Map<String, Value>,
-    body: Option<Value>,
+fn to_json(request: &RequestPreview) -> Result<Value, Failure> {
+    let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
+    let body = (!bytes.is_empty()).then(|| {
+        serde_json::from_slice::<Value>(&bytes)
+            .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into())
+    });
+    let headers = request.headers.iter();
+    let headers = headers.map(|(name, value)| (name.clone(), value.as_str().into()));
+    let headers = headers.collect::<Map<_, _>>();
+    Ok(json!({"method": request.method, "url": request.url, "headers": headers, "body": body}))
 }
 
-impl ShownRequest {
-    pub fn new(request: &RequestPreview) -> Result<Self, Failure> {
-        let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
-        let body = (!bytes.is_empty()).then(|| {
-            serde_json::from_slice::<Value>(&bytes)
-                .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into())
-        });
-        let headers = request.headers.iter();
-        let headers = headers.map(|(name, value)| (name.clone(), value.as_str().into()));
-        Ok(Self {
-            method: request.method.clone(),
-            url: request.url.clone(),
-            headers: headers.collect(),
-            body,
-        })
+/// The same for people.
+fn text(request: &Value) -> String {
+    let part = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut text = format!("{} {}\n", part(&request["method"]), part(&request["url"]));
+    for (name, value) in request["headers"].as_object().into_iter().flatten() {
+        text.push_str(&format!("{name}: {}\n", part(value)));
     }
-
-    /// For people.
-    fn text(&self) -> String {
-        let mut text = format!("{} {}\n", self.method, self.url);
-        for (name, value) in &self.headers {
-            text.push_str(&format!("{name}: {}\n", value.as_str().unwrap_or_default()));
-        }
-        match &self.body {
-            Some(Value::String(body)) => text.push_str(&format!("\n{body}\n")),
-            Some(body) => text.push_str(&format!("\n{body:#}\n")),
-            None => {}
-        }
-        text
+    match &request["body"] {
+        Value::Null => {}
+        Value::String(body) => text.push_str(&format!("\n{body}\n")),
+        body => text.push_str(&format!("\n{body:#}\n")),
     }
+    text
 }
 
 /// Prints a request instead of sending it.
 pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
-    let shown = ShownRequest::new(request)?;
-    out.done(shown.text().trim_end(), &shown)?;
+    let shown = to_json(request)?;
+    out.done(text(&shown).trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
 }
 
 /// The requests of a dry run.
 #[derive(Default)]
-pub struct Requests(RefCell<Option<Vec<ShownRequest>>>);
+pub struct Requests(RefCell<Option<Vec<Value>>>);
 
 impl Requests {
     /// Collects the requests of a command that sends any number of them.
@@ -71,7 +57,7 @@ impl Requests {
     /// Prints the request, unless they are collected.
     pub fn show(&self, out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
         match &mut *self.0.borrow_mut() {
-            Some(requests) => requests.push(ShownRequest::new(request)?),
+            Some(requests) => requests.push(to_json(request)?),
             None => show(out, request)?,
         }
         Ok(())
@@ -81,7 +67,7 @@ impl Requests {
     pub fn show_collected(&self, out: &Printer) -> Result<(), Failure> {
         let Some(requests) = self.0.take() else { return Ok(()) };
         if out.is_table() {
-            let texts = requests.iter().map(ShownRequest::text).collect::<Vec<_>>();
+            let texts = requests.iter().map(text).collect::<Vec<_>>();
             out.done(texts.join("\n").trim_end(), &())?;
         } else {
             out.list(&requests, View(&[]), "")?;

@@ -8,13 +8,14 @@ use serde_json::Value;
 use svc_sdk::{Operation, Outcome};
 
 /// The kind of a failure, which decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The reader of standard output closed the pipe. Not an error: the exit code is 0.
     #[schemars(skip)]
     BrokenPipe,
     /// Any failure without a more specific kind.
+    #[default]
     Other,
     /// The command line is wrong.
     Usage,
@@ -47,7 +48,7 @@ pub enum Kind {
 pub struct Failure(Box<Details>);
 
 /// The error object. Absent fields are left out of it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Details {
     pub kind: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,18 +100,9 @@ impl Failure {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
-            code: None,
             message: message.into(),
-            status: None,
-            operation: None,
-            required_scope: None,
-            request_id: None,
             outcome: (kind == Kind::OutcomeUnknown).then_some(Outcome::Unknown.as_str()),
-            attempts: None,
-            retryable: None,
-            retry_after: None,
-            hint: None,
-            fields: Vec::new(),
+            ..Details::default()
         }))
     }
 
@@ -186,14 +178,8 @@ fn pairs<S: Serializer>(fields: &[(String, String)], serializer: S) -> Result<S:
 
 /// An error's message followed by those of all its sources.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(deeper) = cause {
-        text.push_str(": ");
-        text.push_str(&deeper.to_string());
-        cause = deeper.source();
-    }
-    text
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl From<std::io::Error> for Failure {

@@ -162,7 +162,7 @@ impl Printer {
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
         let items = items.iter().map(to_value).collect::<Vec<_>>();
-        let table::List { text, hidden } = table::list(&items, view, self.canvas());
+        let table::List { text, hidden } = table::list(&items, view.0, self.canvas());
         self.raw(&text)?;
         if hidden > 0 {
             let columns = if hidden == 1 { "column" } else { "columns" };

@@ -68,6 +68,18 @@ pub fn lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether other users can access this regular file. A pipe has no other readers.
+#[cfg(unix)]
+pub fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+pub fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
 fn options() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
     let mut options = OpenOptions::new();

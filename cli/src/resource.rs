@@ -45,6 +45,8 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     /// Completes an id or a name.
     const COMPLETED: fn() -> ArgValueCandidates;
     const VIEW: View;
+    /// The JSON Schema of one.
+    const SCHEMA: fn() -> Value;
     /// Whether one list has all of them. Otherwise, a search takes long.
     const IS_IN_ONE_LIST: bool = true;
 
@@ -53,18 +55,21 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn list(_: &Self::Client) -> Option<Call<List<Self>>> {
         None
     }
-    fn get(_: &Self::Client, _: &str) -> Option<Call<Self>> {
-        None
-    }
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
-    /// The JSON Schema of one.
-    fn schema() -> Value;
     /// Its id and its name.
     fn named(&self) -> (&String, &Option<String>);
     /// Whether a text can only be a name.
     fn is_name(text: &str) -> bool;
     fn is_same_name(one: &str, other: &str) -> bool {
         one == other
+    }
+    /// The one with this id or name; `None` in a dry run. It is read through the list, unless the
+    /// service has an operation for it.
+    async fn get(names: &Names<'_, Self>, text: &str) -> Result<Option<Self>, Failure> {
+        match names.context.settings.dry_run {
+            true => Self::search(names, None, true).await.map(|_| None),
+            false => names.existing(text).await.map(|found| Some(found.item)),
+        }
     }
     /// Those with this id or name, or all. A preview shows the first request instead.
     async fn search(
@@ -134,11 +139,6 @@ pub struct Names<'a, R: Resource> {
 impl<'a, R: Resource> Names<'a, R> {
     pub fn new(context: &'a Context, client: &'a R::Client) -> Self {
         Self { context, client, within: R::Within::default() }
-    }
-
-    /// Shows the first request of a search, for `--dry-run`.
-    pub async fn preview(&self) -> Result<(), Failure> {
-        R::search(self, None, true).await.map(drop)
     }
 
     /// Runs `action` with the id that a text is, or that it names.
@@ -245,7 +245,7 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
 }
 
 fn schema_of_list<R: Resource>() -> Value {
-    output_schema::list(R::schema)
+    output_schema::list(R::SCHEMA)
 }
 
 /// The noun after its article.
@@ -289,7 +289,7 @@ impl<R: Resource> ListAll<R> {
 }
 
 #[derive(Args, Clone, Debug)]
-#[command(about = format!("Show {}", one::<R>()), add = reads(R::GETS, R::schema))]
+#[command(about = format!("Show {}", one::<R>()), add = reads(R::GETS, R::SCHEMA))]
 #[command(after_long_help = examples::<R>(&R::SAMPLES.map(|sample| format!("get {sample}"))))]
 pub struct Get<R: Resource> {
     #[arg(help = id_help::<R>(), add = (R::COMPLETED)())]
@@ -302,18 +302,7 @@ impl<R: Resource> Get<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
         let names = Names::<R> { context, client: &client, within: self.within };
-        if R::get(&client, &self.id).is_none() {
-            // The service has no operation that reads one.
-            if context.settings.dry_run {
-                return names.preview().await;
-            }
-            return context.out.one(&names.existing(&self.id).await?.item, R::VIEW);
-        }
-        let read = async |id: &str| match R::get(&client, id) {
-            Some(call) => context.call(call, "reading").await,
-            None => Ok(None),
-        };
-        match names.with_id(&self.id, read).await? {
+        match R::get(&names, &self.id).await? {
             Some(item) => context.out.one(&item, R::VIEW),
             None => Ok(()),
         }

@@ -211,13 +211,9 @@ impl Sandbox {
 
     /// Releases the sandbox. A server in this process first finishes the work that is due and
     /// waits for the leases of other commands.
-    pub async fn finish(&self) -> Result<(), Failure> {
-        match self.hold.lock().await.take() {
-            Some(Hold::Own(server)) => {
-                server.stop_when_idle().await;
-                Ok(())
-            }
-            Some(Hold::Lease(_)) | None => Ok(()),
+    pub async fn finish(&self) {
+        if let Some(Hold::Own(server)) = self.hold.lock().await.take() {
+            server.stop_when_idle().await;
         }
     }
 }

@@ -117,11 +117,8 @@ fn root_cause(error: &Error) -> Option<String> {
     if error.status().is_some() {
         return None;
     }
-    let mut cause = std::error::Error::source(error)?;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    let cause = cause.to_string();
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let cause = causes.last()?.to_string();
     // What rustls says about a server that speaks plain http.
     match cause.contains("InvalidContentType") {
         true => Some("the server does not use TLS on this port; is its base URL http://?".into()),

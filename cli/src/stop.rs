@@ -33,6 +33,8 @@ pub struct StopSignal {
 
 #[cfg(unix)]
 impl StopSignal {
+    /// SIGHUP tells that the terminal was closed; it is not received if the command was started with
+    /// SIGHUP ignored, as by `nohup`.
     pub fn listen(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut listening = Vec::new();
@@ -40,18 +42,10 @@ impl StopSignal {
             listening.push((signal(SignalKind::interrupt())?, Stop::Interrupt));
             listening.push((signal(SignalKind::terminate())?, Stop::Terminate));
         }
-        Ok(Self { listening })
-    }
-
-    /// Also receives SIGHUP, for commands that must clean up when the terminal is closed, unless
-    /// the command was started with SIGHUP ignored, as by `nohup`.
-    pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut stop = Self::listen(signals)?;
         if signals && !is_hangup_ignored() {
-            stop.listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
+            listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
         }
-        Ok(stop)
+        Ok(Self { listening })
     }
 
     /// Waits for the next signal. Cancel safe.
@@ -82,10 +76,6 @@ fn is_hangup_ignored() -> bool {
 impl StopSignal {
     pub fn listen(signals: bool) -> Result<Self, Failure> {
         Ok(Self { signals })
-    }
-
-    pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
-        Self::listen(signals)
     }
 
     /// Waits for the next signal. Cancel safe.

@@ -1,6 +1,6 @@
 //! Times on the command line, relative to the clock that decides about them.
 
-use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, Local, TimeDelta, Utc};
 use svc_sdk::email::ScheduledAt;
 
 use crate::context::Context;
@@ -19,12 +19,25 @@ pub async fn read(
     option: &str,
     text: &str,
     direction: Direction,
-) -> Result<(DateTime<FixedOffset>, DateTime<Zone>), Failure> {
+) -> Result<(DateTime<FixedOffset>, DateTime<FixedOffset>), Failure> {
     context.settings.zone()?;
     let now = now(context).await?;
-    let instant = at::parse(text, &now, direction)
-        .map_err(|error| Failure::usage(format!("{option}: {error}")))?;
-    Ok((instant, now))
+    Ok((parse(context, option, text, &now, direction)?, now))
+}
+
+/// Parses the time of an option, in the zone of the run.
+pub fn parse(
+    context: &Context,
+    option: &str,
+    text: &str,
+    now: &DateTime<FixedOffset>,
+    direction: Direction,
+) -> Result<DateTime<FixedOffset>, Failure> {
+    let parsed = match context.settings.zone()? {
+        Zone::Local => at::parse(text, &now.with_timezone(&Local), direction),
+        Zone::Fixed(_) => at::parse(text, now, direction),
+    };
+    parsed.map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
 /// As [`read`], as text for the sandbox's control interface.
@@ -47,7 +60,7 @@ pub async fn past(
 pub async fn read_schedule(
     context: &Context,
     words: &str,
-) -> Result<(DateTime<FixedOffset>, DateTime<Zone>), Failure> {
+) -> Result<(DateTime<FixedOffset>, DateTime<FixedOffset>), Failure> {
     let (instant, now) = read(context, "--at", words, Direction::Future).await?;
     check_schedule(&ScheduledAt::at(&instant), &now).map_err(|problem| {
         Failure::usage(format!("--at: {problem}"))
@@ -58,7 +71,7 @@ pub async fn read_schedule(
 
 /// Checks that the time of a scheduled email is not in the past. The service decides about a time
 /// that it reads differently: one in another format than RFC 3339.
-pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Zone>) -> Result<(), String> {
+pub fn check_schedule(at: &ScheduledAt, now: &DateTime<FixedOffset>) -> Result<(), String> {
     match DateTime::parse_from_rfc3339(at.as_str()) {
         Ok(instant) if instant < *now - CLOCK_SKEW => {
             let at = instant.with_timezone(&now.timezone());
@@ -69,14 +82,14 @@ pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Zone>) -> Result<(), Stri
 }
 
 /// The time of the clock that decides about scheduled emails.
-pub async fn now(context: &Context) -> Result<DateTime<Zone>, Failure> {
+pub async fn now(context: &Context) -> Result<DateTime<FixedOffset>, Failure> {
     let zone = context.settings.env.zone;
     let uses_sandbox = context.settings.sandbox || context.command.is_of_sandbox;
     if uses_sandbox && !context.settings.dry_run {
         let client = control::client(context).await?;
         if let Some(clock) = control::send(context, client.clock()).await? {
-            return Ok(clock.now.with_timezone(&zone));
+            return Ok(zone.at(&clock.now));
         }
     }
-    Ok(Utc::now().with_timezone(&zone))
+    Ok(zone.at(&Utc::now()))
 }

@@ -16,16 +16,6 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ("", &["--title"], "did you mean --subject <TEXT>?"),
     ("", &["--schedule", "--scheduled-at", "--send-at"], "did you mean --at <TIME>?"),
     ("", &["--limit", "--per-page"], "did you mean --page-size <N>?"),
-    (
-        "",
-        &["--url", "--endpoint", "--port"],
-        "the listen address is --addr, the receiver --forward-to or --to, the service --email-url",
-    ),
-    (
-        "",
-        &["--out", "--output-file", "--save"],
-        "to write to a file, redirect the output: svc … > FILE",
-    ),
     ("", &["--query", "--filter"], "did you mean --jq <FILTER>?"),
     ("", &["--debug", "--trace"], "did you mean --verbose?"),
     ("", &["--env", "--environment", "--region"], "did you mean --profile <NAME>?"),

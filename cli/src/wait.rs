@@ -129,12 +129,9 @@ pub fn verdict(id: &str, email: &EmailRecord) -> Result<(), Failure> {
     let Some(status) = email.status.as_ref().filter(|status| is_undelivered(status)) else {
         return Ok(());
     };
-    if is_cancelled(status) {
-        let failure = Failure::check(format!("email {id}: {status}"));
-        return Err(failure.code("email_cancelled"));
-    }
     let why = reason(email).map(|why| format!(": {why}")).unwrap_or_default();
-    Err(Failure::check(format!("email {id}: {status}{why}")).code(format!("email_{status}")))
+    let code = if is_cancelled(status) { "cancelled" } else { status.as_str() };
+    Err(Failure::check(format!("email {id}: {status}{why}")).code(format!("email_{code}")))
 }
 
 /// Whether a final status means that the email was not delivered, or was marked as spam.

@@ -1,11 +1,8 @@
 //! The time zone of a run: of times without an offset on the command line, and of shown times.
 
-use std::fmt;
 use std::path::Path;
 
-use chrono::{
-    FixedOffset, Local, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone,
-};
+use chrono::{DateTime, FixedOffset, Local, TimeZone};
 
 /// The zone of the machine, or a fixed offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,54 +14,13 @@ pub enum Zone {
     Fixed(FixedOffset),
 }
 
-/// An offset from UTC, and the zone that it is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneOffset {
-    zone: Zone,
-    offset: FixedOffset,
-}
-
-impl Offset for ZoneOffset {
-    fn fix(&self) -> FixedOffset {
-        self.offset
-    }
-}
-
-impl fmt::Display for ZoneOffset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.offset.fmt(f)
-    }
-}
-
-impl TimeZone for Zone {
-    type Offset = ZoneOffset;
-
-    fn from_offset(offset: &ZoneOffset) -> Self {
-        offset.zone
-    }
-
-    fn offset_from_local_date(&self, local: &NaiveDate) -> MappedLocalTime<ZoneOffset> {
-        self.offset_from_local_datetime(&local.and_time(NaiveTime::MIN))
-    }
-
-    fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> MappedLocalTime<ZoneOffset> {
-        let offset = match self {
-            Self::Local => Local.offset_from_local_datetime(local),
-            Self::Fixed(offset) => MappedLocalTime::Single(*offset),
-        };
-        offset.map(|offset| ZoneOffset { zone: *self, offset })
-    }
-
-    fn offset_from_utc_date(&self, utc: &NaiveDate) -> ZoneOffset {
-        self.offset_from_utc_datetime(&utc.and_time(NaiveTime::MIN))
-    }
-
-    fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> ZoneOffset {
-        let offset = match self {
-            Self::Local => Local.offset_from_utc_datetime(utc),
-            Self::Fixed(offset) => *offset,
-        };
-        ZoneOffset { zone: *self, offset }
+impl Zone {
+    /// An instant in this zone.
+    pub(crate) fn at<Z: TimeZone>(self, instant: &DateTime<Z>) -> DateTime<FixedOffset> {
+        match self {
+            Self::Local => instant.with_timezone(&Local).fixed_offset(),
+            Self::Fixed(offset) => instant.with_timezone(&offset),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::audience;
-use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Names, Resource};
 
 group! {
     pub enum Command {
@@ -36,6 +36,7 @@ impl Resource for Audience {
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
+    const SCHEMA: fn() -> Value = audience;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),
@@ -46,8 +47,10 @@ impl Resource for Audience {
         context.email_client().await
     }
 
-    fn get(client: &EmailClient, id: &str) -> Option<Call<Self>> {
-        Some(client.audiences().get(id))
+    async fn get(names: &Names<'_, Self>, text: &str) -> Result<Option<Self>, Failure> {
+        let get =
+            async |id: &str| names.context.call(names.client.audiences().get(id), "reading").await;
+        names.with_id(text, get).await
     }
 
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
@@ -56,10 +59,6 @@ impl Resource for Audience {
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
         client.audiences().delete(id)
-    }
-
-    fn schema() -> Value {
-        audience()
     }
 
     fn named(&self) -> (&String, &Option<String>) {

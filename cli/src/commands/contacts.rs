@@ -45,6 +45,7 @@ impl Resource for Contact {
     const LISTS: &'static [Operation] = &[ContactsList, AudiencesList];
     const DELETES: &'static [Operation] = &[ContactsDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Contact.candidates();
+    const SCHEMA: fn() -> Value = contact;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("EMAIL", "/email"),
@@ -61,10 +62,6 @@ impl Resource for Contact {
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
         client.contacts().delete(id)
-    }
-
-    fn schema() -> Value {
-        contact()
     }
 
     fn named(&self) -> (&String, &Option<String>) {
@@ -164,8 +161,6 @@ impl Create {
     }
 }
 
-const NONE: &str = "no contacts in this audience";
-
 /// List the contacts of an audience, one page or all
 #[derive(Args, Debug)]
 #[command(add = reads(&[ContactsList], || list(contact)))]
@@ -192,60 +187,45 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.all && !context.settings.dry_run {
-            return all(context, &self.audience, self.page_size).await;
-        }
         let client = context.email_client().await?;
-        let names = Names::<Audience>::new(context, &client);
-        let list = async |audience: &str| {
-            let mut call = client.contacts().list(audience);
+        // CSV is what an import reads.
+        let mut items = Items::new(&context.out, &EXPORT_HEADER);
+        items.are_lines &= context.out.format() == Format::Csv;
+        let mut none = "no contacts in this audience".to_owned();
+        let mut note = None;
+        if self.all && !context.settings.dry_run {
+            let each = |contact: Contact| items.push(&contact);
+            let (audience, size) = (&self.audience, self.page_size);
+            contact_pages::of_audience(context, &client, audience, size, each).await?;
+        } else {
+            let names = Names::<Audience>::new(context, &client);
+            let list = async |audience: &str| {
+                let mut call = client.contacts().list(audience);
+                if let Some(page) = self.page {
+                    call = call.page(page);
+                }
+                if let Some(size) = self.page_size {
+                    call = call.page_size(size);
+                }
+                context.call(call, "reading").await
+            };
+            let list = names.with_id(&self.audience, list).await?;
+            let Some(list) = list else { return Ok(()) };
             if let Some(page) = self.page {
-                call = call.page(page);
+                none = format!("no contacts on page {page} of this audience");
             }
-            if let Some(size) = self.page_size {
-                call = call.page_size(size);
+            list.iter().try_for_each(|contact| items.push(contact))?;
+            if let (Some(page), Some(pages @ 2..)) = (list.page, list.total_pages) {
+                note = Some(format!("page {page} of {pages}; use --all for every page"));
             }
-            context.call(call, "reading").await
-        };
-        let list = names.with_id(&self.audience, list).await?;
-        let Some(list) = list else { return Ok(()) };
-        let none = match self.page {
-            Some(page) => format!("no contacts on page {page} of this audience"),
-            None => NONE.to_owned(),
-        };
-        let mut items = items(context);
-        list.iter().try_for_each(|contact| items.push(contact))?;
-        finish(context, items, &none)?;
-        if let (Some(page), Some(pages)) = (list.page, list.total_pages)
-            && pages > 1
-        {
-            context.out.note(&format!("page {page} of {pages}; use --all for every page"));
         }
+        match context.out.format() {
+            _ if items.are_lines => items.finish()?,
+            Format::Ndjson => {}
+            _ => context.out.list(&items.document, Contact::VIEW, &none)?,
+        }
+        note.iter().for_each(|note| context.out.note(note));
         Ok(())
-    }
-}
-
-/// Writes all contacts as they arrive, or as a table or another document.
-async fn all(context: &Context, audience: &str, size: Option<u64>) -> Result<(), Failure> {
-    let client = context.email_client().await?;
-    let mut items = items(context);
-    contact_pages::of_audience(context, &client, audience, size, |contact| items.push(&contact))
-        .await?;
-    finish(context, items, NONE)
-}
-
-/// Contacts, whose lines of CSV an import reads.
-fn items(context: &Context) -> Items<'_> {
-    let mut items = Items::new(&context.out, &EXPORT_HEADER);
-    items.are_lines &= context.out.format() == Format::Csv;
-    items
-}
-
-fn finish(context: &Context, items: Items<'_>, none: &str) -> Result<(), Failure> {
-    match items.are_lines {
-        true => items.finish(),
-        false if context.out.format() == Format::Ndjson => Ok(()),
-        false => context.out.list(&items.document, Contact::VIEW, none),
     }
 }
 

@@ -41,6 +41,7 @@ impl Resource for Domain {
     const LISTS: &'static [Operation] = &[Operation::DomainsList];
     const DELETES: &'static [Operation] = &[Operation::DomainsDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::DomainOrName.candidates();
+    const SCHEMA: fn() -> Value = domain;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),
@@ -61,10 +62,6 @@ impl Resource for Domain {
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
         client.domains().delete(id)
-    }
-
-    fn schema() -> Value {
-        domain()
     }
 
     fn named(&self) -> (&String, &Option<String>) {

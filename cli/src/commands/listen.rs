@@ -145,7 +145,7 @@ impl Listen {
             })?;
         let base_url = format!("http://{}", listener.local_addr()?);
         // Signals are handled from here on, so that the webhook is always deleted.
-        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let session = match self.session_url(context, &base_url) {
             Some(url) => Session::start(context, service, &url, &self.events(service)).await?,
             None => None,
@@ -354,7 +354,7 @@ impl Listen {
                 path.display()
             ));
         }
-        let now = Utc::now().with_timezone(&context.settings.env.zone);
+        let now = context.settings.env.zone.at(&Utc::now());
         let zone = now.format("%Y-%m-%d %:z");
         context.out.hint(&format!("times are local ({zone}); press Ctrl-C to stop"));
         Ok(())
@@ -365,7 +365,7 @@ impl Listen {
         let event = report.event.as_deref().unwrap_or("(no event)");
         let time = DateTime::parse_from_rfc3339(&report.at).map_or_else(
             |_| report.at.clone(),
-            |time| time.with_timezone(&context.settings.env.zone).format("%H:%M:%S").to_string(),
+            |time| context.settings.env.zone.at(&time).format("%H:%M:%S").to_string(),
         );
         let from = report.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
         let outcome = match (&report.problem, from) {

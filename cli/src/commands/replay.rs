@@ -15,11 +15,12 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
-use crate::input::at::{self, Direction};
+use crate::input::at::Direction;
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{any_of, of};
 use crate::recorded::{Entry, RecordedDelivery, Records};
 use crate::signing::{given_or_profile_secret, usable, without_line_end};
+use crate::times;
 use crate::urls::check_url;
 
 const VIEW: View = View(&[
@@ -112,9 +113,8 @@ impl Replay {
     /// The time of `--since`. Deliveries are recorded with this machine's time.
     fn instant(&self, context: &Context) -> Result<Option<DateTime<Utc>>, Failure> {
         let Some(since) = &self.since else { return Ok(None) };
-        let now = Utc::now().with_timezone(&context.settings.zone()?);
-        let instant = at::parse(since, &now, Direction::Past)
-            .map_err(|error| Failure::usage(format!("--since: {error}")))?;
+        let now = context.settings.zone()?.at(&Utc::now());
+        let instant = times::parse(context, "--since", since, &now, Direction::Past)?;
         if instant > now {
             return Err(Failure::usage(format!("--since: {instant} is in the future"))
                 .hint("give a time in the past, or a duration before now: --since 10m"));

@@ -83,7 +83,7 @@ impl Trigger {
         }
         let service = events::service_of(&self.event);
         let mut body = match &self.payload {
-            Some(payload) => read_json(&context.json_text("--payload", payload)?)
+            Some(payload) => read_json(&context.text("--payload", payload)?)
                 .map_err(|problem| Failure::input(format!("--payload: {problem}")))?,
             None => events::sample(&self.event),
         };

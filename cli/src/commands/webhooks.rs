@@ -38,6 +38,7 @@ impl Resource for Webhook {
     const LISTS: &'static [Operation] = &[Operation::WebhooksList];
     const DELETES: &'static [Operation] = &[Operation::WebhooksDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Webhook.candidates();
+    const SCHEMA: fn() -> Value = webhook;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("ACTIVE", "/active", Show::Flag),
@@ -56,10 +57,6 @@ impl Resource for Webhook {
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
         client.webhooks().delete(id)
-    }
-
-    fn schema() -> Value {
-        webhook()
     }
 
     fn named(&self) -> (&String, &Option<String>) {

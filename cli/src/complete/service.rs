@@ -33,8 +33,10 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
     let list = list_of_sandbox(values);
     if list.is_some() || context.settings.sandbox {
         context.peek().await.then_some(())?;
-    } else if !is_usable_without_prompt(context, service) {
-        return None;
+    } else {
+        // A key on standard input would be typed at the prompt.
+        let asks = context.settings.key_file.as_ref().is_some_and(|path| path.as_os_str() == "-");
+        (!asks && context.is_configured(service).ok()?).then_some(())?;
     }
     if let Some((path, label)) = list {
         return values_of_sandbox(context, path, label).await;
@@ -93,16 +95,6 @@ async fn values_of_sandbox(context: &Context, path: &str, label: &str) -> Option
     let items = list.as_array().or_else(|| list["data"].as_array())?;
     let text = |item: &Value, field: &str| item[field].as_str().map(str::to_owned);
     Some(named(items, |item| (text(item, "id").unwrap_or_default(), text(item, label))))
-}
-
-/// Whether the base URL and key are configured, and the key can be read without a prompt.
-fn is_usable_without_prompt(context: &Context, service: Service) -> bool {
-    let settings = &context.settings;
-    settings.url(service).is_some()
-        && match &settings.key_file {
-            Some(path) => settings.path(path).is_file(),
-            None => settings.stored_key(service).is_ok_and(|key| key.is_some()),
-        }
 }
 
 /// The ids with their descriptions.

@@ -7,11 +7,8 @@ use svc_sdk::{Attempt, Error, ErrorKind};
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{Printer, Tracer};
+use crate::output::Tracer;
 use crate::settings::key::masked;
-
-/// Maximum lines that `--verbose` prints of a response that did not come from the service.
-const MAX_TRACED_LINES: usize = 20;
 
 /// The part of a body that `-vv` prints, in bytes.
 const MAX_TRACED_BODY: usize = 4096;
@@ -70,7 +67,8 @@ fn message<'a>(
             redact(&mut value);
             value.to_string()
         }
-        Err(_) if is_like_json(body) => {
+        // The service may have cut it, and it may contain a secret.
+        Err(_) if body.trim_ascii_start().first().is_some_and(|first| b"{[\"".contains(first)) => {
             return tracer.trace(&format!("{mark} ({} bytes, not valid JSON)", body.len()));
         }
         Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
@@ -117,39 +115,20 @@ fn is_secret_name(name: &str) -> bool {
     is_key || PARTS.iter().any(|part| name.contains(part))
 }
 
-fn is_like_json(body: &[u8]) -> bool {
-    body.trim_ascii_start().first().is_some_and(|first| b"{[\"".contains(first))
-}
-
 impl Context {
-    /// Converts the error of a call. Shows a response that svc does not understand.
+    /// Converts the error of a call. The response without an id is shown: it may tell the reader what
+    /// svc does not understand.
     pub fn failure(&self, error: Error) -> Failure {
         self.show_unreadable(&error);
         error.into()
     }
 
     pub(super) fn show_unreadable(&self, error: &Error) {
-        match error.kind() {
-            ErrorKind::InvalidResponse { .. } => foreign_body(&self.out, error.body()),
-            // The response may tell the reader what svc does not understand.
-            ErrorKind::MissingId => {
-                if let Ok(value) = serde_json::from_slice::<Value>(error.body()) {
-                    // The failure matters more than a closed standard output.
-                    let _ = self.out.value(&value);
-                }
-            }
-            _ => {}
+        if matches!(error.kind(), ErrorKind::MissingId)
+            && let Ok(value) = serde_json::from_slice::<Value>(error.body())
+        {
+            // The failure matters more than a closed standard output.
+            let _ = self.out.value(&value);
         }
     }
-}
-
-/// Prints a response that did not come from the service, such as a captive portal's page. A body
-/// that begins like JSON probably did come from the service and may contain a secret, so it is not
-/// printed.
-fn foreign_body(out: &Printer, body: &[u8]) {
-    if is_like_json(body) || out.tracer().is_some_and(|tracer| tracer.shows_bodies) {
-        return;
-    }
-    let text = String::from_utf8_lossy(body);
-    text.lines().take(MAX_TRACED_LINES).for_each(|line| out.trace(&format!("< {line}")));
 }

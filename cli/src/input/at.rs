@@ -138,28 +138,17 @@ fn day_of(word: &str, today: NaiveDate, direction: Direction) -> Option<NaiveDat
 
 /// `9am`, `9:30pm`, `14:00`, `noon`, `midnight`.
 fn time_of_day(word: &str) -> Option<NaiveTime> {
-    let (hour, minute, second) = match word {
-        "noon" => (12, 0, 0),
-        "midnight" => (0, 0, 0),
-        _ => {
-            let half = word.strip_suffix("am").map(|rest| (rest, 0));
-            let half = half.or_else(|| word.strip_suffix("pm").map(|rest| (rest, 12)));
-            let (clock, noon) = half.map_or((word, None), |(rest, noon)| (rest, Some(noon)));
-            if noon.is_none() && !clock.contains(':') {
-                return None;
-            }
-            let mut parts = clock.splitn(3, ':').map(|part| part.parse::<u32>().ok());
-            let hour = parts.next()??;
-            let minute = parts.next().map_or(Some(0), |minute| minute)?;
-            let second = parts.next().map_or(Some(0), |second| second)?;
-            match noon {
-                Some(_) if !(1..=12).contains(&hour) => return None,
-                Some(noon) => (hour % 12 + noon, minute, second),
-                None => (hour, minute, second),
-            }
-        }
+    let word = match word {
+        "noon" => "12pm",
+        "midnight" => "12am",
+        word => word,
     };
-    NaiveTime::from_hms_opt(hour, minute, second)
+    let half = word.len() - word.trim_end_matches(['a', 'p', 'm']).len();
+    let (clock, half) = word.split_at(word.len() - half);
+    let minutes = if half.is_empty() || clock.contains(':') { "" } else { ":00" };
+    let word = format!("{clock}{minutes}{half}");
+    let formats = ["%H:%M", "%H:%M:%S", "%I:%M%p", "%I:%M:%S%p"];
+    formats.iter().find_map(|format| NaiveTime::parse_from_str(&word, format).ok())
 }
 
 /// The instant of a local time. A time that occurs twice when the clock is set back means the

@@ -59,39 +59,31 @@ fn parse(text: &str) -> Result<Attach, String> {
     let mut path = text;
     let (mut name, mut content_type) = (None, None);
     // Parse from the end, because a path may contain semicolons.
-    while let Some((rest, last)) = path.rsplit_once(';') {
-        if let Some(value) = last.strip_prefix("name=") {
-            if name.replace(value.to_owned()).is_some() {
-                return Err("`name` is given twice".to_owned());
-            }
-        } else if let Some(value) = last.strip_prefix("type=") {
-            if !value.contains('/') {
-                return Err(format!("`{value}` is not a MIME type such as application/pdf"));
-            }
-            if content_type.replace(value.to_owned()).is_some() {
-                return Err("`type` is given twice".to_owned());
-            }
-        } else {
-            break;
+    while let Some((rest, last)) = path.rsplit_once(';')
+        && let Some((key @ ("name" | "type"), value)) = last.split_once('=')
+    {
+        if key == "type" && !value.contains('/') {
+            return Err(format!("`{value}` is not a MIME type such as application/pdf"));
+        }
+        let part = if key == "name" { &mut name } else { &mut content_type };
+        if part.replace(value.to_owned()).is_some() {
+            return Err(format!("`{key}` is given twice"));
         }
         path = rest;
     }
     if path.is_empty() {
         return Err("the path is missing: use PATH[;name=N][;type=MIME]".to_owned());
     }
-    if path == "-" {
-        let name = name.ok_or("an attachment from standard input needs a name: -;name=N")?;
-        return Ok(Attach { source: Source::Stdin, file: AttachedFile { name, content_type } });
-    }
-    let name = match name {
-        Some(name) => name,
-        None => Path::new(path)
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .ok_or_else(|| format!("`{path}` has no file name: add ;name=N"))?,
+    let (source, own_name) = match path {
+        "-" => (Source::Stdin, None),
+        path => (Source::File(path.into()), Path::new(path).file_name()),
     };
-    let file = AttachedFile { name, content_type };
-    Ok(Attach { source: Source::File(path.into()), file })
+    let own_name = own_name.map(|name| name.to_string_lossy().into_owned());
+    let name = name.or(own_name).ok_or_else(|| match path {
+        "-" => "an attachment from standard input needs a name: -;name=N".to_owned(),
+        path => format!("`{path}` has no file name: add ;name=N"),
+    })?;
+    Ok(Attach { source, file: AttachedFile { name, content_type } })
 }
 
 #[cfg(test)]

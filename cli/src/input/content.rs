@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use crate::failure::{Failure, Kind};
 use crate::output::{Printer, Stdin};
+use crate::private;
 
 /// Maximum input size, in bytes, so that an endless input does not exhaust memory.
 const LIMIT: u64 = 256 << 20;
@@ -52,7 +53,7 @@ impl Inputs {
     /// The bytes of a file with a key, or of standard input for `-`. Warns if other users can
     /// read the file.
     pub fn private(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        if path.as_os_str() != "-" && others_can_read(&self.cwd.join(path)) {
+        if path.as_os_str() != "-" && private::is_open_to_others(&self.cwd.join(path)) {
             let shown = path.display();
             printer.warning(&format!(
                 "{what}: other users can read {shown}; restrict it: chmod 600 {shown}"
@@ -121,18 +122,6 @@ fn is_probably_secret(option: &str, path: &Path, found: &Path) -> bool {
     let takes_secret = option == "--key-file" || option.ends_with("secret-file");
     let name = path.to_string_lossy();
     takes_secret && !found.exists() && name.len() >= 16 && !name.contains(['/', '\\', '.'])
-}
-
-/// Whether the group or all users can read this regular file. A pipe has no other readers.
-#[cfg(unix)]
-fn others_can_read(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o044 != 0)
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_: &Path) -> bool {
-    false
 }
 
 fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {

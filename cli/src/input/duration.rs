@@ -37,6 +37,11 @@ pub fn parse_limit(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Checks a time limit.
+pub fn limit(text: &str) -> Result<String, String> {
+    parse_limit(text).map(|_| text.trim().to_owned())
+}
+
 /// Reads a duration without a sign. Months and years have no fixed length.
 pub(super) fn read(text: &str) -> Option<Duration> {
     let mut rest = text.trim();

@@ -9,9 +9,8 @@ use crate::failure::Failure;
 const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".json"];
 
 /// Refuses the value of a `TEXT|@FILE|-` option that names a file, where `@` was probably
-/// forgotten: the recipients would get the name instead of the content. `command` is the command
-/// that takes a text too, to which the name itself can be given on standard input.
-pub fn refuse(command: Option<&str>, option: &str, value: &str, cwd: &Path) -> Result<(), Failure> {
+/// forgotten: the recipients would get the name instead of the content.
+pub fn refuse(option: &str, value: &str, cwd: &Path) -> Result<(), Failure> {
     let is_word = !value.contains(char::is_whitespace) && !value.contains("://");
     let lower = value.to_lowercase();
     let has_extension = is_word && EXTENSIONS.iter().any(|extension| lower.ends_with(extension));
@@ -19,14 +18,12 @@ pub fn refuse(command: Option<&str>, option: &str, value: &str, cwd: &Path) -> R
         return Ok(());
     }
     let file = format!("@{value}");
-    let mut hint = format!("send the content: {option} {}", shell_quoted(&file));
-    if let Some(command) = command {
-        hint.push_str(&format!(
-            "\nor send the name itself: echo '{value}' | svc {command} … {option} -"
-        ));
-    }
-    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content"))
-        .hint(hint))
+    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content")).hint(
+        format!(
+            "send the content: {option} {}\nor the name itself, from standard input: {option} -",
+            shell_quoted(&file)
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -38,7 +35,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join("a letter.html"), "x").expect("written");
         std::fs::write(dir.path().join("a.html"), "x").expect("written");
-        let refused = |command, value| refuse(command, "--html", value, dir.path());
+        let refused = |value| refuse("--html", value, dir.path());
         for text in [
             "",
             "-",
@@ -49,17 +46,13 @@ mod tests {
             "<p>Hi</p>",
             "https://a.test/b.html",
         ] {
-            assert!(refused(None, text).is_ok(), "{text}");
+            assert!(refused(text).is_ok(), "{text}");
         }
-        assert!(refused(None, "elsewhere/B.HTML").is_err(), "it does not exist here");
-        let hint = |command, value| {
-            refused(command, value).expect_err("refused").details().hint.clone().unwrap_or_default()
-        };
-        assert_eq!(hint(None, "a letter.html"), "send the content: --html '@a letter.html'");
-        assert_eq!(
-            hint(Some("emails send"), "a.html"),
-            "send the content: --html @a.html\n\
-             or send the name itself: echo 'a.html' | svc emails send … --html -"
-        );
+        assert!(refused("elsewhere/B.HTML").is_err(), "it does not exist here");
+        let refused = refused("a letter.html").expect_err("refused");
+        let hint = refused.details().hint.as_deref();
+        let expected = "send the content: --html '@a letter.html'\n\
+                        or the name itself, from standard input: --html -";
+        assert_eq!(hint, Some(expected));
     }
 }

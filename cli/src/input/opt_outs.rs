@@ -42,9 +42,8 @@ pub enum About {
 /// Judges the records of a file.
 #[derive(Default)]
 pub struct OptOuts {
-    /// What the user says of columns.
-    chosen: HashMap<String, About>,
-    known: HashMap<Arc<str>, About>,
+    /// What columns are about, as the user says or by their names.
+    columns: HashMap<Arc<str>, About>,
     /// Whether a column or key says who is subscribed. Then every record has to.
     pub is_told: bool,
     /// Words of a status that are not known, as `column: word`.
@@ -57,7 +56,7 @@ pub struct OptOuts {
 impl OptOuts {
     /// What the user says of a column.
     pub fn choose(&mut self, column: &str, about: About) {
-        self.chosen.insert(column.to_owned(), about);
+        self.columns.insert(column.into(), about);
     }
 
     /// Whether a column may say who has opted out.
@@ -71,21 +70,14 @@ impl OptOuts {
     }
 
     fn about(&self, column: &str) -> About {
-        self.chosen.get(column).copied().unwrap_or_else(|| about(column))
+        self.columns.get(column).copied().unwrap_or_else(|| about(column))
     }
 
     /// Judges a record. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record) -> Subscribed {
         let (mut yes, mut no, mut unclear) = (None, None, None);
         for (column, value) in &record.fields {
-            let about = match self.known.get(column) {
-                Some(about) => *about,
-                None => {
-                    let about = self.about(column);
-                    self.known.insert(Arc::clone(column), about);
-                    about
-                }
-            };
+            let about = *self.columns.entry(Arc::clone(column)).or_insert_with(|| about(column));
             if about == About::Nothing || value.is_null() {
                 continue;
             }
@@ -128,7 +120,7 @@ impl OptOuts {
     /// Which columns say who has opted out, once all records are read.
     pub fn describe(&self) -> String {
         let is_read = |about: &About| !matches!(about, About::Nothing | About::State);
-        let columns = self.known.iter().filter(|(_, about)| is_read(about));
+        let columns = self.columns.iter().filter(|(_, about)| is_read(about));
         let mut columns = columns.map(|(column, _)| format!("`{column}`")).collect::<Vec<_>>();
         columns.sort_unstable();
         match columns.is_empty() {

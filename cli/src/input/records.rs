@@ -4,7 +4,8 @@
 //! that is not JSON. What concerns one record is its `problem`, and the other records are read.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, Chain, Read, Take};
+use std::io::{BufRead, Read as _};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ pub struct Records {
 }
 
 enum Format {
-    Csv { csv: Csv, columns: Vec<Arc<str>> },
+    Csv(Csv),
     Ndjson { reader: Box<dyn BufRead + Send>, line: u64, buffer: Vec<u8> },
     Array { values: std::vec::IntoIter<Item>, number: u64 },
 }
@@ -60,14 +61,14 @@ impl Records {
     /// The columns of a CSV file.
     pub fn columns(&self) -> Option<&[Arc<str>]> {
         match &self.format {
-            Format::Csv { columns, .. } => Some(columns),
+            Format::Csv(csv) => Some(&csv.columns),
             _ => None,
         }
     }
 
     /// Keeps white space around values of CSV.
     pub fn keep_white_space(&mut self) {
-        if let Format::Csv { csv, .. } = &mut self.format {
+        if let Format::Csv(csv) = &mut self.format {
             csv.trims = false;
         }
     }
@@ -96,28 +97,28 @@ impl Format {
                 Ok(Self::Array { values, number: 0 })
             }
             Some(_) => {
-                let (csv, columns) = Csv::new(reader)?;
+                let csv = Csv::new(reader)?;
                 let mut seen = HashSet::new();
-                if let Some(twice) = columns.iter().find(|it| !it.is_empty() && !seen.insert(*it)) {
+                if let Some(twice) =
+                    csv.columns.iter().find(|it| !it.is_empty() && !seen.insert(*it))
+                {
                     let problem = format!("line 1: two columns are named `{twice}`");
                     return Err(Failure::input(problem).hint("rename or remove one"));
                 }
-                Ok(Self::Csv { csv, columns })
+                Ok(Self::Csv(csv))
             }
         }
     }
 
     fn next(&mut self) -> Result<Option<Record>, Failure> {
         match self {
-            Self::Csv { csv, columns } => loop {
-                let Some(CsvRow { number, line, values }) = csv.next(columns.len())? else {
-                    return Ok(None);
-                };
+            Self::Csv(csv) => loop {
+                let Some((line, values)) = csv.next()? else { return Ok(None) };
                 // Spreadsheets leave empty rows at the end of a file.
                 if values.iter().all(|value| value.trim().is_empty()) {
                     continue;
                 }
-                let (count, expected) = (values.len(), columns.len());
+                let (count, expected) = (values.len(), csv.columns.len());
                 let has_more = values.iter().skip(expected).any(|value| !value.is_empty());
                 let problem = (count < expected || has_more).then(|| {
                     format!(
@@ -125,8 +126,8 @@ impl Format {
                     )
                 });
                 let values = values.into_iter().map(Value::String);
-                let fields = columns.iter().cloned().zip(values).collect();
-                return Ok(Some(Record { number, fields, problem }));
+                let fields = csv.columns.iter().cloned().zip(values).collect();
+                return Ok(Some(Record { number: csv.rows, fields, problem }));
             },
             Self::Ndjson { reader, line, buffer } => loop {
                 buffer.clear();
@@ -215,14 +216,21 @@ fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
     read_json(text).map_err(|problem| Failure::input(format!("not a JSON array: {problem}")))
 }
 
-/// Refuses text after a closing quote: the CSV reader would join it to the value, such as an address.
-struct Quotes<R> {
-    inner: R,
+/// The rows of a CSV file. What other readers accept, such as text after a closing quote, would become
+/// part of a value, such as an address.
+struct Csv {
+    reader: Box<dyn BufRead + Send>,
     delimiter: u8,
-    line: u64,
-    place: Place,
+    columns: Vec<Arc<str>>,
+    /// Whether white space around values is removed.
+    trims: bool,
+    /// The lines so far.
+    lines: u64,
+    /// The rows so far, as a spreadsheet counts them: a value may have several lines.
+    rows: u64,
 }
 
+/// Where in a row a byte is.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Start,
@@ -231,53 +239,10 @@ enum Place {
     AfterQuote,
 }
 
-impl<R: Read> Read for Quotes<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.inner.read(buffer)?;
-        for byte in &buffer[..length] {
-            self.line += u64::from(*byte == b'\n');
-            let ends_value = *byte == b'\n' || *byte == self.delimiter;
-            self.place = match (self.place, *byte) {
-                (Place::Quoted, b'"') => Place::AfterQuote,
-                (Place::Start | Place::AfterQuote, b'"') | (Place::Quoted, _) => Place::Quoted,
-                _ if ends_value => Place::Start,
-                (Place::AfterQuote, b'\r') => Place::AfterQuote,
-                (Place::AfterQuote, _) => {
-                    let problem = format!("line {}: text follows a closing quote", self.line);
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
-                }
-                _ => Place::Value,
-            };
-        }
-        Ok(length)
-    }
-}
-
-/// A file, and [`END`].
-type WithEnd = Chain<Box<dyn BufRead + Send>, &'static [u8]>;
-
-/// The rows of a CSV file.
-struct Csv {
-    reader: csv::Reader<Quotes<Take<WithEnd>>>,
-    delimiter: u8,
-    /// Whether white space around values is removed.
-    trims: bool,
-    /// The lines before the header.
-    skipped: u64,
-    /// The line ends within values so far.
-    continued: u64,
-}
-
-struct CsvRow {
-    number: u64,
-    line: u64,
-    values: Vec<String>,
-}
-
 impl Csv {
     /// Reads the header. Its delimiter is the most frequent one, as many spreadsheets write
     /// semicolons, or that of a first line such as `sep=;`.
-    fn new(mut reader: Box<dyn BufRead + Send>) -> Result<(Self, Vec<Arc<str>>), Failure> {
+    fn new(mut reader: Box<dyn BufRead + Send>) -> Result<Self, Failure> {
         let start = reader.fill_buf()?;
         let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let (delimiter, length) = match line.trim_ascii_end().strip_prefix(b"sep=") {
@@ -289,88 +254,99 @@ impl Csv {
             }
         };
         reader.consume(length);
-        let skipped = u64::from(length > 0);
-        let inner = reader.chain(END.as_bytes()).take(0);
-        let reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .terminator(csv::Terminator::Any(b'\n'))
-            .flexible(true)
-            .has_headers(false)
-            .from_reader(Quotes { inner, delimiter, line: 1 + skipped, place: Place::Start });
-        let mut csv = Self { reader, delimiter, trims: true, skipped, continued: 0 };
-        let header = csv.next(0)?.map(|row| row.values).unwrap_or_default();
-        Ok((csv, header.into_iter().map(Arc::from).collect()))
+        let (columns, lines) = (Vec::new(), u64::from(length > 0));
+        let mut csv = Self { reader, delimiter, columns, trims: true, lines, rows: 0 };
+        let (_, header) = csv.next()?.unwrap_or_default();
+        csv.columns = header.into_iter().map(Arc::from).collect();
+        Ok(csv)
     }
 
-    /// The next row; `None` at the end of the file.
-    fn next(&mut self, columns: usize) -> Result<Option<CsvRow>, Failure> {
-        let mut record = csv::StringRecord::new();
-        self.reader.get_mut().inner.set_limit(MAX_RECORD);
-        let read = self.reader.read_record(&mut record);
-        // Rows without anything are skipped, but counted.
-        let last_line = self.reader.position().line() - 1;
-        let continued = record.iter().map(|value| value.matches('\n').count() as u64).sum::<u64>();
-        let is_too_long = self.reader.get_ref().inner.limit() == 0;
-        let is_unclosed = record.as_slice().ends_with(END);
-        let has_no_end = u64::from(is_too_long || is_unclosed);
-        let line = last_line + self.skipped + has_no_end - continued;
-        let refused = |problem: &str, hint: &str| {
+    /// The line and the values of the next row; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<(u64, Vec<String>)>, Failure> {
+        let line = self.lines + 1;
+        let refused = |line: u64, problem: &str, hint: &str| {
             Err(Failure::input(format!("line {line}: {problem}")).hint(hint))
         };
-        if is_too_long {
-            return refused("the row is longer than 1 MiB", "probably a quote is not closed");
-        }
-        match read.map_err(csv::Error::into_kind) {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(csv::ErrorKind::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                let hint = "end the value with the quote, or write a quote within it as \"\"";
-                return Err(Failure::input(error.to_string()).hint(hint));
+        let (mut values, mut value, mut place) = (Vec::new(), Vec::new(), Place::Start);
+        let mut rest = self.reader.by_ref().take(MAX_RECORD);
+        loop {
+            let mut text = Vec::new();
+            if rest.read_until(b'\n', &mut text)? == 0 && rest.limit() > 0 {
+                if place == Place::Start {
+                    return Ok(None);
+                }
+                let hint =
+                    "close it, or remove it: all rows after it would become part of one value";
+                return refused(line, "a quote is never closed", hint);
             }
-            Err(csv::ErrorKind::Io(error)) => return Err(error.into()),
-            Err(_) => return refused(NOT_UTF8, FROM_LATIN_1),
+            if rest.limit() == 0 {
+                let hint = "probably a quote is not closed";
+                return refused(line, "the row is longer than 1 MiB", hint);
+            }
+            self.lines += 1;
+            for byte in text {
+                place = match (place, byte) {
+                    (Place::Quoted, b'"') => Place::AfterQuote,
+                    (Place::Start, b'"') => Place::Quoted,
+                    (Place::AfterQuote, b'"') | (Place::Quoted, _) => {
+                        value.push(byte);
+                        Place::Quoted
+                    }
+                    (_, b'\n') => break,
+                    (_, byte) if byte == self.delimiter => {
+                        values.push(mem::take(&mut value));
+                        Place::Start
+                    }
+                    (Place::AfterQuote, b'\r') => Place::AfterQuote,
+                    (Place::AfterQuote, _) => {
+                        let hint =
+                            "end the value with the quote, or write a quote within it as \"\"";
+                        return refused(self.lines, "text follows a closing quote", hint);
+                    }
+                    _ => {
+                        value.push(byte);
+                        Place::Value
+                    }
+                };
+            }
+            if place != Place::Quoted {
+                break;
+            }
         }
-        if is_unclosed {
-            let hint = "close it, or remove it: all rows after it would become part of one value";
-            return refused("a quote is never closed", hint);
+        if value.ends_with(b"\r") {
+            value.pop();
         }
-        if record.as_slice().contains('\0') {
-            // Within the file, it is not the mark of the end.
-            let is_mark = record.as_slice() == "\0";
-            return match is_mark && matches!(self.reader.read_record(&mut record), Ok(false)) {
-                true => Ok(None),
-                false => refused(BINARY, FROM_UTF_16),
-            };
+        values.push(value);
+        self.rows += 1;
+        let Ok(values) = values.into_iter().map(String::from_utf8).collect::<Result<Vec<_>, _>>()
+        else {
+            return refused(line, NOT_UTF8, FROM_LATIN_1);
+        };
+        if values.iter().any(|value| value.contains('\0')) {
+            return refused(line, BINARY, FROM_UTF_16);
         }
-        if record.iter().any(|value| self.looks_like_rows(value, columns)) {
+        if values.iter().any(|value| self.looks_like_rows(value)) {
             return refused(
+                line,
                 "a value looks like several rows; check its quotes and line ends",
                 "a stray quote joins rows; remove it, or keep such a value in one line",
             );
         }
-        self.continued += continued;
-        let number = last_line - self.continued.min(last_line);
-        let value = |value: &str| if self.trims { value.trim() } else { value }.to_owned();
-        let mut values = record.iter().map(value).collect::<Vec<_>>();
-        if let Some(last) = values.last_mut()
-            && last.ends_with('\r')
-        {
-            last.pop();
-        }
-        Ok(Some(CsvRow { number, line, values }))
+        let value = |value: String| if self.trims { value.trim().to_owned() } else { value };
+        let values = values.into_iter().map(value).collect();
+        Ok(Some((line, values)))
     }
 
     /// Whether a line of a value after the first one looks like a row.
-    fn looks_like_rows(&self, value: &str, columns: usize) -> bool {
+    fn looks_like_rows(&self, value: &str) -> bool {
         let delimiter = char::from(self.delimiter);
-        let is_row = |line: &str| line.contains('@') && (columns < 2 || line.contains(delimiter));
+        let is_row =
+            |line: &str| line.contains('@') && (self.columns.len() < 2 || line.contains(delimiter));
         let has_lone_return = value.trim_end_matches('\r').replace("\r\n", "").contains('\r');
         has_lone_return || value.split('\n').skip(1).any(is_row)
     }
 }
 
-/// What the reader appends to a file. A value that ends with it has a quote that is never closed.
-const END: &str = "\n\0";
 const NOT_UTF8: &str = "not UTF-8 text";
 const FROM_LATIN_1: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
 const BINARY: &str = "UTF-16 or binary, not UTF-8 text";
@@ -383,7 +359,7 @@ mod tests {
     use super::*;
 
     fn read(content: &[u8]) -> Result<Vec<Record>, Failure> {
-        let reader = Box::new(io::Cursor::new(content.to_vec()));
+        let reader = Box::new(std::io::Cursor::new(content.to_vec()));
         let mut records = Records::new(reader, Path::new("people.csv"))?;
         std::iter::from_fn(|| records.next().transpose()).collect()
     }

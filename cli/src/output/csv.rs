@@ -1,7 +1,7 @@
 //! CSV of results: a line for each object, under the names of all fields, or under given columns.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::{Format, Printer, to_value};
 use crate::failure::Failure;
@@ -31,8 +31,7 @@ impl<'a> Items<'a> {
         let item = to_value(item);
         if self.are_lines {
             self.header()?;
-            let cells = self.columns.iter().map(|name| cell(item.get(*name))).collect::<Vec<_>>();
-            return self.out.raw_data(&line(&cells));
+            return self.out.raw_data(&row(&item, self.columns));
         }
         match self.out.format() {
             Format::Ndjson => self.out.part(&item)?,
@@ -65,23 +64,22 @@ pub(super) fn to_csv(value: &Value) -> String {
         item => std::slice::from_ref(item),
     };
     let object = |item: &Value| match item {
-        Value::Object(fields) => fields.clone(),
-        other => Map::from_iter([("value".to_owned(), other.clone())]),
+        Value::Object(_) => item.clone(),
+        other => json!({"value": other}),
     };
     let items = items.iter().map(object).collect::<Vec<_>>();
-    let mut columns = Vec::<&str>::new();
-    for name in items.iter().flat_map(Map::keys) {
+    let mut columns = Vec::new();
+    for name in items.iter().filter_map(Value::as_object).flat_map(|item| item.keys()) {
         if !columns.contains(&name.as_str()) {
             columns.push(name);
         }
     }
-    let lines = items.iter().map(|item| columns.iter().map(|name| cell(item.get(*name))).collect());
-    let header = columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    std::iter::once(header)
-        .filter(|header| !header.is_empty())
-        .chain(lines)
-        .map(|it| line(&it))
-        .collect()
+    let header = (!columns.is_empty()).then(|| line(&columns));
+    header.into_iter().chain(items.iter().map(|item| row(item, &columns))).collect()
+}
+
+fn row(item: &Value, columns: &[&str]) -> String {
+    line(&columns.iter().map(|name| cell(item.get(*name))).collect::<Vec<_>>())
 }
 
 /// A line of CSV.

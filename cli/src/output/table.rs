@@ -45,31 +45,31 @@ pub enum Show {
 
 /// A column of a list, or a line of a single object.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
-    title: &'static str,
-    pointer: &'static str,
+pub struct Column<'a> {
+    title: &'a str,
+    pointer: &'a str,
     show: Show,
     droppable: bool,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// A column of text found at a JSON pointer.
-    pub const fn text(title: &'static str, pointer: &'static str) -> Self {
+    pub const fn text(title: &'a str, pointer: &'a str) -> Self {
         Self::new(title, pointer, Show::Text)
     }
 
     /// A column of ids: never shortened.
-    pub const fn id(title: &'static str, pointer: &'static str) -> Self {
+    pub const fn id(title: &'a str, pointer: &'a str) -> Self {
         Self::new(title, pointer, Show::Id)
     }
 
     /// A column of sentences: wrapped, not shortened.
-    pub const fn prose(title: &'static str, pointer: &'static str) -> Self {
+    pub const fn prose(title: &'a str, pointer: &'a str) -> Self {
         Self::new(title, pointer, Show::Prose)
     }
 
     /// A column with a format for its values.
-    pub const fn new(title: &'static str, pointer: &'static str, show: Show) -> Self {
+    pub const fn new(title: &'a str, pointer: &'a str, show: Show) -> Self {
         Self { title, pointer, show, droppable: false }
     }
 
@@ -83,7 +83,7 @@ impl Column {
 
 /// The columns of a resource, most important first.
 #[derive(Clone, Copy, Debug)]
-pub struct View(pub &'static [Column]);
+pub struct View(pub &'static [Column<'static>]);
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -99,7 +99,7 @@ pub(crate) struct Canvas {
 /// Formats one object as lines of name and value: first the view's columns, then all other
 /// fields.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
-    let item = &localized(item, view, canvas.zone);
+    let item = &localized(item, view.0, canvas.zone);
     let mut fields = Vec::new();
     for column in view.0 {
         if let Some(value) = present(item, column) {
@@ -118,37 +118,32 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
             fields.push((name, value, Show::Text));
         }
     }
-    let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
-    let available = canvas.width.map(|width| width.saturating_sub(names + GAP));
-    let lines = fields
-        .into_iter()
-        .map(|(name, value, how)| (name, show_whole(value, how, available), how))
-        .collect::<Vec<_>>();
-    fields_of_one(&lines, canvas)
+    block(&fields, canvas)
 }
 
 /// Formats names beside their values, which are wrapped between words.
-fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
-    let names = lines.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
-    let available = canvas.width.map(|width| width.saturating_sub(names + GAP));
-    if lines.is_empty() {
+fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
+    if fields.is_empty() {
         return String::new();
     }
+    let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
+    let width = canvas.width.map(|width| width.saturating_sub(names + GAP));
+    let inside = Canvas { width, color: false, ..canvas };
     let mut builder = Builder::default();
-    for (name, value, _) in lines {
-        let value = available
-            .map_or_else(|| value.clone(), |available| wrap::between_words(value, available));
-        builder.push_record([name, &value]);
+    let mut colors = Vec::new();
+    for (row, (name, value, how)) in fields.iter().enumerate() {
+        let value = show_whole(value, *how, inside);
+        colors.extend(meaning(*how, &value).map(|color| (row, color)));
+        let wrapped = width.map(|width| wrap::between_words(&value, width));
+        builder.push_record([name, wrapped.as_ref().unwrap_or(&value)]);
     }
     let mut table = builder.build();
     table.with(Style::empty()).with(Padding::zero());
     table.modify(Columns::first(), Padding::new(0, GAP, 0, 0));
     if canvas.color {
         table.modify(Columns::first(), Color::BOLD);
-        for (row, (_, value, how)) in lines.iter().enumerate() {
-            if let Some(color) = meaning(*how, value) {
-                table.modify(Cell::new(row, 1), color);
-            }
+        for (row, color) in colors {
+            table.modify(Cell::new(row, 1), color);
         }
     }
     trimmed(&table.to_string())
@@ -182,11 +177,11 @@ pub(crate) fn status_color(word: &str) -> Option<Color> {
 }
 
 /// The item with its times in a zone: those of the columns of times, and of fields named as such.
-fn localized(item: &Value, view: View, zone: Zone) -> Value {
+fn localized(item: &Value, columns: &[Column<'_>], zone: Zone) -> Value {
     let is_time = |name: &str| {
         let shown =
-            |it: &Column| it.show == Show::Time && it.pointer.strip_prefix('/') == Some(name);
-        name.ends_with("At") || name.ends_with("_at") || view.0.iter().any(shown)
+            |it: &Column<'_>| it.show == Show::Time && it.pointer.strip_prefix('/') == Some(name);
+        name.ends_with("At") || name.ends_with("_at") || columns.iter().any(shown)
     };
     let mut item = item.clone();
     for (_, value) in item.as_object_mut().into_iter().flatten().filter(|(name, _)| is_time(name)) {
@@ -201,7 +196,7 @@ fn localized(item: &Value, view: View, zone: Zone) -> Value {
 pub(super) fn local_time(text: &str, zone: Zone) -> String {
     DateTime::parse_from_rfc3339(text).map_or_else(
         |_| one_line(text).into_owned(),
-        |time| time.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S %:z").to_string(),
+        |time| zone.at(&time).format("%Y-%m-%d %H:%M:%S %:z").to_string(),
     )
 }
 
@@ -210,7 +205,7 @@ pub(crate) fn timestamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-fn present<'a>(item: &'a Value, column: &Column) -> Option<&'a Value> {
+fn present<'a>(item: &'a Value, column: &Column<'_>) -> Option<&'a Value> {
     let value = item.pointer(column.pointer)?;
     (!is_empty(value)).then_some(value)
 }
@@ -230,7 +225,7 @@ const NOTHING: &str = "-";
 
 /// Formats a value that may take several lines: text keeps its lines, and objects are listed below
 /// each other.
-fn show_whole(value: &Value, how: Show, available: Option<usize>) -> String {
+fn show_whole(value: &Value, how: Show, canvas: Canvas) -> String {
     match value {
         Value::String(text)
             if matches!(how, Show::Text | Show::Prose | Show::Id) && text.contains('\n') =>
@@ -238,13 +233,11 @@ fn show_whole(value: &Value, how: Show, available: Option<usize>) -> String {
             let text = text.trim_end().replace("\r\n", "\n").replace('\t', "    ");
             printable(&text).into_owned()
         }
-        Value::Array(items) if items.iter().all(Value::is_object) => {
-            nested_objects(items, available)
-        }
+        Value::Array(items) if items.iter().all(Value::is_object) => nested_objects(items, canvas),
         Value::Object(map) => {
             let line = show(value, how);
-            match available {
-                Some(available) if get_text_width(&line) > available => pairs(map).join("\n"),
+            match canvas.width {
+                Some(width) if get_text_width(&line) > width => pairs(map).join("\n"),
                 _ => line,
             }
         }
@@ -263,38 +256,19 @@ fn pairs(map: &serde_json::Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// Formats objects as a table inside a cell, or as names and values if the table is too wide.
-fn nested_objects(items: &[Value], available: Option<usize>) -> String {
+/// Formats objects as a table inside a cell.
+fn nested_objects(items: &[Value], canvas: Canvas) -> String {
     let mut keys = Vec::new();
-    for (key, value) in items.iter().filter_map(Value::as_object).flatten() {
-        if !keys.contains(&key) && !is_empty(value) {
+    for key in items.iter().filter_map(Value::as_object).flat_map(|item| item.keys()) {
+        if !keys.contains(&key) {
             keys.push(key);
         }
     }
-    let mut builder = Builder::default();
-    builder.push_record(keys.iter().map(|key| one_line(key)));
-    for item in items {
-        builder.push_record(keys.iter().map(|key| match &item[key.as_str()] {
-            value if is_empty(value) => NOTHING.to_owned(),
-            value => show(value, Show::Text),
-        }));
-    }
-    let mut table = builder.build();
-    table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
-    let text = trimmed(&table.to_string());
-    let widest = text.lines().map(get_text_width).max().unwrap_or(0);
-    if available.is_none_or(|available| widest <= available) {
-        return text.trim_end().to_owned();
-    }
-    let canvas = Canvas { width: available, color: false, zone: Zone::default() };
-    let block = |item: &Value| {
-        let filled = keys.iter().map(|key| (key, &item[key.as_str()]));
-        let filled = filled
-            .filter(|(_, value)| !is_empty(value))
-            .map(|(key, value)| (one_line(key).into_owned(), show(value, Show::Text), Show::Text));
-        fields_of_one(&filled.collect::<Vec<_>>(), canvas)
-    };
-    items.iter().map(block).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    let pointer = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+    let named = keys.iter().map(|key| (one_line(key), pointer(key))).collect::<Vec<_>>();
+    let columns = named.iter().map(|(title, pointer)| Column::id(title, pointer));
+    let list = list(items, &columns.collect::<Vec<_>>(), canvas);
+    list.text.trim_end().to_owned()
 }
 
 fn show(value: &Value, how: Show) -> String {
@@ -308,12 +282,10 @@ fn show(value: &Value, how: Show) -> String {
                 format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100)
             },
         ),
-        (Value::Array(items), _) if items.iter().all(|item| !item.is_object()) => {
-            items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join(", ")
-        }
         (Value::Object(map), _) => pairs(map).join(", "),
         (Value::Array(items), _) => {
-            items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join("; ")
+            let separator = if items.iter().any(Value::is_object) { "; " } else { ", " };
+            items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join(separator)
         }
         _ => one_line(&value.to_string()).into_owned(),
     }
@@ -350,7 +322,7 @@ mod tests {
             json!({"id": "bcd", "status": "queued", "count": 1234, "note": ""}),
         ];
         assert_eq!(
-            list(&items, VIEW, WIDE).text,
+            list(&items, VIEW.0, WIDE).text,
             "ID   STATUS     COUNT  NOTE\n\
              a    delivered      7  x\\u{1b}[0m\n\
              bcd  queued      1234  -\n"
@@ -390,7 +362,7 @@ mod tests {
         let narrow = Canvas { width: Some(20), color: false, zone: Zone::Local };
         let shown = format!("ID      {id}\nStatus  sent\nCount   7\n");
         let items = [item.clone(), item.clone()];
-        assert_eq!(list(&items, VIEW, narrow).text, format!("{shown}\n{shown}"));
+        assert_eq!(list(&items, VIEW.0, narrow).text, format!("{shown}\n{shown}"));
         assert_eq!(single(&item, VIEW, narrow), shown);
     }
 
@@ -416,7 +388,7 @@ mod tests {
             format!("Subject  {time}\nNow      {local}\nName     {time}\nSent     {local}\n");
         assert_eq!(single(&item, EMAIL, WIDE), shown);
         let rows = format!("{time}  {local}\n");
-        assert!(list(&[item], EMAIL, WIDE).text.ends_with(&rows));
+        assert!(list(&[item], EMAIL.0, WIDE).text.ends_with(&rows));
     }
 
     #[test]
@@ -448,7 +420,7 @@ mod tests {
             json!({"status": "ok", "finding": "all is well", "next": null}),
         ];
         assert_eq!(
-            list(&items, FINDINGS, Canvas { width: Some(28), color: false, zone: Zone::Local })
+            list(&items, FINDINGS.0, Canvas { width: Some(28), color: false, zone: Zone::Local })
                 .text,
             format!(
                 "STATUS   FINDING\nok       all is well\nproblem  a long text that is\n         broken\n\
@@ -467,7 +439,7 @@ mod tests {
     fn status_words_are_colored() {
         let items = [json!({"id": "a", "status": "bounced"})];
         let text =
-            list(&items, VIEW, Canvas { width: Some(80), color: true, zone: Zone::Local }).text;
+            list(&items, VIEW.0, Canvas { width: Some(80), color: true, zone: Zone::Local }).text;
         assert!(text.contains("\u{1b}[31mbounced"), "{text:?}");
     }
 

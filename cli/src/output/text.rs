@@ -1,61 +1,47 @@
 //! Escapes untrusted text for the terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Escapes, as `\u{…}`, the characters that a terminal interprets instead of showing: control
 /// characters and marks that change the direction of writing. Line feeds are kept.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| character == '\n')
+    escaped(text, |it| it == '\n' || !is_unsafe(it), readable)
 }
 
 /// As [`printable`], but also keeps tabs.
 pub(crate) fn printable_document(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| matches!(character, '\n' | '\t'))
+    escaped(text, |it| matches!(it, '\n' | '\t') || !is_unsafe(it), readable)
 }
 
 /// As [`printable`], but also escapes line feeds.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| false)
+    escaped(text, |it| !is_unsafe(it), readable)
 }
 
 /// Escapes the characters in JSON that a terminal interprets but JSON leaves unescaped.
 pub(crate) fn json_safe(json: &str) -> Cow<'_, str> {
     // Below the space there is only JSON's own layout: strings escape those characters.
-    let unsafe_here = |character: char| character >= ' ' && is_unsafe(character);
-    if !json.chars().any(unsafe_here) {
-        return Cow::Borrowed(json);
-    }
-    let mut safe = String::with_capacity(json.len() + 16);
-    for character in json.chars() {
-        if unsafe_here(character) {
-            let mut units = [0; 2];
-            for unit in character.encode_utf16(&mut units) {
-                write!(safe, "\\u{unit:04x}").expect("writing to a string cannot fail");
-            }
-        } else {
-            safe.push(character);
-        }
-    }
-    Cow::Owned(safe)
+    escaped(
+        json,
+        |it| it < ' ' || !is_unsafe(it),
+        |it| it.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    )
 }
 
-fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.chars().any(|character| is_unsafe(character) && !keep(character)) {
+fn escaped(
+    text: &str,
+    is_safe: impl Fn(char) -> bool,
+    escape: impl Fn(char) -> String,
+) -> Cow<'_, str> {
+    if text.chars().all(&is_safe) {
         return Cow::Borrowed(text);
     }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        match character {
-            _ if keep(character) || !is_unsafe(character) => safe.push(character),
-            '\n' => safe.push_str("\\n"),
-            '\r' => safe.push_str("\\r"),
-            '\t' => safe.push_str("\\t"),
-            _ => write!(safe, "\\u{{{:x}}}", u32::from(character))
-                .expect("writing to a string cannot fail"),
-        }
-    }
-    Cow::Owned(safe)
+    let one = |it| if is_safe(it) { it.into() } else { escape(it) };
+    Cow::Owned(text.chars().map(one).collect())
+}
+
+fn readable(character: char) -> String {
+    character.escape_default().collect()
 }
 
 fn is_unsafe(character: char) -> bool {

@@ -164,7 +164,13 @@ impl ProfileFile {
     /// Reads the file, which other users must not be able to read.
     pub(super) fn credentials(directory: &Path) -> Result<Self, Failure> {
         let path = directory.join("credentials.toml");
-        refuse_if_others_can_read(&path)?;
+        if private::is_open_to_others(&path) {
+            let shown = path.display();
+            let problem = "other users can access this file, which contains keys";
+            return Err(
+                Failure::input(format!("{shown}: {problem}")).hint(format!("chmod 600 {shown}"))
+            );
+        }
         Self::load(path)
     }
 
@@ -259,25 +265,6 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
 /// Whether there is no such file. Below an unknown home directory there is none.
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
-}
-
-#[cfg(unix)]
-fn refuse_if_others_can_read(path: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
-    if metadata.permissions().mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(Failure::input(format!(
-        "{}: other users can access this file, which contains keys",
-        path.display()
-    ))
-    .hint(format!("chmod 600 {}", path.display())))
-}
-
-#[cfg(not(unix))]
-fn refuse_if_others_can_read(_path: &Path) -> Result<(), Failure> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueHint};
 use serde_json::Value as Json;
 
-use super::table::duration_text;
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
@@ -72,10 +70,10 @@ pub struct GlobalFlags {
     #[arg(
         long,
         value_name = "DURATION",
-        value_parser = duration::parse_limit,
+        value_parser = duration::limit,
         allow_hyphen_values = true
     )]
-    pub timeout: Option<Duration>,
+    pub timeout: Option<String>,
 
     /// Maximum number of retries [default: 2]
     ///
@@ -117,7 +115,7 @@ impl GlobalFlags {
             "extraction_url" => ("--extraction-url", self.extraction_url.clone()?.into()),
             "output" if self.json => ("--json", Format::Json.name().into()),
             "output" => ("--output", self.output?.name().into()),
-            "timeout" => ("--timeout", duration_text(self.timeout?).into()),
+            "timeout" => ("--timeout", self.timeout.clone()?.into()),
             "retries" => ("--retries", self.retries?.into()),
             "ca_bundle" => ("--ca-bundle", self.ca_bundle.as_ref()?.display().to_string().into()),
             _ => return None,
@@ -134,24 +132,11 @@ impl GlobalFlags {
         // The parser stops at the first word that it does not know, so it starts at each of them.
         for index in 0..args.len() {
             let words = args[index..].iter().take(2);
-            let matches = options.try_get_matches_from_mut(words).ok();
-            let Some(Ok(flags)) = matches.map(|found| Self::from_arg_matches(&found)) else {
-                continue;
-            };
-            found = Self {
-                output: flags.output.or(found.output),
-                json: flags.json || found.json,
-                jq: flags.jq.or(found.jq),
-                color: flags.color.or(found.color),
-                sandbox: flags.sandbox || found.sandbox,
-                profile: flags.profile.or(found.profile),
-                email_url: flags.email_url.or(found.email_url),
-                extraction_url: flags.extraction_url.or(found.extraction_url),
-                key_file: flags.key_file.or(found.key_file),
-                env_file: flags.env_file.or(found.env_file),
-                ca_bundle: flags.ca_bundle.or(found.ca_bundle),
-                ..found
-            };
+            let Ok(matches) = options.try_get_matches_from_mut(words) else { continue };
+            let (sandbox, json) = (found.sandbox, found.json);
+            let _ = found.update_from_arg_matches(&matches);
+            found.sandbox |= sandbox;
+            found.json |= json;
         }
         found
     }

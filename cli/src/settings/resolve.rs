@@ -59,7 +59,6 @@ pub struct Settings {
     pub unknown_entries: Vec<UnknownEntry>,
     /// Of the email and the extraction service.
     urls: [Option<Sourced<String>>; 2],
-    keys: [Option<Sourced<GivenKey>>; 2],
 }
 
 /// Where a setting comes from.
@@ -118,12 +117,6 @@ pub struct Compatibility {
     pub honors_idempotency_key: bool,
 }
 
-/// A key from the environment, or the file that contains it.
-enum GivenKey {
-    Key(Key),
-    File(PathBuf),
-}
-
 /// The value of each setting, in the order of the table.
 #[derive(Default)]
 struct Values(Vec<(&'static Setting, Option<Sourced<Json>>)>);
@@ -154,68 +147,6 @@ impl Values {
     }
 }
 
-/// The sources of a setting.
-struct Layers<'a> {
-    flags: &'a GlobalFlags,
-    env: &'a Env,
-    file: &'a Env,
-    profiles: &'a ProfileFile,
-}
-
-impl Layers<'_> {
-    /// Applies precedence: option, environment, `--env-file`, profile, default.
-    fn resolve(
-        &self,
-        setting: &Setting,
-        profile: Option<&str>,
-    ) -> Result<Option<Sourced<Json>>, Failure> {
-        if let Some((option, value)) = self.flags.given(setting.name) {
-            return Ok(Some(Sourced { value, source: Source::Option(option) }));
-        }
-        if let Some(name) = setting.variable
-            && let Some(Sourced { value, source }) = variable(self.env, self.file, name)?
-        {
-            let value = setting.parse(&value);
-            let value = value.map_err(|problem| Failure::usage(format!("{source}: {problem}")))?;
-            return Ok(Some(Sourced { value, source }));
-        }
-        if let Some(profile) = profile.filter(|_| setting.in_profile())
-            && let Some(value) = self.profiles.value(profile, setting)?
-        {
-            return Ok(Some(Sourced { value, source: Source::Profile }));
-        }
-        let default = setting.default_value();
-        Ok(default.map(|value| Sourced { value, source: Source::Default }))
-    }
-
-    /// A key of the environment, or the file that contains it.
-    fn key(&self, service: Service) -> Result<Option<Sourced<GivenKey>>, Failure> {
-        let [key, key_file] = key_variables(service);
-        for (env, source) in [
-            (self.env, Source::Environment as fn(&'static str) -> Source),
-            (self.file, Source::EnvFile),
-        ] {
-            let (value, source) =
-                match (not_empty(env, key, source)?, not_empty(env, key_file, source)?) {
-                    (Some(_), Some(_)) => {
-                        return Err(Failure::usage(format!("both {key} and {key_file} are set"))
-                            .hint(format!("unset one of them: unset {key_file}")));
-                    }
-                    (Some(key), None) => (
-                        GivenKey::Key(Key::parse(&key.value, &key.source.to_string())?),
-                        key.source,
-                    ),
-                    (None, Some(path)) => {
-                        (GivenKey::File(self.env.cwd.join(path.value)), path.source)
-                    }
-                    (None, None) => continue,
-                };
-            return Ok(Some(Sourced { value, source }));
-        }
-        Ok(None)
-    }
-}
-
 impl Settings {
     /// Applies precedence: option, environment, `--env-file`, profile, default.
     pub fn resolve(flags: &GlobalFlags, env: &Env) -> Result<Self, Failure> {
@@ -226,21 +157,38 @@ impl Settings {
 
         let (config_dir, data_dir) = directories(env);
         let profiles = ProfileFile::config(&config_dir)?;
-        let layers = Layers { flags, env, file: &file, profiles: &profiles };
+        let given = |setting: &Setting, profile: Option<String>| {
+            if let Some((option, value)) = flags.given(setting.name) {
+                return Ok(Some(Sourced { value, source: Source::Option(option) }));
+            }
+            if let Some(name) = setting.variable
+                && let Some(Sourced { value, source }) = variable(env, &file, name)?
+            {
+                let value = setting.parse(&value);
+                let value =
+                    value.map_err(|problem| Failure::usage(format!("{source}: {problem}")))?;
+                return Ok(Some(Sourced { value, source }));
+            }
+            let profile = profile.filter(|_| setting.in_profile());
+            let value = profile.map(|profile| profiles.value(&profile, setting)).transpose()?;
+            Ok::<_, Failure>(
+                value.flatten().map(|value| Sourced { value, source: Source::Profile }),
+            )
+        };
         let mut values = Values::default();
         for setting in &SETTINGS {
-            let profile = values.get::<String>("profile").map(|profile| profile.value);
+            let profile = values.get("profile").map(|profile| profile.value);
             let is_sandbox = values.get("sandbox").is_some_and(|sandbox| sandbox.value);
             // A sandbox run never reaches a live service, whatever the other settings are.
-            let value = match is_sandbox && setting.live_only {
-                true => {
-                    setting.default_value().map(|value| Sourced { value, source: Source::Default })
-                }
-                false => layers.resolve(setting, profile.as_deref())?,
+            let given = match is_sandbox && setting.live_only {
+                true => None,
+                false => given(setting, profile)?,
             };
-            let value =
-                value.or_else(|| (setting.name == "profile").then(|| default_profile(&profiles)));
-            values.0.push((setting, value));
+            let default = || match setting.name {
+                "profile" => Some(default_profile(&profiles)),
+                _ => Some(Sourced { value: setting.default_value()?, source: Source::Default }),
+            };
+            values.0.push((setting, given.or_else(default)));
         }
         let profile = values.with_default::<String>("profile")?;
         let sandbox = values.with_default("sandbox")?.value;
@@ -264,12 +212,7 @@ impl Settings {
         let ca_bundle = flags.ca_bundle.clone();
         let ca_bundle =
             ca_bundle.map(|value| Sourced { value, source: Source::Option("--ca-bundle") });
-        // The sandbox is sent only a key that it has issued.
-        let keys = |service| match sandbox {
-            true => Ok(layers.key(service).unwrap_or_default()),
-            false => layers.key(service),
-        };
-        Ok(Self {
+        let settings = Self {
             sandbox,
             sandbox_dir: sandbox_dir.unwrap_or_else(|| data_dir.join("sandbox")),
             organization: values.get("organization").map(|id| id.value),
@@ -290,16 +233,21 @@ impl Settings {
             guard,
             compatibility,
             urls: ["email_url", "extraction_url"].map(|name| values.get(name)),
-            keys: [keys(Service::Email)?, keys(Service::Extraction)?],
             profile,
             state_dir: state_directory(env).unwrap_or_else(|| data_dir.join("state")),
             config_dir,
             data_dir,
             env: env.clone(),
-            env_file: file.clone(),
+            env_file: file,
             values,
             unknown_entries,
-        })
+        };
+        // The sandbox is sent only a key that it has issued.
+        if !sandbox {
+            settings.given_key(Service::Email)?;
+            settings.given_key(Service::Extraction)?;
+        }
+        Ok(settings)
     }
 
     /// Every setting with its value and its source, in the order of the table.
@@ -354,18 +302,36 @@ impl Settings {
     /// The key for a service from the environment or the profile. The command that needs
     /// `--key-file` reads it.
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
-        let profile = &self.profile.value;
-        let (value, source) = match &self.keys[index(service)] {
-            Some(Sourced { value: GivenKey::Key(key), source }) => (Some(key.clone()), source),
-            Some(Sourced { value: GivenKey::File(path), source }) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    Failure::input(format!("{source}: {}: {error}", path.display()))
-                })?;
-                (Some(Key::parse(&text, &source.to_string())?), source)
-            }
-            None => (self.credentials()?.key(profile, service)?, &Source::Profile),
+        let Some((Sourced { value, source }, is_path)) = self.given_key(service)? else {
+            let key = self.credentials()?.key(&self.profile.value, service)?;
+            return Ok(key.map(|value| Sourced { value, source: Source::Profile }));
         };
-        Ok(value.map(|value| Sourced { value, source: source.clone() }))
+        let text = match is_path {
+            true => std::fs::read_to_string(self.env.cwd.join(&value))
+                .map_err(|error| Failure::input(format!("{source}: {value}: {error}")))?,
+            false => value,
+        };
+        Ok(Some(Sourced { value: Key::parse(&text, &source.to_string())?, source }))
+    }
+
+    /// The key of the environment, or the path of its file, and whether it is a path.
+    fn given_key(&self, service: Service) -> Result<Option<(Sourced<String>, bool)>, Failure> {
+        let [key, key_file] = key_variables(service);
+        for (env, source) in [
+            (&self.env, Source::Environment as fn(&'static str) -> Source),
+            (&self.env_file, Source::EnvFile),
+        ] {
+            match (not_empty(env, key, source)?, not_empty(env, key_file, source)?) {
+                (Some(_), Some(_)) => {
+                    return Err(Failure::usage(format!("both {key} and {key_file} are set"))
+                        .hint(format!("unset one of them: unset {key_file}")));
+                }
+                (Some(key), None) => return Ok(Some((key, false))),
+                (None, Some(path)) => return Ok(Some((path, true))),
+                (None, None) => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.
@@ -412,7 +378,7 @@ impl Settings {
 
     /// Whether an option or the environment overrides the profile's key for a service.
     pub fn is_key_overridden(&self, service: Service) -> bool {
-        self.key_file.is_some() || self.keys[index(service)].is_some()
+        self.key_file.is_some() || self.given_key(service).is_ok_and(|key| key.is_some())
     }
 
     /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
@@ -441,10 +407,9 @@ impl Settings {
 
     /// The files from which runs with these settings read the key of the email service.
     pub fn key_files(&self) -> Vec<PathBuf> {
-        let given = match self.keys[index(Service::Email)].as_ref().map(|key| &key.value) {
-            Some(GivenKey::File(path)) => Some(path.clone()),
-            _ => None,
-        };
+        let given = self.given_key(Service::Email).ok().flatten();
+        let given = given.filter(|(_, is_path)| *is_path);
+        let given = given.map(|(path, _)| self.env.cwd.join(path.value));
         let option = self.key_file.as_ref().map(|path| self.env.cwd.join(path));
         let stored = self.config_dir.join("credentials.toml");
         option.into_iter().chain(given).chain([stored]).collect()

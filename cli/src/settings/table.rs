@@ -1,7 +1,5 @@
 //! The table of all settings. Parsing, `config show`, `config set`, the manual and the book follow it.
 
-use std::time::Duration;
-
 use clap::ValueEnum as _;
 use serde_json::Value as Json;
 use toml_edit::Item;
@@ -202,7 +200,7 @@ impl Setting {
             Kind::Text => text.into(),
             Kind::Flag => switch::parse(text).ok_or_else(|| not("true or false"))?.into(),
             Kind::Number => text.trim().parse::<u32>().map_err(|_| not("a number"))?.into(),
-            Kind::Duration => duration_text(duration::parse_limit(text)?).into(),
+            Kind::Duration => duration::limit(text)?.into(),
             Kind::List => {
                 let parts = text.split(|c: char| c == ',' || c.is_whitespace());
                 parts.filter(|part| !part.is_empty()).collect()
@@ -236,16 +234,6 @@ impl Setting {
             },
         };
         value.ok_or_else(|| format!(" is not {expected}"))
-    }
-}
-
-/// A duration as [`Setting::parse`] reads it.
-pub(super) fn duration_text(duration: Duration) -> String {
-    const DAY: u128 = 86_400_000;
-    match duration.as_millis() {
-        days if days > 0 && days % DAY == 0 => format!("{}d", days / DAY),
-        seconds if seconds % 1000 == 0 => format!("{}s", seconds / 1000),
-        millis => format!("{millis}ms"),
     }
 }
 

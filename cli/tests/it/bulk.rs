@@ -303,7 +303,7 @@ fn a_file_name_is_not_sent_as_the_text() {
     let run = home.run(&[&args[..], &["--subject", "Hi", "--text", "body.html", "--yes"]].concat());
     assert_eq!((run.code, jobs(&home).len()), (2, 0), "{run:?}");
     assert!(run.stderr.contains("--text @body.html"), "{run:?}");
-    assert!(run.stderr.contains("svc bulk send"), "{run:?}");
+    assert!(run.stderr.contains("from standard input: --text -"), "{run:?}");
 }
 
 #[test]

@@ -331,15 +331,15 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
 }
 
 #[test]
-fn an_invalid_response_is_shown_only_by_verbose() {
+fn an_invalid_response_is_shown_only_by_twice_verbose() {
     let service = Service::always(200, "<html>a captive\nportal\u{1b}[2J");
     let quiet = run(&service, &SEND);
     assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
-    let verbose = run(&service, &[&SEND[..], &["-v"]].concat());
+    let verbose = run(&service, &[&SEND[..], &["-vv"]].concat());
     assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
     // A truncated response of the service may contain a secret.
     let cut = Service::always(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
-    let create = ["-v", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
+    let create = ["-vv", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
     let run = run(&cut, &create);
     assert_eq!(run.code, 9, "{run:?}");
     assert!(!run.stderr.contains("hidden"), "{run:?}");

@@ -98,15 +98,19 @@ impl Import {
         let (rows, mapping) = rows::read(context, records, &self.columns).await?;
         let total = rows.len();
         // Signals are handled from here on, so that the rows that were sent are always reported.
-        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let client = context.email_client().await?;
-        let mut known = HashMap::<_, Known>::new();
+        let mut known = HashMap::<_, Vec<Known>>::new();
         let audience = match context.settings.dry_run {
             true => self.audience.clone(),
             false => {
                 let read =
                     contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
-                        Known::add(&mut known, contact);
+                        let Contact { id, subscribed, email: Some(email), .. } = contact else {
+                            return Ok(());
+                        };
+                        let of_mailbox = known.entry(rows::comparable(&email)).or_default();
+                        of_mailbox.push(Known { id, subscribed });
                         Ok(())
                     });
                 context.unless_stopped(&mut stop, read).await?
@@ -180,10 +184,11 @@ impl Import {
 
     /// The update of an existing contact. Only --resubscribe can undo an opt-out.
     fn update(&self, row: &ImportRow) -> ContactUpdate {
+        let NewContact { name, metadata, topics, .. } = row.contact.clone();
         let mut update = ContactUpdate::new();
-        update.name = row.name.clone().map(Some);
-        update.metadata = row.metadata.clone();
-        update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
+        update.name = name.map(Some);
+        update.metadata = metadata;
+        update.topics = (!topics.is_empty()).then_some(topics);
         update.subscribed = row.subscribed.filter(|subscribed| !subscribed || self.resubscribe);
         update
     }
@@ -194,21 +199,24 @@ impl Import {
         context: &Context,
         client: &EmailClient,
         audience: &str,
-        known: &HashMap<String, Known>,
+        known: &HashMap<String, Vec<Known>>,
         row: &ImportRow,
     ) -> Result<Option<ImportedRow>, Failure> {
         let opts_out = row.subscribed == Some(false);
-        match (known.get(&rows::comparable(&row.email)), self.existing) {
-            (Some(known), Existing::Skip) => {
-                let remains = opts_out && known.is_subscribed();
+        let known =
+            known.get(&rows::comparable(&row.contact.email)).and_then(|all| all.split_first());
+        match (known, self.existing) {
+            (Some((known, others)), Existing::Skip) => {
+                let mut all = others.iter().chain([known]);
+                let remains = opts_out && all.any(Known::may_be_subscribed);
                 Ok(Some(ImportedRow::skipped(row, Some(&known.id), remains)))
             }
-            (Some(known), Existing::Update) => {
+            (Some((known, others)), Existing::Update) => {
                 let update = self.update(row);
                 let mut result = RowResult::Skipped;
                 let opt_out = ContactUpdate::new().subscribed(false);
-                for other in known.others.iter().filter(|_| opts_out) {
-                    context.run(client.contacts().update(other, &opt_out)).await?;
+                for other in others.iter().filter(|it| opts_out && it.may_be_subscribed()) {
+                    context.run(client.contacts().update(&other.id, &opt_out)).await?;
                 }
                 if update != ContactUpdate::new() {
                     result = RowResult::Updated;
@@ -227,11 +235,7 @@ impl Import {
                 Ok(Some(imported))
             }
             (None, _) => {
-                let mut contact = NewContact::new(row.email.clone());
-                contact.name = row.name.clone();
-                contact.metadata = row.metadata.clone();
-                contact.topics = row.topics.clone();
-                let call = client.contacts().create(audience, contact);
+                let call = client.contacts().create(audience, row.contact.clone());
                 if context.settings.dry_run {
                     return context.call(call, "").await.map(|_| None);
                 }
@@ -281,25 +285,11 @@ async fn subscribe(
 struct Known {
     id: String,
     subscribed: Option<bool>,
-    /// Further contacts of the same mailbox that may be subscribed.
-    others: Vec<String>,
 }
 
 impl Known {
-    /// Whether a contact of this mailbox may be subscribed.
-    fn is_subscribed(&self) -> bool {
-        self.subscribed != Some(false) || !self.others.is_empty()
-    }
-
-    /// Adds a contact of the audience to those that are known, by address as it is compared.
-    fn add(all: &mut HashMap<String, Self>, contact: Contact) {
-        let Some(email) = contact.email else { return };
-        let (email, id, subscribed) = (rows::comparable(&email), contact.id, contact.subscribed);
-        match all.get_mut(&email) {
-            None => _ = all.insert(email, Self { id, subscribed, others: Vec::new() }),
-            Some(known) if subscribed != Some(false) => known.others.push(id),
-            Some(_) => {}
-        }
+    fn may_be_subscribed(&self) -> bool {
+        self.subscribed != Some(false)
     }
 }
 

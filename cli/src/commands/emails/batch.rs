@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, FixedOffset, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::{Deserialize as _, Serialize};
@@ -20,7 +20,6 @@ use crate::input::records::{Record, Records};
 use crate::output::{Column, Show, View, fields_beside};
 use crate::output_schema::{batch_fields, of};
 use crate::times;
-use crate::zone::Zone;
 
 /// Maximum number of emails in one request (`docs/email-service/README.md#batch`).
 const LIMIT: usize = 100;
@@ -58,7 +57,7 @@ impl Batch {
         let values = parse(bytes, &self.file)?;
         let now = match values.iter().any(|value| value.get("scheduledAt").is_some()) {
             true => times::now(context).await?,
-            false => Utc::now().with_timezone(&context.settings.env.zone),
+            false => context.settings.env.zone.at(&Utc::now()),
         };
         let emails =
             emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
@@ -79,7 +78,7 @@ impl Batch {
 fn emails(
     values: &[Value],
     local_checks: bool,
-    now: &DateTime<Zone>,
+    now: &DateTime<FixedOffset>,
 ) -> Result<Vec<Email>, Failure> {
     let emails = values.iter().enumerate().map(|(index, value)| {
         email(value, local_checks, now).map_err(|(field, problem)| {
@@ -96,7 +95,7 @@ fn emails(
 fn email(
     value: &Value,
     local_checks: bool,
-    now: &DateTime<Zone>,
+    now: &DateTime<FixedOffset>,
 ) -> Result<Email, (String, String)> {
     let email = Email::deserialize(value).map_err(|_| {
         // The error does not name the field, and may quote the value. Read alone, each other field
@@ -243,8 +242,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Email>, Failure> {
         let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00Z").expect("a time");
-        let now = &now.with_timezone(&Zone::Local);
-        emails(&parse(text.into(), Path::new("emails"))?, true, now)
+        emails(&parse(text.into(), Path::new("emails"))?, true, &now)
     }
 
     #[test]

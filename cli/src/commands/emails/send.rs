@@ -105,7 +105,7 @@ impl Send {
 
     async fn email(self, context: &Context) -> Result<Email, Failure> {
         let mut email = match &self.body {
-            Some(body) => parse_body(&context.json_text("--body", body)?)?,
+            Some(body) => parse_body(&context.text("--body", body)?)?,
             None => Email::default(),
         };
         self.content.apply(context, &mut email).await?;
@@ -113,7 +113,7 @@ impl Send {
         content::replace(&mut email.cc, "--cc", &self.cc)?;
         content::replace(&mut email.bcc, "--bcc", &self.bcc)?;
         if let Some(vars) = &self.vars {
-            email.variables.extend(parse_variables(&context.json_text("--vars", vars)?)?);
+            email.variables.extend(parse_variables(&context.text("--vars", vars)?)?);
         }
         email.variables.extend(pairs::object("--var", self.var)?);
         for file in &self.content.attach {

@@ -36,6 +36,7 @@ impl Resource for Webhook {
     const LISTS: &'static [Operation] = &[Operation::ExtractionWebhooksList];
     const DELETES: &'static [Operation] = &[Operation::ExtractionWebhooksDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::ExtractionWebhook.candidates();
+    const SCHEMA: fn() -> Value = extraction_webhook;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("STATUS", "/status", Show::Status),
@@ -54,10 +55,6 @@ impl Resource for Webhook {
 
     fn delete(client: &ExtractionClient, id: &str) -> Call<Deleted> {
         client.webhooks().delete(id)
-    }
-
-    fn schema() -> Value {
-        extraction_webhook()
     }
 
     fn named(&self) -> (&String, &Option<String>) {

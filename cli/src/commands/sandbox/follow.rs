@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use clap::Args;
 use svc_reference_server::client::{Client, Direction, Notification, NotificationPage, Timestamp};
 
@@ -154,5 +154,5 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
 
 /// The local time of day.
 fn clock(at: Timestamp, zone: Zone) -> String {
-    DateTime::from(at).with_timezone(&zone).format("%H:%M:%S").to_string()
+    zone.at(&DateTime::<Utc>::from(at)).format("%H:%M:%S").to_string()
 }

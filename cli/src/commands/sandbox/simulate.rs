@@ -125,7 +125,7 @@ impl Extraction {
         let data = self
             .data
             .map(|data| {
-                let text = context.json_text("--data", &data)?;
+                let text = context.text("--data", &data)?;
                 read_json::<Map<String, Value>>(&text)
                     .map_err(|problem| Failure::input(format!("--data: {problem}")))
             })

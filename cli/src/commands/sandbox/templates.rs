@@ -102,7 +102,7 @@ impl Command {
             }
             Self::Render { id, var, vars } => {
                 let mut variables = match &vars {
-                    Some(vars) => parse_variables(&context.json_text("--vars", vars)?)?,
+                    Some(vars) => parse_variables(&context.text("--vars", vars)?)?,
                     None => Map::new(),
                 };
                 variables.extend(pairs::object("--var", var)?);

@@ -2,7 +2,7 @@
 
 use crate::output::one_line;
 
-/// Converts `REPLY TO` to `Reply to`. Abbreviations keep their capitals.
+/// Converts `REPLY TO` to `Reply to`. Abbreviations keep their capitals, and keys of JSON remain.
 pub(super) fn sentence(title: &str) -> String {
     const ABBREVIATIONS: [&str; 10] =
         ["ID", "URL", "HTTP", "HTML", "DNS", "SMTP", "MX", "SPF", "DKIM", "DMARC"];
@@ -11,6 +11,7 @@ pub(super) fn sentence(title: &str) -> String {
         let mut characters = lower.chars();
         match characters.next() {
             Some(_) if ABBREVIATIONS.contains(&word) => word.to_owned(),
+            Some(_) if word.contains(char::is_lowercase) => word.to_owned(),
             Some(first) if index == 0 => first.to_uppercase().chain(characters).collect(),
             _ => lower,
         }

@@ -9,8 +9,7 @@ use tabled::settings::{Alignment, Color, Padding, Style};
 use super::label::sentence;
 use super::wrap::{between_words, shortened};
 use super::{
-    Canvas, Column, GAP, NOTHING, Show, View, fields_of_one, localized, meaning, present, show,
-    trimmed,
+    Canvas, Column, GAP, NOTHING, Show, block, localized, meaning, present, show, trimmed,
 };
 
 /// A formatted list.
@@ -25,12 +24,12 @@ pub(crate) struct List {
 ///
 /// If the table is too wide, times, sentences and texts get shorter, and then the last droppable
 /// columns are left out. If that is not enough, every item becomes a block of names and values.
-pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
-    let items = &items.iter().map(|item| localized(item, view, canvas.zone)).collect::<Vec<_>>();
-    let is_filled = |column: &&Column| items.iter().any(|item| present(item, column).is_some());
-    let filled = view.0.iter().filter(is_filled).collect::<Vec<_>>();
+pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> List {
+    let items = &items.iter().map(|item| localized(item, columns, canvas.zone)).collect::<Vec<_>>();
+    let is_filled = |column: &&Column<'_>| items.iter().any(|item| present(item, column).is_some());
+    let filled = columns.iter().filter(is_filled).collect::<Vec<_>>();
     let (below, mut columns) =
-        filled.iter().partition::<Vec<&Column>, _>(|column| column.show == Show::BelowRow);
+        filled.iter().partition::<Vec<&Column<'_>>, _>(|column| column.show == Show::BelowRow);
     let all = columns.len();
     loop {
         if let Some(cells) = fitting(items, &columns, canvas.width) {
@@ -43,14 +42,13 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
             None => break,
         };
     }
-    let block = |item| {
-        let fields = filled.iter().filter_map(|column| {
-            let value = show(present(item, column)?, column.show);
-            Some((sentence(column.title), value, column.show))
-        });
-        fields_of_one(&fields.collect::<Vec<_>>(), canvas)
+    let text = |item| {
+        let field = |column: &&Column<'_>| {
+            Some((sentence(column.title), present(item, column)?, column.show))
+        };
+        block(&filled.iter().filter_map(field).collect::<Vec<_>>(), canvas)
     };
-    List { text: items.iter().map(block).collect::<Vec<_>>().join("\n"), hidden: 0 }
+    List { text: items.iter().map(text).collect::<Vec<_>>().join("\n"), hidden: 0 }
 }
 
 /// Minimum width to which a column of text is shortened.
@@ -65,8 +63,12 @@ const SHORT_TIME: usize = 16;
 /// The cells of each column: as they are, or in at most `width` columns, with short times, wrapped
 /// sentences and shortened texts, the widest first. `None` if that is not enough. Ids, numbers and
 /// words such as a status keep their width.
-fn fitting(items: &[Value], columns: &[&Column], width: Option<usize>) -> Option<Vec<Vec<String>>> {
-    let cells = |column: &&Column| {
+fn fitting(
+    items: &[Value],
+    columns: &[&Column<'_>],
+    width: Option<usize>,
+) -> Option<Vec<Vec<String>>> {
+    let cells = |column: &&Column<'_>| {
         let cell = |item| present(item, column).map(|value| show(value, column.show));
         let cells = items.iter().map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned()));
         cells.collect::<Vec<_>>()
@@ -83,7 +85,7 @@ fn fitting(items: &[Value], columns: &[&Column], width: Option<usize>) -> Option
             cell.truncate(SHORT_TIME);
         }
     }
-    let minimum = |(column, cells): (&&Column, &Vec<String>)| {
+    let minimum = |(column, cells): (&&Column<'_>, &Vec<String>)| {
         let words = cells.iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
         let minimum = match column.show {
             Show::Text => SHORTEST_TEXT,
@@ -114,8 +116,8 @@ fn fitting(items: &[Value], columns: &[&Column], width: Option<usize>) -> Option
 }
 
 /// The width of each column.
-fn widths(cells: &[Vec<String>], columns: &[&Column]) -> Vec<usize> {
-    let width = |(column, cells): (&&Column, &Vec<String>)| {
+fn widths(cells: &[Vec<String>], columns: &[&Column<'_>]) -> Vec<usize> {
+    let width = |(column, cells): (&&Column<'_>, &Vec<String>)| {
         let cells = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
         cells.max(get_text_width(column.title))
     };
@@ -123,7 +125,7 @@ fn widths(cells: &[Vec<String>], columns: &[&Column]) -> Vec<usize> {
 }
 
 /// The table of these cells, with a header and without borders.
-fn rendered(cells: &[Vec<String>], columns: &[&Column], canvas: Canvas) -> String {
+fn rendered(cells: &[Vec<String>], columns: &[&Column<'_>], canvas: Canvas) -> String {
     let mut builder = Builder::default();
     builder.push_record(columns.iter().map(|column| column.title));
     for row in 0..cells.first().map_or(0, Vec::len) {
@@ -150,9 +152,9 @@ fn rendered(cells: &[Vec<String>], columns: &[&Column], canvas: Canvas) -> Strin
 /// Inserts the [`Show::BelowRow`] values below each row, indented to the second column.
 fn with_lines_below(
     text: &str,
-    (cells, columns): (&[Vec<String>], &[&Column]),
+    (cells, columns): (&[Vec<String>], &[&Column<'_>]),
     items: &[Value],
-    below: &[&Column],
+    below: &[&Column<'_>],
 ) -> String {
     let indent = " ".repeat(widths(cells, columns).first().unwrap_or(&0) + GAP);
     let mut lines = text.split_inclusive('\n');
@@ -172,6 +174,7 @@ mod tests {
     use chrono::{DateTime, Local};
     use serde_json::json;
 
+    use super::super::View;
     use super::*;
     use crate::zone::Zone;
 
@@ -185,10 +188,10 @@ mod tests {
     fn narrow_terminals_drop_columns_and_count_them() {
         let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
         let narrow = Canvas { width: Some(16), color: false, zone: Zone::Local };
-        let short = list(&items, EMAILS, narrow);
+        let short = list(&items, EMAILS.0, narrow);
         assert_eq!((short.text.as_str(), short.hidden), ("ID  STATUS\na   sent\n", 1));
         assert_eq!(
-            list(&items, EMAILS, Canvas { width: Some(24), color: false, zone: Zone::Local })
+            list(&items, EMAILS.0, Canvas { width: Some(24), color: false, zone: Zone::Local })
                 .hidden,
             0
         );
@@ -208,7 +211,7 @@ mod tests {
         let shown = |width| {
             list(
                 std::slice::from_ref(&item),
-                CONTACTS,
+                CONTACTS.0,
                 Canvas { width: Some(width), color: false, zone: Zone::Local },
             )
         };
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!(
             list(
                 std::slice::from_ref(&item),
-                CONTACTS,
+                CONTACTS.0,
                 Canvas { width: None, color: false, zone: Zone::Local }
             )
             .hidden,
@@ -249,7 +252,7 @@ mod tests {
         let id = "con_01a1fd75-b965-7772-a397-95b85f868b54";
         let items = [json!({"id": "a", "why": format!("created as {id}, but not updated")})];
         let text =
-            list(&items, WHY, Canvas { width: Some(50), color: false, zone: Zone::Local }).text;
+            list(&items, WHY.0, Canvas { width: Some(50), color: false, zone: Zone::Local }).text;
         assert!(text.contains(id), "{text}");
     }
 
@@ -259,7 +262,7 @@ mod tests {
             View(&[Column::text("NOTE", "/note"), Column::new("WHY", "/why", Show::Prose)]);
         let item = json!({"note": "a remark that is long", "why": "x".repeat(LONGEST_WORD + 2)});
         let narrow = Canvas { width: Some(50), color: false, zone: Zone::Local };
-        assert!(list(&[item], WHY, narrow).text.starts_with("NOTE"));
+        assert!(list(&[item], WHY.0, narrow).text.starts_with("NOTE"));
     }
 
     #[test]
@@ -282,6 +285,6 @@ a-check  a correctly signed  a response that
          UTF-8               the correct
                              signature
 ";
-        assert_eq!(list(&[item], CHECKS, narrow).text, expected);
+        assert_eq!(list(&[item], CHECKS.0, narrow).text, expected);
     }
 }

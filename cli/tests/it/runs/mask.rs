@@ -176,7 +176,7 @@ const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|Duration ms(?:\x1b\[
 /// Milliseconds at the end of a table row, after a status.
 const LAST_COLUMN: &str = r"(?m)( (?:\x1b\[32m)?200(?:\x1b\[39m)?)( +\d+)$";
 /// The same in the table of a delivery's attempts.
-const ATTEMPT: &str = r"(000Z  )(\d+ +)(http)";
+const ATTEMPT: &str = r"(\+00:00  )(\d+ +)(http)";
 const TARGET: &str = r#"("target": ?")[a-z0-9_]+-(?:linux|macos|windows)"#;
 const VERSION: &str = r#"((?:svc|server)[ /]|"version": ?"|Version(?:\x1b\[22m)? +)\d+\.\d+\.\d+"#;
 

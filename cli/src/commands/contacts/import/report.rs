@@ -54,7 +54,7 @@ impl ImportedRow {
     pub(super) fn new(row: &ImportRow, result: RowResult, id: Option<&String>) -> Self {
         Self {
             row: row.number,
-            email: Some(row.email.clone()).filter(|email| !email.is_empty()),
+            email: Some(row.contact.email.clone()).filter(|email| !email.is_empty()),
             result,
             id: id.cloned(),
             error: None,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use svc_sdk::email::NewContact;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -14,33 +15,18 @@ use crate::input::records::{Record, Records};
 use crate::input::{LOSES_DIGITS, email, loses_digits, read_json};
 
 /// One contact of the file.
-#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ImportRow {
     /// The number of its record.
     pub(super) number: u64,
-    /// The address as it is in the file; empty if the row has none.
-    pub(super) email: String,
-    pub(super) name: Option<String>,
-    pub(super) topics: Vec<String>,
+    /// With the address as it is in the file; empty if the row has none.
+    pub(super) contact: NewContact,
     pub(super) subscribed: Option<bool>,
-    pub(super) metadata: Map<String, Value>,
     /// Why the row is not imported.
     pub(super) problem: Option<String>,
     /// Whether that is because another row has the same address.
     pub(super) is_duplicate: bool,
     /// Which row with the same address unsubscribes the contact, although this one does not.
     pub(super) note: Option<String>,
-}
-
-/// What a column or key is.
-#[derive(Clone, Debug, PartialEq)]
-enum Field {
-    Name,
-    Topics,
-    Subscribed,
-    WholeMetadata,
-    Metadata(String),
-    Ignore,
 }
 
 /// The header of `svc contacts list --all -o csv`. Values of such a file are not trimmed, so that they are
@@ -70,12 +56,15 @@ pub(super) async fn read(
     }
     let names = columns.iter().map(AsRef::as_ref);
     let address = file.address.or_else(|| options.address(&names).ok().flatten());
-    if let Some(at) = file.address {
-        let repeated = refuse_repeated(&columns, at, &fields);
-        repeated.map_err(|failure| file.records.in_file(failure))?;
-    }
     let PeopleFile { records, opt_outs, .. } = file;
-    let mapping = described(&columns, address, &fields, &opt_outs);
+    let mapping = columns.iter().enumerate().map(|(at, column)| match fields[column].as_str() {
+        _ if Some(at) == address => format!("{column} → email"),
+        field if field != "subscribed" && opt_outs.reads(column) => {
+            format!("{column} → {field} and opt-outs")
+        }
+        field => format!("{column} → {field}"),
+    });
+    let mapping = mapping.collect::<Vec<_>>().join(", ");
     let rows = all.into_iter().map(|person| row(person, &fields, header.is_some()));
     let mut rows = rows.collect::<Vec<_>>();
     let asked = opt_outs.ask_about_unknown_words(context).await;
@@ -97,58 +86,31 @@ fn keys(people: &[Person]) -> Vec<Arc<str>> {
     keys
 }
 
-fn field(column: &str, options: &ColumnOptions) -> Result<Field, Failure> {
-    Ok(match options.field(column) {
-        None => guessed(column),
-        // The address is found by its position.
-        Some("email" | "ignore") => Field::Ignore,
-        Some("name") => Field::Name,
-        Some("topics") => Field::Topics,
-        Some("subscribed") => Field::Subscribed,
-        Some("metadata") => Field::WholeMetadata,
-        Some(field) => match field.strip_prefix("metadata.") {
-            Some(key) if !key.is_empty() => Field::Metadata(key.to_owned()),
-            _ => {
-                return Err(Failure::usage(format!(
-                    "--column: unknown field `{field}`; use email, name, topics, subscribed, \
-                     metadata, metadata.KEY or ignore"
-                )));
-            }
-        },
-    })
+/// The field of a column or key, as --column names it.
+fn field(column: &str, options: &ColumnOptions) -> Result<String, Failure> {
+    let Some(field) = options.field(column) else { return Ok(guessed(column)) };
+    let is_known = ["email", "name", "topics", "subscribed", "metadata", "ignore"].contains(&field);
+    match is_known || field.strip_prefix("metadata.").is_some_and(|key| !key.is_empty()) {
+        true => Ok(field.to_owned()),
+        false => Err(Failure::usage(format!(
+            "--column: unknown field `{field}`; use email, name, topics, subscribed, metadata, \
+             metadata.KEY or ignore"
+        ))),
+    }
 }
 
-fn guessed(column: &str) -> Field {
-    match compact(column).as_str() {
-        "name" | "fullname" | "displayname" => Field::Name,
-        "topics" | "topic" => Field::Topics,
-        "metadata" => Field::WholeMetadata,
-        "subscribed" | "issubscribed" => Field::Subscribed,
+fn guessed(column: &str) -> String {
+    let field = match compact(column).as_str() {
+        "name" | "fullname" | "displayname" => "name",
+        "topics" | "topic" => "topics",
+        "metadata" => "metadata",
+        "subscribed" | "issubscribed" => "subscribed",
         // Columns of an export that only the service can set.
-        "id" | "audienceid" | "createdat" | "updatedat" => Field::Ignore,
-        _ if column.trim().is_empty() => Field::Ignore,
-        _ => Field::Metadata(column.to_owned()),
-    }
-}
-
-fn refuse_repeated(
-    columns: &[Arc<str>],
-    address: usize,
-    fields: &HashMap<Arc<str>, Field>,
-) -> Result<(), Failure> {
-    let mut seen = Vec::new();
-    for column in columns.iter().enumerate().filter(|(at, _)| *at != address).map(|(_, name)| name)
-    {
-        let field = &fields[column];
-        // Of several that say who is subscribed, any one that opts out is enough.
-        if !matches!(field, Field::Ignore | Field::Subscribed) && seen.contains(&field) {
-            let problem = format!("several columns map to the field of `{column}`");
-            let hint = format!("rename one, or ignore it: --column '{column}=ignore'");
-            return Err(Failure::input(problem).hint(hint));
-        }
-        seen.push(field);
-    }
-    Ok(())
+        "id" | "audienceid" | "createdat" | "updatedat" => "ignore",
+        _ if column.trim().is_empty() => "ignore",
+        _ => return format!("metadata.{column}"),
+    };
+    field.to_owned()
 }
 
 fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(), Failure> {
@@ -165,34 +127,10 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     )))
 }
 
-fn described(
-    columns: &[Arc<str>],
-    address: Option<usize>,
-    fields: &HashMap<Arc<str>, Field>,
-    opt_outs: &OptOuts,
-) -> String {
-    let columns = columns.iter().enumerate().map(|(at, column)| {
-        let mut target = match &fields[column] {
-            _ if Some(at) == address => "email".to_owned(),
-            Field::Name => "name".to_owned(),
-            Field::Topics => "topics".to_owned(),
-            Field::Subscribed => "subscribed".to_owned(),
-            Field::WholeMetadata => "metadata".to_owned(),
-            Field::Metadata(key) => format!("metadata.{key}"),
-            Field::Ignore => "ignored".to_owned(),
-        };
-        if Some(at) != address && fields[column] != Field::Subscribed && opt_outs.reads(column) {
-            target.push_str(" and opt-outs");
-        }
-        format!("{column} → {target}")
-    });
-    columns.collect::<Vec<_>>().join(", ")
-}
-
-fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> ImportRow {
+fn row(person: Person, fields: &HashMap<Arc<str>, String>, is_csv: bool) -> ImportRow {
     let Person { record, address, subscribed } = person;
     let Record { number, fields: values, mut problem } = record;
-    let mut row = ImportRow { number, ..ImportRow::default() };
+    let mut contact = NewContact::new("");
     let mut filled = Vec::new();
     // All values are read, so that the report names the address, and an opt-out is not missed.
     for (at, (key, value)) in values.into_iter().enumerate() {
@@ -201,27 +139,30 @@ fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> Impor
         }
         if Some(at) == address {
             match value {
-                Value::String(email) => row.email = email,
+                Value::String(email) => contact.email = email,
                 other => {
-                    row.email = other.to_string();
+                    contact.email = other.to_string();
                     problem.get_or_insert_with(|| format!("`{key}` is not a text"));
                 }
             }
             continue;
         }
-        let Some(field) = fields.get(&key) else { continue };
+        // Who is subscribed is judged already: any one column that opts out is enough.
+        let Some(field) =
+            fields.get(&key).filter(|it| !matches!(&***it, "email" | "ignore" | "subscribed"))
+        else {
+            continue;
+        };
         let read = match filled.contains(&field) {
-            true if !matches!(field, Field::Ignore | Field::Subscribed) => {
-                Err(format!("several keys map to the field of `{key}`"))
-            }
-            _ => row.read(&key, value, field),
+            true => Err(format!("two values are the {field}; ignore one: --column '{key}=ignore'")),
+            false => set(&mut contact, &key, value, field),
         };
         filled.push(field);
         if let Err(why) = read {
             problem.get_or_insert(why);
         }
     }
-    row.subscribed = match subscribed {
+    let subscribed = match subscribed {
         Subscribed::Unsaid => None,
         Subscribed::Yes => Some(true),
         Subscribed::No(_) => Some(false),
@@ -231,78 +172,74 @@ fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> Impor
             Some(false)
         }
     };
-    let no_address = row.email.is_empty().then(|| "the row has no email address".to_owned());
-    ImportRow { problem: problem.or(no_address), ..row }
+    if contact.email.is_empty() {
+        problem.get_or_insert_with(|| "the row has no email address".to_owned());
+    }
+    ImportRow { number, contact, subscribed, problem, is_duplicate: false, note: None }
 }
 
-impl ImportRow {
-    fn read(&mut self, key: &str, value: Value, field: &Field) -> Result<(), String> {
-        match field {
-            Field::Name => self.name = Some(text(key, value)?),
-            Field::Topics => self.topics = topics(key, value)?,
-            Field::WholeMetadata => {
-                let value = match value {
-                    Value::String(text) => {
-                        read_json(&text).map_err(|problem| format!("`{key}`: {problem}"))?
-                    }
-                    value => value,
-                };
-                let Value::Object(entries) = value else {
-                    return Err(format!("`{key}` is not a JSON object"));
-                };
-                return entries.into_iter().try_for_each(|(key, value)| self.metadata(key, value));
-            }
-            Field::Metadata(key) => return self.metadata(key.clone(), value),
-            Field::Subscribed | Field::Ignore => {}
+/// Sets the field of a contact.
+fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result<(), String> {
+    let not = |what: &str| format!("`{key}` is not {what}");
+    let entries = match (field, value) {
+        ("name", Value::String(name)) => {
+            contact.name = Some(name);
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Adds an entry. Another value of the same key is an error, because one would be lost.
-    fn metadata(&mut self, key: String, value: Value) -> Result<(), String> {
+        ("name", _) => return Err(not("a text")),
+        ("topics", value) => {
+            contact.topics = topics(value).map_err(|_| not("a list of texts"))?;
+            return Ok(());
+        }
+        ("metadata", Value::Object(entries)) => entries,
+        ("metadata", Value::String(text)) => match read_json(&text) {
+            Ok(Value::Object(entries)) => entries,
+            Ok(_) => return Err(not("a JSON object")),
+            Err(problem) => return Err(format!("`{key}`: {problem}")),
+        },
+        ("metadata", _) => return Err(not("a JSON object")),
+        (field, value) => {
+            let key = field.strip_prefix("metadata.").unwrap_or(key);
+            Map::from_iter([(key.to_owned(), value)])
+        }
+    };
+    for (key, value) in entries {
         if loses_digits(&value) {
             return Err(format!("`{key}`: {LOSES_DIGITS}"));
         }
-        match self.metadata.get(&key) {
-            Some(other) if *other != value => {
-                Err(format!("`metadata` and a column have different values for `{key}`"))
-            }
-            _ => {
-                self.metadata.insert(key, value);
-                Ok(())
-            }
+        // One of two values would be lost.
+        if contact.metadata.get(&key).is_some_and(|other| *other != value) {
+            return Err(format!("`metadata` and a column have different values for `{key}`"));
         }
+        contact.metadata.insert(key, value);
     }
+    Ok(())
 }
 
 /// Of the rows of an address, only the first valid one is imported. One that says that the person has
 /// opted out wins over it, wherever it is, and even if it is not imported itself.
 fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
-    let mut first = HashMap::new();
-    for at in 0..rows.len() {
-        if rows[at].problem.is_some() {
-            continue;
-        }
-        let imported = *first.entry(comparable(&rows[at].email)).or_insert(at);
-        if imported != at {
-            let number = rows[imported].number;
-            rows[at].problem = Some(format!("the address is already in row {number}"));
-            rows[at].is_duplicate = true;
-        }
+    let (mut opt_outs, mut first) = (HashMap::new(), HashMap::new());
+    for row in rows.iter().filter(|row| row.subscribed == Some(false)) {
+        opt_outs.entry(comparable(&row.contact.email)).or_insert(row.number);
     }
-    for at in 0..rows.len() {
-        let (number, opts_out) = (rows[at].number, rows[at].subscribed == Some(false));
-        if let Some(imported) = first.get(&comparable(&rows[at].email)).filter(|_| opts_out)
-            && let row = &mut rows[*imported]
-            && row.subscribed != Some(false)
-        {
-            row.note = Some(format!("row {number} unsubscribes the contact"));
-            row.subscribed = Some(false);
+    for row in rows {
+        let address = comparable(&row.contact.email);
+        let opt_out = opt_outs.get(&address).filter(|_| row.subscribed != Some(false));
+        if row.problem.is_none() {
+            let imported = *first.entry(address).or_insert(row.number);
+            if imported != row.number {
+                row.problem = Some(format!("the address is already in row {imported}"));
+                row.is_duplicate = true;
+            } else if let Some(number) = opt_out {
+                row.note = Some(format!("row {number} unsubscribes the contact"));
+                row.subscribed = Some(false);
+            }
         }
-    }
-    // A new contact is subscribed, unless its row says otherwise.
-    for row in rows.iter_mut().filter(|row| is_told && row.subscribed.is_none()) {
-        row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
+        // A new contact is subscribed, unless its row says otherwise.
+        if is_told && row.subscribed.is_none() {
+            row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
+        }
     }
 }
 
@@ -313,25 +250,15 @@ pub(super) fn comparable(email: &str) -> String {
     email::comparable(bare.unwrap_or(email))
 }
 
-fn text(key: &str, value: Value) -> Result<String, String> {
-    match value {
-        Value::String(text) => Ok(text),
-        _ => Err(format!("`{key}` is not a text")),
-    }
-}
-
 /// Topics separated by semicolons or commas, or a JSON array.
-fn topics(key: &str, value: Value) -> Result<Vec<String>, String> {
-    let problem = |_| format!("`{key}` is not a list of texts");
+fn topics(value: Value) -> serde_json::Result<Vec<String>> {
     match value {
-        Value::String(cell) if cell.trim_start().starts_with('[') => {
-            serde_json::from_str(&cell).map_err(problem)
-        }
+        Value::String(cell) if cell.trim_start().starts_with('[') => serde_json::from_str(&cell),
         Value::String(cell) => {
             let topics = cell.split([';', ',']).map(str::trim).filter(|topic| !topic.is_empty());
             Ok(topics.map(str::to_owned).collect())
         }
-        value => serde_json::from_value(value).map_err(problem),
+        value => serde_json::from_value(value),
     }
 }
 
@@ -342,9 +269,9 @@ mod tests {
     #[test]
     fn columns_are_guessed_by_their_names() {
         for column in ["Unsubscribed", "opt_in", "newsletter", "#", "address"] {
-            assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
+            assert_eq!(guessed(column), format!("metadata.{column}"));
         }
-        assert_eq!(guessed("Subscribed?"), Field::Subscribed);
-        assert_eq!(guessed("Created at"), Field::Ignore);
+        assert_eq!(guessed("Subscribed?"), "subscribed");
+        assert_eq!(guessed("Created at"), "ignore");
     }
 }
