@@ -33,6 +33,8 @@ impl Resource for Audience {
     const CREATE: &'static str = "create NAME";
     const DELETED_WITH_IT: &'static str = " and all contacts in it";
     const LISTS: &'static [Operation] = &[Operation::AudiencesList];
+    const GET: Option<fn(&EmailClient, &str) -> Call<Self>> =
+        Some(|client, id| client.audiences().get(id));
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
@@ -44,10 +46,6 @@ impl Resource for Audience {
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
         context.email_client().await
-    }
-
-    fn get(client: &EmailClient, id: &str) -> Option<Call<Self>> {
-        Some(client.audiences().get(id))
     }
 
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
@@ -64,10 +62,6 @@ impl Resource for Audience {
 
     fn named(&self) -> (&String, &Option<String>) {
         (&self.id, &self.name)
-    }
-
-    fn is_name(text: &str) -> bool {
-        text.contains(char::is_whitespace) || !text.is_ascii()
     }
 }
 

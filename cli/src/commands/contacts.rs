@@ -71,8 +71,8 @@ impl Resource for Contact {
         (&self.id, &self.email)
     }
 
-    fn is_name(text: &str) -> bool {
-        text.contains('@')
+    fn is_id(text: &str) -> bool {
+        !text.contains('@')
     }
 
     fn is_same_name(one: &str, other: &str) -> bool {
@@ -154,11 +154,9 @@ impl Create {
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
         let client = context.email_client().await?;
-        let call = async |id: &str| {
-            context.call(client.contacts().create(id, contact.clone()), "creating").await
-        };
-        let names = Names::<Audience>::new(context, &client);
-        if let Some(contact) = names.with_id(&self.audience, call).await? {
+        let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+        let call = client.contacts().create(&id, contact);
+        if let Some(contact) = context.call(call, "creating").await? {
             context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())
@@ -198,19 +196,15 @@ impl List {
             return all(context, &self.audience, self.page_size).await;
         }
         let client = context.email_client().await?;
-        let names = Names::<Audience>::new(context, &client);
-        let list = async |audience: &str| {
-            let mut call = client.contacts().list(audience);
-            if let Some(page) = self.page {
-                call = call.page(page);
-            }
-            if let Some(size) = self.page_size {
-                call = call.page_size(size);
-            }
-            context.call(call, "reading").await
-        };
-        let list = names.with_id(&self.audience, list).await?;
-        let Some(list) = list else { return Ok(()) };
+        let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+        let mut call = client.contacts().list(&id);
+        if let Some(page) = self.page {
+            call = call.page(page);
+        }
+        if let Some(size) = self.page_size {
+            call = call.page_size(size);
+        }
+        let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
         let none = match self.page {
             Some(page) => format!("no contacts on page {page} of this audience"),
             None => NONE.to_owned(),
@@ -289,10 +283,9 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let call =
-            async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
         let names = Names::<Contact> { context, client: &client, within: self.within };
-        if let Some(contact) = names.with_id(&self.id, call).await? {
+        let call = client.contacts().update(&names.target(&self.id).await?.id, &update);
+        if let Some(contact) = context.call(call, "updating").await? {
             context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())

@@ -65,10 +65,6 @@ impl Resource for Webhook {
     fn named(&self) -> (&String, &Option<String>) {
         (&self.id, &self.url)
     }
-
-    fn is_name(text: &str) -> bool {
-        text.contains("://")
-    }
 }
 
 /// Create a webhook; its signing secret is shown only once
@@ -147,10 +143,9 @@ impl Update {
                 .hint("give at least one of --url, --event, --active"));
         }
         let client = context.email_client().await?;
-        let call =
-            async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
-        let names = Names::<Webhook>::new(context, &client);
-        if let Some(webhook) = names.with_id(&self.id, call).await? {
+        let id = Names::<Webhook>::new(context, &client).target(&self.id).await?.id;
+        let call = client.webhooks().update(&id, &update);
+        if let Some(webhook) = context.call(call, "updating").await? {
             context.out.one(&webhook, Webhook::VIEW)?;
         }
         Ok(())
@@ -174,9 +169,9 @@ pub struct Test {
 impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
-        let names = Names::<Webhook>::new(context, &client);
-        let Some(test) = names.with_id(&self.id, call).await? else { return Ok(()) };
+        let id = Names::<Webhook>::new(context, &client).target(&self.id).await?.id;
+        let call = client.webhooks().test(&id);
+        let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
         context.out.one(&test, PLAIN)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),

@@ -54,15 +54,14 @@ impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let waits = self.wait && !context.settings.dry_run;
-        let verify = async |id: &str| match waits {
-            true => until_verified(context, &client, id).await,
-            false => context.call(client.domains().verify(id), "looking up the records").await,
+        let id = Names::<Domain>::new(context, &client).target(&self.domain).await?.id;
+        let done = match waits {
+            true => until_verified(context, &client, &id).await?,
+            false => context.call(client.domains().verify(&id), "looking up the records").await?,
         };
-        let done = Names::<Domain>::new(context, &client).with_id(&self.domain, verify).await?;
         let Some(result) = done else { return Ok(()) };
-        if waits && context.out.format() == Format::Ndjson {
-            // The last line of the wait is the final state.
-        } else {
+        // The last line of a wait is the final state.
+        if !waits || context.out.format() != Format::Ndjson {
             context.out.one_as_list(&result, &rows(&result), CHECKS)?;
         }
         verdict(context, &self.domain, &result)

@@ -63,10 +63,6 @@ impl Resource for Webhook {
     fn named(&self) -> (&String, &Option<String>) {
         (&self.id, &self.url)
     }
-
-    fn is_name(text: &str) -> bool {
-        text.contains("://")
-    }
 }
 
 /// Create a webhook; its secret is shown only once
