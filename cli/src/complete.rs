@@ -102,8 +102,12 @@ impl Values {
             }
             Self::Record => {
                 let context = context()?;
-                let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).ok()?;
-                newest.into_iter().map(|it| (it.id, it.event.unwrap_or_default())).collect()
+                let all = Records::in_dir(&context.settings.data_dir).all().ok()?;
+                all.into_iter()
+                    .rev()
+                    .take(SHOWN)
+                    .map(|it| (it.id, it.event.unwrap_or_default()))
+                    .collect()
             }
             Self::Job => {
                 let jobs = std::fs::read_dir(settings(|_| ())?.state_dir.join("bulk")).ok()?;

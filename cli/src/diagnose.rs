@@ -5,16 +5,43 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use serde::Serialize as _;
 use serde_json::Value;
-use serde_json::ser::{Formatter, Serializer};
-use webhook_verify::{Service, Signature};
+use webhook_verify::{Rejection, Service, Signature, Verifier};
 
-use crate::signing::tag;
+use crate::failure::Failure;
+use crate::signing::{scheme, tag, usable};
+
+/// Verifies deliveries, and explains a mismatch.
+pub struct Check {
+    pub service: Service,
+    verifier: Verifier,
+    secret: Vec<u8>,
+}
+
+impl Check {
+    /// For the secret of `--secret-file`.
+    pub fn new(service: svc_sdk::Service, secret: Vec<u8>) -> Result<Self, Failure> {
+        let service = scheme(service);
+        let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
+            .map_err(|error| Failure::input(error.to_string()))?;
+        Ok(Self { service, verifier, secret })
+    }
+
+    /// Verifies the signature in this header. The failure has the mistakes that explain it.
+    pub fn verify(
+        &self,
+        signature: Result<Signature, Rejection>,
+        header: &[u8],
+        body: &[u8],
+    ) -> Result<(), (Rejection, Vec<&'static Mistake>)> {
+        let verified = signature.and_then(|it| self.verifier.verify_bytes(&it, body));
+        let explain = |error| (error, diagnose(self.service, header, body, &self.secret));
+        verified.map(drop).map_err(explain)
+    }
+}
 
 /// A mistake that makes the verification of a genuine delivery fail.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,12 +110,7 @@ type Candidate<T> = (Option<&'static Mistake>, T);
 
 /// The mistakes that together explain a mismatch: at most one each of the header, the secret and
 /// the body, which are exactly those of the receiver. Empty if no known mistakes do.
-pub fn diagnose(
-    service: Service,
-    header: &[u8],
-    body: &[u8],
-    secret: &[u8],
-) -> Vec<&'static Mistake> {
+fn diagnose(service: Service, header: &[u8], body: &[u8], secret: &[u8]) -> Vec<&'static Mistake> {
     let headers = headers(service, header);
     let secrets = secrets(secret);
     for (body_mistake, body) in bodies(body) {
@@ -175,32 +197,15 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
 
 /// JSON as Python writes it by default: with a space after each comma and colon.
 pub fn spaced(value: &Value) -> String {
-    let mut out = Vec::new();
-    // Writing to memory cannot fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(&mut out, Spaced));
-    String::from_utf8(out).unwrap_or_default()
-}
-
-struct Spaced;
-
-impl Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        w: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { w.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        w: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { w.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
-        w.write_all(b": ")
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(spaced).collect())),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| {
+                format!("{}: {}", Value::from(name.as_str()), spaced(value))
+            };
+            format!("{{{}}}", joined(fields.iter().map(field).collect()))
+        }
+        other => other.to_string(),
     }
 }

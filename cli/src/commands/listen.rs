@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
@@ -18,7 +17,6 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use webhook_verify::Secret;
 
-use self::check::Check;
 pub use self::receive::Report;
 use self::receive::{Receiver, Route};
 use self::session::Session;
@@ -27,6 +25,7 @@ use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
+use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
@@ -36,12 +35,8 @@ use crate::signing::{given_or_profile_secret, profile_secret, read_secret};
 use crate::stop::{Stop, StopSignal};
 use crate::urls::check_url;
 
-mod check;
 mod receive;
 mod session;
-
-/// Time limit for deleting the session's webhook at the end.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Events that the email service reports only if it rewrites the links and adds a picture to the
 /// emails.
@@ -96,16 +91,13 @@ pub struct Listen {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
     /// Print the application's secret, and exit
-    #[arg(long, conflicts_with_all = ["secret_file", "insecure", "public_url"])]
+    #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     print_secret: bool,
     /// Public URL of this machine
     ///
     /// A webhook with this URL and /svc-listen is created for the session.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Do not verify signatures
-    #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
-    insecure: bool,
     /// Largest body to accept, in MiB
     #[arg(long, hide_short_help = true, value_name = "MIB", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_body: u16,
@@ -116,8 +108,7 @@ pub struct Listen {
 
 /// How deliveries are verified and signed.
 struct Checking {
-    /// `None` with `--insecure`.
-    check: Option<Check>,
+    check: Check,
     /// Signs what is forwarded, if the session has a webhook.
     signer: Option<Secret>,
     /// The file of the application's secret.
@@ -148,15 +139,14 @@ impl Listen {
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let session = match self.session_url(context, &base_url) {
-            Some(url) => Session::start(context, service, &url, &self.events(service)).await?,
+            Some(url) => Session::start(context, service, &url, self.events(service)).await?,
             None => None,
         };
         let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
         let ended = ended.await;
         let left = match &session {
             Some(session) => tokio::select! {
-                removed = tokio::time::timeout(SHUTDOWN_TIMEOUT, session.end(context)) => removed
-                    .unwrap_or_else(|_| Err(session.not_deleted(context, "the service did not respond in time"))),
+                ended = session.end(context) => ended,
                 _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
             },
             None => Ok(()),
@@ -214,7 +204,7 @@ impl Listen {
         let base_url = format!("http://127.0.0.1:{}", self.port);
         match self.session_url(context, &base_url) {
             Some(url) => {
-                Session::start(context, service, &url, &self.events(service)).await.map(drop)
+                Session::start(context, service, &url, self.events(service)).await.map(drop)
             }
             None => Err(Failure::usage(
                 "without --public-url no webhook is created, so there is no request to show",
@@ -224,7 +214,7 @@ impl Listen {
 
     /// The URL under which the service reaches this session.
     fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
-        let here = (context.settings.sandbox && !self.insecure).then_some(base_url);
+        let here = context.settings.sandbox.then_some(base_url);
         session::session_url(self.public_url.as_deref().or(here)?)
     }
 
@@ -290,14 +280,10 @@ impl Listen {
         service: Service,
         session: Option<&Session>,
     ) -> Result<Checking, Failure> {
-        if self.insecure {
-            return Ok(Checking { check: None, signer: None, secret_file: None });
-        }
+        // Recorded for `svc replay`.
         let given = self.secret_file.as_deref();
-        // Recorded for `svc replay`, which needs a UTF-8 path.
-        let file = given.filter(|path| path.as_os_str() != "-");
-        let file = file.and_then(|path| std::path::absolute(context.settings.path(path)).ok());
-        let mut secret_file = file.filter(|full| full.to_str().is_some());
+        let secret_file = given.filter(|path| path.as_os_str() != "-");
+        let mut secret_file = secret_file.map(|path| context.settings.path(path));
         if let Some(session) = session {
             let secret = session.secret.as_ref().ok_or_else(|| {
                 Failure::other("the response to the creation of the webhook has no signing secret")
@@ -306,18 +292,16 @@ impl Listen {
                 secret_file = Some(profile_secret(context)?.0);
             }
             return Ok(Checking {
-                check: Some(Check::new(service, secret.expose().into())?),
+                check: Check::new(service, secret.expose().into())?,
                 signer: Some(given_or_profile_secret(context, given)?),
                 secret_file,
             });
         }
         let Some(path) = given else {
-            return Err(Failure::usage("deliveries cannot be verified without a secret").hint(
-                "give --secret-file, or --public-url to create a webhook for the session\n\
-                 or --insecure to skip verification",
-            ));
+            return Err(Failure::usage("deliveries cannot be verified without a secret")
+                .hint("give --secret-file, or --public-url to create a webhook for the session"));
         };
-        let check = Check::new(service, read_secret(context, "--secret-file", path)?).map(Some)?;
+        let check = Check::new(service, read_secret(context, "--secret-file", path)?)?;
         Ok(Checking { check, signer: None, secret_file })
     }
 
@@ -335,7 +319,7 @@ impl Listen {
             webhook: session.map(|session| session.id.as_str()),
             secret_file: secret_file.map(|path| path.display().to_string()),
         };
-        let mut line = match self.forward_to.as_deref() {
+        let line = match self.forward_to.as_deref() {
             Some(url) => format!("listening on {base_url}, forwarding to {url}"),
             None if !self.route.is_empty() => {
                 format!("listening on {base_url}, forwarding by event")
@@ -344,9 +328,6 @@ impl Listen {
                 format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
-        if self.insecure {
-            line.push_str(" (signatures are not verified)");
-        }
         context.out.event(&line, &listening)?;
         if let (Some(session), Some(path)) = (session, secret_file) {
             context.out.hint(&format!(

@@ -156,14 +156,10 @@ fn invalid_signatures_get_401_and_are_not_forwarded() {
 }
 
 #[test]
-fn a_secret_is_required_unless_insecure() {
-    let home = Home::new();
-    let run = home.run(&["listen"]);
+fn a_secret_is_required() {
+    let run = Home::new().run(&["listen"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--insecure")));
-    let mut listening = RunningListen::start(&home, &["listen", "--insecure"]);
-    assert!(listening.post(None, BODY).starts_with("HTTP/1.1 200"));
-    assert_eq!(listening.next()["verified"], false);
+    assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--secret-file")));
 }
 
 #[test]
@@ -337,7 +333,8 @@ fn ctrl_c_waits_for_deliveries_in_progress() {
 #[test]
 fn sigterm_exits_with_success() {
     let home = Home::new();
-    let listening = RunningListen::start(&home, &["listen", "--insecure"]);
+    let secret = home.file("secret", SECRET);
+    let listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
     listening.signal("-TERM");
     let run = listening.end();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
@@ -368,7 +365,7 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
     assert_eq!(error["hint"], "delete it: svc webhooks delete whk_1 --yes");
     let other =
-        "webhook whk_x (https://other.tunnel.example/svc-listen) is of another `svc listen`";
+        "webhook https://other.tunnel.example/svc-listen (whk_x) is of another `svc listen`";
     assert!(run.stderr.contains(other), "{run:?}");
     let requests = service.requests();
     assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "), "{requests:?}");
@@ -420,7 +417,8 @@ fn a_webhook_of_a_killed_session_is_deleted() {
     let next = RunningListen::start(&home, &listen);
     assert_eq!(webhooks(), [next.ready["webhook"].clone()]);
     let run = next.interrupt();
-    assert!(run.stderr.contains(&format!("deleted webhook {id} (http://127.0.0.1:")), "{run:?}");
+    assert!(run.stderr.contains("deleted webhook http://127.0.0.1:"), "{run:?}");
+    assert!(run.stderr.contains(&format!("({id}) of a `svc listen` that was killed")), "{run:?}");
 }
 
 /// The application keeps its secret from session to session.
@@ -498,7 +496,7 @@ fn a_dry_run_shows_the_webhook_for_the_routed_events() {
         dry.json()["body"],
         json!({"url": "http://127.0.0.1:4081/svc-listen", "events": ["email.bounced"]})
     );
-    assert_eq!(home.run(&["--dry-run", "listen", "--insecure"]).code, 2);
+    assert_eq!(home.run(&["--dry-run", "listen"]).code, 2);
     let events =
         |more: &[&str]| home.run(&[&base[..], more].concat()).json()["body"]["events"].clone();
     assert_eq!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -20,12 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, Semaphore};
 use tokio::time::{Instant, timeout_at};
-use webhook_verify::Secret;
+use webhook_verify::{Secret, Signature};
 
-use super::check::Check;
 use crate::deliver::{
     Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, remove_hop_by_hop,
 };
+use crate::diagnose::Check;
 use crate::recorded::{RecordedDelivery, Records};
 use crate::signing::scheme;
 
@@ -70,8 +70,7 @@ impl Route {
 /// Handles the requests of all connections.
 pub(super) struct Receiver {
     pub(super) service: Service,
-    /// `None` with `--insecure`.
-    pub(super) check: Option<Check>,
+    pub(super) check: Check,
     pub(super) event_header: Option<String>,
     pub(super) forward_to: Option<String>,
     pub(super) routes: Vec<Route>,
@@ -177,13 +176,17 @@ impl Receiver {
         let (head, body) = request.into_parts();
         // The body of an unsigned request is not read.
         let unauthorized = |why| (StatusCode::UNAUTHORIZED, why);
-        if let Some(check) = &self.check {
-            check.admits(&head.headers).map_err(unauthorized)?;
-        }
+        let (signature, header) = self.signature(&head.headers).map_err(unauthorized)?;
         let body = self.body(body, answer_by).await?;
-        if let Some(check) = &self.check {
-            check.verify(&head.headers, &body).map_err(unauthorized)?;
-        }
+        self.check.verify(Ok(signature), header, &body).map_err(|(error, mistakes)| {
+            let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
+            unauthorized(match advice.is_empty() {
+                true => {
+                    format!("{error}: another secret was used, or the body was changed in transit")
+                }
+                false => format!("{error}: {}", advice.join("; ")),
+            })
+        })?;
         let event = self.event(&head.headers, &body);
         let target = self.target(event.as_deref());
         let service = self.service.as_str();
@@ -195,7 +198,7 @@ impl Receiver {
             at: record.received_at,
             id: Some(record.id),
             event,
-            verified: self.check.is_some(),
+            verified: true,
             status: 200,
             forwarded_to: target.cloned(),
             duration_ms: 0,
@@ -227,6 +230,20 @@ impl Receiver {
         };
         report.status = response.status().as_u16();
         Ok((report, response))
+    }
+
+    /// The signature of the service, and its header.
+    fn signature<'a>(&self, headers: &'a HeaderMap) -> Result<(Signature, &'a [u8]), String> {
+        let all = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let signature = Signature::from_headers(all).map_err(|error| error.to_string())?;
+        let (service, expected) = (signature.service(), self.check.service);
+        if service != expected {
+            return Err(format!(
+                "the delivery is signed by the {service} service: use --service {service}"
+            ));
+        }
+        let header = headers.get(service.signature_header());
+        Ok((signature, header.map(HeaderValue::as_bytes).unwrap_or_default()))
     }
 
     /// The body, within limits, because anybody who reaches this port can send one.
