@@ -63,7 +63,6 @@ pub enum Values {
     Route,
     Scope,
     Operation,
-    Method,
     /// The documented paths.
     Path,
 }
@@ -87,7 +86,6 @@ impl Values {
             Self::Route => plain(events::names().map(|event| format!("{event}="))),
             Self::Scope => plain(Scope::ALL.iter().map(|scope| scope.as_str())),
             Self::Operation => plain(Operation::ALL.iter().map(|operation| operation.name())),
-            Self::Method => plain(["GET", "POST", "PUT", "PATCH", "DELETE"]),
             Self::Path => Operation::ALL
                 .iter()
                 .map(|operation| (operation.path().to_owned(), operation.name().to_owned()))

@@ -78,20 +78,10 @@ const SECRET_DECODED: Mistake = Mistake::new(
     "the secret was decoded from hex or Base64 on one side only",
     "use the secret exactly as the service returned it, on both sides",
 );
-const NEWLINE_ADDED: Mistake = Mistake::new(
-    "newline_added",
-    "a newline was appended to the body",
-    "verify the received bytes before they are converted to text",
-);
-const NEWLINE_REMOVED: Mistake = Mistake::new(
-    "newline_removed",
-    "the newline at the end of the body was removed",
-    "verify the received bytes before they are trimmed",
-);
 const WHITESPACE_CHANGED: Mistake = Mistake::new(
     "whitespace_changed",
-    "whitespace was added around the body, or its line endings were changed",
-    "verify the received bytes; open saved bodies in binary mode",
+    "white space around the body was added or removed, or its line endings were changed",
+    "verify the received bytes before they are trimmed or converted to text",
 );
 const BASE64_BODY: Mistake = Mistake::new(
     "base64_body",
@@ -173,10 +163,10 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
         bodies.push((Some(mistake), candidate.into_owned().into()));
     };
     if let Some(rest) = body.strip_suffix(b"\n") {
-        add(&NEWLINE_ADDED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
+        add(&WHITESPACE_CHANGED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
     }
     for newline in ["\n", "\r\n"] {
-        add(&NEWLINE_REMOVED, [body, newline.as_bytes()].concat().into());
+        add(&WHITESPACE_CHANGED, [body, newline.as_bytes()].concat().into());
     }
     add(&WHITESPACE_CHANGED, body.trim_ascii().into());
     if let Ok(text) = std::str::from_utf8(body) {

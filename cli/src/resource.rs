@@ -21,6 +21,9 @@ use crate::output_schema::{self, of};
 /// Maximum number of ids in a hint.
 const MAX_SHOWN: usize = 4;
 
+/// A request that reads the resource with an id.
+pub type Read<R> = fn(&<R as Resource>::Client, &str) -> Call<R>;
+
 /// A resource that a service lists and deletes.
 pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     type Client;
@@ -39,7 +42,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     const DELETED_WITH_IT: &'static str = "";
     const LISTS: &'static [Operation];
     /// Reads one. Without it, one is read through the list.
-    const GET: Option<fn(&Self::Client, &str) -> Call<Self>> = None;
+    const GET: Option<Read<Self>> = None;
     const GETS: &'static [Operation] = Self::LISTS;
     const DELETES: &'static [Operation];
     /// Completes an id or a name.
@@ -65,16 +68,17 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn is_same_name(one: &str, other: &str) -> bool {
         one == other
     }
-    /// Those with this id or name, or all. A preview shows the first request instead.
+    /// Shows the first request of a search, for `--dry-run`.
+    async fn preview(context: &Context, client: &Self::Client) -> Result<(), Failure> {
+        let Some(list) = Self::list(client) else { return Ok(()) };
+        context.call(list, "").await.map(drop)
+    }
+    /// Those with this id or name, or all.
     async fn search(
         names: &Names<'_, Self>,
         text: Option<&str>,
-        is_preview: bool,
     ) -> Result<Vec<Found<Self>>, Failure> {
         let Some(list) = Self::list(names.client) else { return Ok(Vec::new()) };
-        if is_preview {
-            return names.context.call(list, "").await.map(|_| Vec::new());
-        }
         let items = names.context.run(list).await?.into_iter();
         let items = items.filter(|item| text.is_none_or(|text| is_named(item, text)));
         Ok(items.map(|item| Found { item, place: String::new() }).collect())
@@ -135,11 +139,6 @@ impl<'a, R: Resource> Names<'a, R> {
         Self { context, client, within: R::Within::default() }
     }
 
-    /// Shows the first request of a search, for `--dry-run`.
-    pub async fn preview(&self) -> Result<(), Failure> {
-        R::search(self, None, true).await.map(drop)
-    }
-
     /// The resource with this id or name. A text that is not found is taken as an id, which the
     /// service may know. A dry run looks nothing up.
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
@@ -165,7 +164,7 @@ impl<'a, R: Resource> Names<'a, R> {
     /// The resource with this id, or the only one with this name.
     async fn find(&self, text: &str) -> Result<Option<Found<R>>, Failure> {
         let progress = self.context.out.progress(format!("looking up {text}"));
-        let mut found = R::search(self, Some(text), false).await?;
+        let mut found = R::search(self, Some(text)).await?;
         drop(progress);
         if let Some(same) = found.iter().position(|found| found.item.named().0 == text) {
             return Ok(Some(found.swap_remove(same)));
@@ -179,8 +178,9 @@ impl<'a, R: Resource> Names<'a, R> {
     /// The resource to delete, with its name if a person reads the question or the result.
     async fn to_delete(&self, text: &str) -> Result<Target, Failure> {
         let is_shown = self.context.out.is_table() && R::IS_IN_ONE_LIST;
-        if is_shown && !self.context.settings.dry_run {
-            let found = self.find(text).await?;
+        if is_shown && R::is_id(text) && !self.context.settings.dry_run {
+            // What is wrong with the search is wrong with the deletion, too, which reports it.
+            let found = self.find(text).await.ok().flatten();
             return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
         }
         self.target(text).await
@@ -240,13 +240,12 @@ pub struct ListAll<R: Resource> {
 impl<R: Resource> ListAll<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let is_preview = context.settings.dry_run;
-        let progress = context.out.progress("reading");
-        let found = R::search(&Names::new(context, &client), None, is_preview).await?;
-        drop(progress);
-        if is_preview {
-            return Ok(());
+        if context.settings.dry_run {
+            return R::preview(context, &client).await;
         }
+        let progress = context.out.progress("reading");
+        let found = R::search(&Names::new(context, &client), None).await?;
+        drop(progress);
         let items = found.iter().map(|found| &found.item).collect::<Vec<_>>();
         let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE));
         context.out.list(&items, R::VIEW, &format!("no {}s; create one: {create}", R::NOUN))
@@ -272,7 +271,7 @@ impl<R: Resource> Get<R> {
                 let id = names.target(&self.id).await?.id;
                 context.call(get(&client, &id), "reading").await?
             }
-            None if context.settings.dry_run => return names.preview().await,
+            None if context.settings.dry_run => return R::preview(context, &client).await,
             None => Some(names.existing(&self.id).await?.item),
         };
         match item {

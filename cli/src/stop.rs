@@ -33,25 +33,19 @@ pub struct StopSignal {
 
 #[cfg(unix)]
 impl StopSignal {
+    /// SIGHUP, which a closed terminal sends, is ignored by a command that was started so, as by
+    /// `nohup`.
     pub fn listen(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut listening = Vec::new();
         if signals {
             listening.push((signal(SignalKind::interrupt())?, Stop::Interrupt));
             listening.push((signal(SignalKind::terminate())?, Stop::Terminate));
+            if !is_hangup_ignored() {
+                listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
+            }
         }
         Ok(Self { listening })
-    }
-
-    /// Also receives SIGHUP, for commands that must clean up when the terminal is closed, unless
-    /// the command was started with SIGHUP ignored, as by `nohup`.
-    pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut stop = Self::listen(signals)?;
-        if signals && !is_hangup_ignored() {
-            stop.listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
-        }
-        Ok(stop)
     }
 
     /// Waits for the next signal. Cancel safe.
@@ -82,10 +76,6 @@ fn is_hangup_ignored() -> bool {
 impl StopSignal {
     pub fn listen(signals: bool) -> Result<Self, Failure> {
         Ok(Self { signals })
-    }
-
-    pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
-        Self::listen(signals)
     }
 
     /// Waits for the next signal. Cancel safe.

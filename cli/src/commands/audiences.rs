@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::audience;
-use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Read, Resource};
 
 group! {
     pub enum Command {
@@ -33,8 +33,7 @@ impl Resource for Audience {
     const CREATE: &'static str = "create NAME";
     const DELETED_WITH_IT: &'static str = " and all contacts in it";
     const LISTS: &'static [Operation] = &[Operation::AudiencesList];
-    const GET: Option<fn(&EmailClient, &str) -> Call<Self>> =
-        Some(|client, id| client.audiences().get(id));
+    const GET: Option<Read<Self>> = Some(|client, id| client.audiences().get(id));
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();

@@ -79,16 +79,19 @@ impl Resource for Contact {
         one.eq_ignore_ascii_case(other)
     }
 
+    async fn preview(context: &Context, client: &EmailClient) -> Result<(), Failure> {
+        Audience::preview(context, client).await
+    }
+
     /// Searches the audience, or all of them.
     async fn search(
         names: &Names<'_, Self>,
         text: Option<&str>,
-        is_preview: bool,
     ) -> Result<Vec<Found<Self>>, Failure> {
         let audiences = Names::<Audience>::new(names.context, names.client);
         let audiences = match &names.within.audience {
-            Some(audience) if !is_preview => vec![audiences.existing(audience).await?],
-            _ => Audience::search(&audiences, None, is_preview).await?,
+            Some(audience) => vec![audiences.existing(audience).await?],
+            None => Audience::search(&audiences, None).await?,
         };
         let mut found = Vec::new();
         for Target { id, name } in audiences.iter().map(Found::target) {
@@ -163,8 +166,6 @@ impl Create {
     }
 }
 
-const NONE: &str = "no contacts in this audience";
-
 /// List the contacts of an audience, one page or all
 #[derive(Args, Debug)]
 #[command(add = reads(&[ContactsList], || list(contact)))]
@@ -192,56 +193,41 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.all && !context.settings.dry_run {
-            return all(context, &self.audience, self.page_size).await;
-        }
         let client = context.email_client().await?;
-        let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
-        let mut call = client.contacts().list(&id);
-        if let Some(page) = self.page {
-            call = call.page(page);
+        let mut items = Items::new(&context.out, &EXPORT_HEADER);
+        // Lines of CSV, which an import reads.
+        items.are_lines &= context.out.format() == Format::Csv;
+        let mut pages = None;
+        if self.all && !context.settings.dry_run {
+            let (audience, size) = (&self.audience, self.page_size);
+            let each = |contact| items.push(&contact);
+            contact_pages::of_audience(context, &client, audience, size, each).await?;
+        } else {
+            let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+            let mut call = client.contacts().list(&id);
+            if let Some(page) = self.page {
+                call = call.page(page);
+            }
+            if let Some(size) = self.page_size {
+                call = call.page_size(size);
+            }
+            let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
+            list.iter().try_for_each(|contact| items.push(contact))?;
+            pages = list.page.zip(list.total_pages).filter(|(_, pages)| *pages > 1);
         }
-        if let Some(size) = self.page_size {
-            call = call.page_size(size);
+        if items.are_lines {
+            items.finish()?;
+        } else if context.out.format() != Format::Ndjson {
+            let none = match self.page {
+                Some(page) => format!("no contacts on page {page} of this audience"),
+                None => "no contacts in this audience".to_owned(),
+            };
+            context.out.list(&items.document, Contact::VIEW, &none)?;
         }
-        let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
-        let none = match self.page {
-            Some(page) => format!("no contacts on page {page} of this audience"),
-            None => NONE.to_owned(),
-        };
-        let mut items = items(context);
-        list.iter().try_for_each(|contact| items.push(contact))?;
-        finish(context, items, &none)?;
-        if let (Some(page), Some(pages)) = (list.page, list.total_pages)
-            && pages > 1
-        {
+        if let Some((page, pages)) = pages {
             context.out.note(&format!("page {page} of {pages}; use --all for every page"));
         }
         Ok(())
-    }
-}
-
-/// Writes all contacts as they arrive, or as a table or another document.
-async fn all(context: &Context, audience: &str, size: Option<u64>) -> Result<(), Failure> {
-    let client = context.email_client().await?;
-    let mut items = items(context);
-    contact_pages::of_audience(context, &client, audience, size, |contact| items.push(&contact))
-        .await?;
-    finish(context, items, NONE)
-}
-
-/// Contacts, whose lines of CSV an import reads.
-fn items(context: &Context) -> Items<'_> {
-    let mut items = Items::new(&context.out, &EXPORT_HEADER);
-    items.are_lines &= context.out.format() == Format::Csv;
-    items
-}
-
-fn finish(context: &Context, items: Items<'_>, none: &str) -> Result<(), Failure> {
-    match items.are_lines {
-        true => items.finish(),
-        false if context.out.format() == Format::Ndjson => Ok(()),
-        false => context.out.list(&items.document, Contact::VIEW, none),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 
 /// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
-#[command(add = local(|| any_of(&[of::<ManualPage>, of::<ManualPages>])))]
+#[command(add = local(|| any_of(&[of::<String>, of::<ManualPages>])))]
 #[command(after_long_help = "\
 Examples:
   svc man | man -l -
@@ -24,13 +24,6 @@ Examples:
 pub struct Man {
     /// Directory for the pages [default: print svc.1]
     dir: Option<PathBuf>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct ManualPage<'a> {
-    name: &'static str,
-    /// In roff.
-    page: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,7 +43,7 @@ impl Man {
             let mut page = Vec::new();
             Page::new(tree).render(&mut page)?;
             let page = String::from_utf8_lossy(&page);
-            return context.out.document(&page, &ManualPage { name: "svc.1", page: &page });
+            return context.out.document(&page, &page);
         };
         let path = context.settings.path(&dir);
         if let Some(name) = dir.to_str()

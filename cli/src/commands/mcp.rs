@@ -99,7 +99,7 @@ impl Mcp {
             running: Semaphore::new(MAX_CALLS as usize),
         }));
         let shared = server.0.clone();
-        let mut stop = StopSignal::listen_with_hangup(settings.env.signals)?;
+        let mut stop = StopSignal::listen(settings.env.signals)?;
         let hold_sandbox = async {
             while let Some(reply) = asked.recv().await {
                 let _ = reply.send(context.sandbox().await.map(drop));

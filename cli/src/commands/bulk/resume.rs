@@ -104,7 +104,7 @@ impl Resume {
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
         may_continue(context, &job.plan, &job.info.job, &key).await?;
-        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         // So that no other process sends it meanwhile.
         let journal = if context.settings.dry_run { None } else { Some(job.open_journal()?) };
         let is_dry = context.settings.dry_run;

@@ -178,7 +178,7 @@ impl Send {
         let (url, key) = self.endpoint(context).await?;
         let client = context.email_client_at(&url, &key)?;
         let mut plan = self.plan(context, &info, &key).await?;
-        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let option = QueueOption { queue: self.queue.clone() };
         let queue = match self.queue.is_some() && !context.settings.dry_run {
             true => Some(option.connect(context).await?),

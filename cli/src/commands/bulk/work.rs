@@ -76,7 +76,7 @@ impl Work {
             context.out.note("no job in Redis has emails to send");
             return Ok(());
         }
-        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let mut first = None;
         for job in jobs {
             match self.work(context, (&client, &key), &queue, job, &mut stop).await {

@@ -31,7 +31,6 @@ pub(super) enum Judge {
     /// The signature is not blamed for the encoding of the body.
     BytesVerified,
     Repeated,
-    Simultaneous,
     RevealsSignature,
 }
 
@@ -131,8 +130,7 @@ const fn refuses(name: &'static str, sent: &'static str, variants: &'static [Var
     accepts(name, sent, variants).judged("a response other than 2xx", Judge::Refused)
 }
 
-/// Every check, in the order in which they run: those that can block a receiver with one thread
-/// come last.
+/// Every check, in the order in which they run.
 pub(super) const CHECKS: &[Check] = &[
     accepts("good-delivery", "each documented event, correctly signed", &[body(EachEvent)]),
     accepts("unknown-event", "an event that is not documented", &[body(UnknownEvent)]),
@@ -146,8 +144,6 @@ pub(super) const CHECKS: &[Check] = &[
         ),
     accepts("repeated-delivery", "the same delivery twice, one after the other", &[GOOD])
         .judged("2xx both times", Judge::Repeated),
-    accepts("simultaneous-deliveries", "the same delivery three times at once", &[GOOD])
-        .judged("2xx, or 503 with Retry-After and 2xx later", Judge::Simultaneous),
     refuses("missing-signature", "no signature header", &[with("", &[])]),
     refuses("empty-signature", "a signature header without digits", &[with("", &["{prefix}"])]),
     refuses(

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use hyper::body::Bytes;
-use hyper::header::{LOCATION, RETRY_AFTER};
+use hyper::header::LOCATION;
 use serde_json::{Value, json};
 use svc_sdk::Service;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::checks::{Body, Check, Key, Variant};
-use crate::deliver::{Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT};
+use crate::deliver::{Deliverer, Delivery, DeliveryError, DeliveryResponse};
 use crate::diagnose::spaced;
 use crate::events;
 use crate::signing::{scheme, tag};
@@ -23,24 +22,8 @@ pub(super) struct Exam {
     pub(super) url: String,
     pub(super) secret: Vec<u8>,
     pub(super) deliverer: Deliverer,
-    pub(super) timings: Timings,
-}
-
-/// How long the checks wait.
-pub(super) struct Timings {
-    /// For a response.
-    pub(super) response: Duration,
-    /// Until a repeated delivery is accepted, with a pause between two attempts.
-    pub(super) patience: Duration,
-    pub(super) pause: Duration,
-}
-
-impl Timings {
-    pub(super) const REAL: Self = Self {
-        response: RESPONSE_TIMEOUT,
-        patience: Duration::from_secs(30),
-        pause: Duration::from_secs(1),
-    };
+    /// How long to wait for a response.
+    pub(super) timeout: Duration,
 }
 
 /// A request of a check.
@@ -151,32 +134,9 @@ impl Exam {
 
     /// Fails if no connection is possible.
     pub(super) async fn send(&self, request: &Request) -> Result<Received, DeliveryError> {
-        match self.deliverer.post(&request.delivery, self.timings.response).await {
+        match self.deliverer.post(&request.delivery, self.timeout).await {
             Err(error) if error.is_unsent() => Err(error),
             received => Ok(Received(received)),
-        }
-    }
-
-    /// Delivers until the receiver accepts, as a service does. Returns the last response.
-    pub(super) async fn until_accepted(
-        &self,
-        request: &Request,
-    ) -> Result<Received, DeliveryError> {
-        /// Responses other than 503 with `Retry-After` after which no attempt is made any more.
-        /// The email service makes as many retries.
-        const MAX_ERRORS: u32 = 3;
-        let deadline = Instant::now() + self.timings.patience;
-        let mut errors = 0;
-        loop {
-            let received = self.send(request).await?;
-            errors += u32::from(!received.asks_to_retry() && !received.timed_out());
-            if received.is_accepted()
-                || errors == MAX_ERRORS
-                || Instant::now() + self.timings.pause > deadline
-            {
-                return Ok(received);
-            }
-            tokio::time::sleep(self.timings.pause).await;
         }
     }
 }
@@ -218,13 +178,6 @@ impl Received {
         self.0.as_ref().ok().map(|response| response.status)
     }
 
-    /// Whether the response is 503 with `Retry-After`.
-    pub(super) fn asks_to_retry(&self) -> bool {
-        self.0.as_ref().is_ok_and(|response| {
-            response.status == 503 && response.headers.contains_key(RETRY_AFTER)
-        })
-    }
-
     pub(super) fn timed_out(&self) -> bool {
         matches!(self.0, Err(DeliveryError::TimedOut(_)))
     }
@@ -243,7 +196,6 @@ impl fmt::Display for Received {
         let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         match (response.status, location) {
             (300..400, Some(to)) => write!(f, " to {to}; the services follow no redirect"),
-            (503, _) if !self.asks_to_retry() => f.write_str(" without Retry-After"),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,5 @@
 //! Sends the requests of a check and judges what comes back.
 
-use futures_util::future::try_join_all;
 use hyper::header::HeaderValue;
 
 use super::checks::{Check, Judge};
@@ -21,7 +20,6 @@ pub(super) async fn examine(exam: &Exam, check: &Check) -> Result<Finding, Deliv
             all(exam, &requests, is_fine).await
         }
         Judge::Repeated => repeated(exam, &requests[0]).await,
-        Judge::Simultaneous => simultaneous(exam, &requests[0]).await,
         Judge::RevealsSignature => reveals_signature(exam, &requests[0]).await,
     }
 }
@@ -69,26 +67,6 @@ async fn repeated(exam: &Exam, request: &Request) -> Result<Finding, DeliveryErr
     Ok(Finding::passed(format!(
         "{first}, then {second} (only the receiver's own records show if it handled {id} once)"
     )))
-}
-
-/// The same delivery three times at once: each is accepted, at once or later.
-async fn simultaneous(exam: &Exam, request: &Request) -> Result<Finding, DeliveryError> {
-    let all = try_join_all((0..3).map(|_| exam.send(request))).await?;
-    let mut statuses = all.iter().map(ToString::to_string).collect::<Vec<_>>();
-    statuses.sort_unstable();
-    let statuses = statuses.join(", ");
-    if all.iter().all(Received::is_accepted) {
-        return Ok(Finding::passed(statuses));
-    }
-    if !all.iter().all(|each| each.is_accepted() || each.asks_to_retry()) {
-        return Ok(Finding::not_passed(statuses, request));
-    }
-    let later = exam.until_accepted(request).await?;
-    let statuses = format!("{statuses}; later {later}");
-    Ok(match later.is_accepted() {
-        true => Finding::passed(statuses),
-        false => Finding::not_passed(statuses, request),
-    })
 }
 
 /// The response to a forged delivery contains the correct signature.

@@ -99,7 +99,7 @@ impl Import {
         let (rows, mapping) = rows::read(context, records, &self.columns).await?;
         let total = rows.len();
         // Signals are handled from here on, so that the rows that were sent are always reported.
-        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let client = context.email_client().await?;
         let mut known = HashMap::<_, Known>::new();
         let audience = match context.settings.dry_run {

@@ -11,7 +11,7 @@ use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
 use crate::output::{Format, one_line};
 use crate::output_schema::{dns_record, list};
-use crate::resource::Names;
+use crate::resource::{Names, Resource as _};
 
 mod formats;
 
@@ -34,10 +34,10 @@ pub struct Records {
 impl Records {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let names = Names::<Domain>::new(context, &client);
         if context.settings.dry_run {
-            return names.preview().await;
+            return Domain::preview(context, &client).await;
         }
+        let names = Names::<Domain>::new(context, &client);
         let records = names.existing(&self.id).await?.item.dns_records();
         if records.is_empty() {
             return Err(Failure::other(format!(

@@ -88,7 +88,7 @@ async fn delete_left_behind<W: ServiceWebhook>(
     client: &W::Client,
     url: &str,
 ) -> Result<(), Failure> {
-    let all = W::search(&Names::new(context, client), None, false).await?;
+    let all = W::search(&Names::new(context, client), None).await?;
     for webhook in all.iter().map(Found::target) {
         let Some(left) = webhook.name.as_deref().filter(|left| is_of_session(left)) else {
             continue;

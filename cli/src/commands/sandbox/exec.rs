@@ -51,7 +51,7 @@ impl Exec {
         let server = builder.start().await;
         let dir = &context.settings.sandbox_dir;
         let server = server.map_err(|error| not_started(&error, dir, seed.as_deref()))?;
-        let stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let stop = StopSignal::listen(context.settings.env.signals)?;
         let command = std::process::Command::new(&self.command[0])
             .args(&self.command[1..])
             .current_dir(&context.settings.env.cwd)

@@ -16,7 +16,6 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::Notify;
 use webhook_verify::{Secret, Service, Signature};
 
 pub const SECRET: &str = "whsec_3f1c_new";
@@ -43,7 +42,6 @@ struct State {
     arrived: Mutex<Vec<Arrived>>,
     /// How often each id has arrived.
     ids: Mutex<HashMap<String, u32>>,
-    again: Notify,
 }
 
 impl Receiver {
@@ -55,13 +53,8 @@ impl Receiver {
             .expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
-        let state = Arc::new(State {
-            service,
-            defect,
-            arrived: Mutex::default(),
-            ids: Mutex::default(),
-            again: Notify::new(),
-        });
+        let state =
+            Arc::new(State { service, defect, arrived: Mutex::default(), ids: Mutex::default() });
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
             loop {
@@ -108,10 +101,10 @@ impl State {
                 _ => response(401, ""),
             };
         }
-        self.handle(check, &body).await
+        self.handle(&body).await
     }
 
-    async fn handle(&self, check: &str, body: &[u8]) -> Response<Full<Bytes>> {
+    async fn handle(&self, body: &[u8]) -> Response<Full<Bytes>> {
         let value = serde_json::from_str::<Value>(&String::from_utf8_lossy(body));
         // A body that is cut off is not JSON.
         let value = value.unwrap_or_default();
@@ -137,19 +130,6 @@ impl State {
             "unknown-field" if value.get("certify").is_some() => response(400, ""),
             "formatted-body" if !body.starts_with(b"{") => response(400, ""),
             "repeated-delivery" if times > 1 => response(409, ""),
-            "simultaneous-deliveries" if check == "simultaneous-deliveries" => {
-                match times {
-                    1 => {
-                        self.again.notified().await;
-                        return response(200, "");
-                    }
-                    2 => self.again.notify_one(),
-                    _ => {}
-                }
-                response(500, "")
-            }
-            // Handled in parallel, and finished at the fourth attempt.
-            "busy" if check == "simultaneous-deliveries" && times < 4 => unavailable(),
             "silent" => pending().await,
             _ => response(204, ""),
         }
@@ -202,12 +182,6 @@ impl State {
 fn response(status: u16, text: &str) -> Response<Full<Bytes>> {
     let body = Full::new(Bytes::from(text.to_owned()));
     Response::builder().status(status).body(body).expect("a response")
-}
-
-fn unavailable() -> Response<Full<Bytes>> {
-    let mut response = response(503, "");
-    response.headers_mut().insert("retry-after", 1.into());
-    response
 }
 
 fn signatures(headers: &HeaderMap) -> Vec<(String, String)> {
