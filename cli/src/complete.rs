@@ -63,7 +63,6 @@ pub enum Values {
     Route,
     Scope,
     Operation,
-    Method,
     /// The documented paths.
     Path,
 }
@@ -87,7 +86,6 @@ impl Values {
             Self::Route => plain(events::names().map(|event| format!("{event}="))),
             Self::Scope => plain(Scope::ALL.iter().map(|scope| scope.as_str())),
             Self::Operation => plain(Operation::ALL.iter().map(|operation| operation.name())),
-            Self::Method => plain(["GET", "POST", "PUT", "PATCH", "DELETE"]),
             Self::Path => Operation::ALL
                 .iter()
                 .map(|operation| (operation.path().to_owned(), operation.name().to_owned()))
@@ -102,8 +100,12 @@ impl Values {
             }
             Self::Record => {
                 let context = context()?;
-                let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).ok()?;
-                newest.into_iter().map(|it| (it.id, it.event.unwrap_or_default())).collect()
+                let all = Records::in_dir(&context.settings.data_dir).all().ok()?;
+                all.into_iter()
+                    .rev()
+                    .take(SHOWN)
+                    .map(|it| (it.id, it.event.unwrap_or_default()))
+                    .collect()
             }
             Self::Job => {
                 let jobs = std::fs::read_dir(settings(|_| ())?.state_dir.join("bulk")).ok()?;

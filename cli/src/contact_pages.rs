@@ -25,16 +25,14 @@ pub async fn of_audience(
 ) -> Result<String, Failure> {
     let progress = context.out.progress("reading the audience");
     let mut count = 0_u64;
-    let read = async |id: &str| {
-        for_each(client, id, page_size, |contact| {
-            count += 1;
-            progress.set_text(format!("reading the audience: {count} contacts"));
-            each(contact)
-        })
-        .await?;
-        Ok(id.to_owned())
-    };
-    Names::<Audience>::new(context, client).with_id(audience, read).await
+    let id = Names::<Audience>::new(context, client).target(audience).await?.id;
+    for_each(client, &id, page_size, |contact| {
+        count += 1;
+        progress.set_text(format!("reading the audience: {count} contacts"));
+        each(contact)
+    })
+    .await?;
+    Ok(id)
 }
 
 /// Calls `each` for every contact, in the order of the pages.

@@ -9,9 +9,39 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::Value;
-use webhook_verify::{Service, Signature};
+use webhook_verify::{Rejection, Service, Signature, Verifier};
 
-use crate::signing::tag;
+use crate::failure::Failure;
+use crate::signing::{scheme, tag, usable};
+
+/// Verifies deliveries, and explains a mismatch.
+pub struct Check {
+    pub service: Service,
+    verifier: Verifier,
+    secret: Vec<u8>,
+}
+
+impl Check {
+    /// For the secret of `--secret-file`.
+    pub fn new(service: svc_sdk::Service, secret: Vec<u8>) -> Result<Self, Failure> {
+        let service = scheme(service);
+        let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
+            .map_err(|error| Failure::input(error.to_string()))?;
+        Ok(Self { service, verifier, secret })
+    }
+
+    /// Verifies the signature in this header. The failure has the mistakes that explain it.
+    pub fn verify(
+        &self,
+        signature: Result<Signature, Rejection>,
+        header: &[u8],
+        body: &[u8],
+    ) -> Result<(), (Rejection, Vec<&'static Mistake>)> {
+        let verified = signature.and_then(|it| self.verifier.verify_bytes(&it, body));
+        let explain = |error| (error, diagnose(self.service, header, body, &self.secret));
+        verified.map(drop).map_err(explain)
+    }
+}
 
 /// A mistake that makes the verification of a genuine delivery fail.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,20 +78,10 @@ const SECRET_DECODED: Mistake = Mistake::new(
     "the secret was decoded from hex or Base64 on one side only",
     "use the secret exactly as the service returned it, on both sides",
 );
-const NEWLINE_ADDED: Mistake = Mistake::new(
-    "newline_added",
-    "a newline was appended to the body",
-    "verify the received bytes before they are converted to text",
-);
-const NEWLINE_REMOVED: Mistake = Mistake::new(
-    "newline_removed",
-    "the newline at the end of the body was removed",
-    "verify the received bytes before they are trimmed",
-);
 const WHITESPACE_CHANGED: Mistake = Mistake::new(
     "whitespace_changed",
-    "whitespace was added around the body, or its line endings were changed",
-    "verify the received bytes; open saved bodies in binary mode",
+    "white space around the body was added or removed, or its line endings were changed",
+    "verify the received bytes before they are trimmed or converted to text",
 );
 const BASE64_BODY: Mistake = Mistake::new(
     "base64_body",
@@ -80,12 +100,7 @@ type Candidate<T> = (Option<&'static Mistake>, T);
 
 /// The mistakes that together explain a mismatch: at most one each of the header, the secret and
 /// the body, which are exactly those of the receiver. Empty if no known mistakes do.
-pub fn diagnose(
-    service: Service,
-    header: &[u8],
-    body: &[u8],
-    secret: &[u8],
-) -> Vec<&'static Mistake> {
+fn diagnose(service: Service, header: &[u8], body: &[u8], secret: &[u8]) -> Vec<&'static Mistake> {
     let headers = headers(service, header);
     let secrets = secrets(secret);
     for (body_mistake, body) in bodies(body) {
@@ -148,10 +163,10 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
         bodies.push((Some(mistake), candidate.into_owned().into()));
     };
     if let Some(rest) = body.strip_suffix(b"\n") {
-        add(&NEWLINE_ADDED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
+        add(&WHITESPACE_CHANGED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
     }
     for newline in ["\n", "\r\n"] {
-        add(&NEWLINE_REMOVED, [body, newline.as_bytes()].concat().into());
+        add(&WHITESPACE_CHANGED, [body, newline.as_bytes()].concat().into());
     }
     add(&WHITESPACE_CHANGED, body.trim_ascii().into());
     if let Ok(text) = std::str::from_utf8(body) {

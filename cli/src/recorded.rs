@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, Utc};
 use hyper::header::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,14 +20,14 @@ use crate::input::json_problem;
 use crate::private;
 
 /// How long a delivery is stored.
-const RETENTION: TimeDelta = TimeDelta::days(30);
+const RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A stored delivery.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedDelivery {
     /// The id of the record, for `svc replay`.
     pub id: String,
-    /// The time of receipt, RFC 3339.
+    /// The time of receipt, RFC 3339 in UTC, with milliseconds.
     pub received_at: String,
     /// `email` or `extraction`.
     pub service: String,
@@ -85,9 +86,6 @@ impl RecordedDelivery {
     }
 }
 
-/// The id of a record, and the record or why it cannot be read.
-pub type Entry = (String, Result<RecordedDelivery, Failure>);
-
 /// The directory of stored deliveries.
 pub struct Records(PathBuf);
 
@@ -107,86 +105,54 @@ impl Records {
 
     /// The delivery with this record id, or the newest one with this event id.
     pub fn get(&self, id: &str) -> Result<RecordedDelivery, Failure> {
-        let ids = self.ids()?;
-        if ids.iter().any(|known| known == id) {
-            return self.read(id);
-        }
-        // A corrupt record does not hide the others.
-        let mut newest_first = ids.iter().rev().filter_map(|record| self.read(record).ok());
-        newest_first.find(|record| record.event_id.as_deref() == Some(id)).ok_or_else(|| {
+        let mut newest_first = self.all()?.into_iter().rev();
+        let is_named = |it: &RecordedDelivery| it.id == id || it.event_id.as_deref() == Some(id);
+        newest_first.find(is_named).ok_or_else(|| {
             Failure::new(Kind::NotFound, format!("no recorded delivery has the id `{id}`"))
                 .hint("svc listen records deliveries and prints their ids")
         })
     }
 
-    /// All deliveries, or those since an instant, oldest first.
-    pub fn since(&self, instant: Option<DateTime<Utc>>) -> Result<Vec<Entry>, Failure> {
-        let entries = self.ids()?.into_iter().map(|id| {
-            let record = self.read(&id);
-            (id, record)
-        });
-        let is_since = |entry: &Entry| {
-            instant.is_none_or(|instant| received_at(entry).is_some_and(|at| at >= instant))
+    /// All deliveries, oldest first. Their ids are UUIDv7, so their order is that of time.
+    pub fn all(&self) -> Result<Vec<RecordedDelivery>, Failure> {
+        let mut files = self.files()?;
+        files.sort();
+        let read = |path: &PathBuf| {
+            let corrupt = |why: String| {
+                Failure::other(format!("{}: the record is corrupt: {why}", path.display()))
+                    .hint("delete the file to replay the other deliveries")
+            };
+            let text = fs::read(path).map_err(|error| corrupt(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| corrupt(json_problem(&error)))
         };
-        Ok(entries.filter(is_since).collect())
-    }
-
-    /// The newest deliveries, newest first, to complete their ids. Corrupt records are skipped.
-    pub fn newest(&self, count: usize) -> Result<Vec<RecordedDelivery>, Failure> {
-        let ids = self.ids()?;
-        Ok(ids.iter().rev().take(count).filter_map(|id| self.read(id).ok()).collect())
+        files.iter().map(read).collect()
     }
 
     /// Removes records older than [`RETENTION`].
     pub fn remove_expired(&self) -> Result<(), Failure> {
-        let oldest = Utc::now() - RETENTION;
-        for id in self.ids()?.iter().filter(|id| created(id).is_some_and(|at| at < oldest)) {
-            // Another session may have removed it first.
-            let _ = fs::remove_file(self.path(id));
+        for path in self.files()? {
+            let age = fs::metadata(&path).and_then(|it| it.modified()).map(|at| at.elapsed());
+            if age.is_ok_and(|age| age.is_ok_and(|age| age > RETENTION)) {
+                // Another session may have removed it first.
+                let _ = fs::remove_file(path);
+            }
         }
         Ok(())
     }
 
-    fn read(&self, id: &str) -> Result<RecordedDelivery, Failure> {
-        let path = self.path(id);
-        let corrupt =
-            |why: &str| Failure::other(format!("{}: the record is corrupt: {why}", path.display()));
-        let text = fs::read(&path).map_err(|error| corrupt(&error.to_string()))?;
-        serde_json::from_slice(&text).map_err(|error| corrupt(&json_problem(&error)))
-    }
-
-    /// The ids of all records. They are UUIDv7, so their order is that of time.
-    fn ids(&self) -> Result<Vec<String>, Failure> {
+    fn files(&self) -> Result<Vec<PathBuf>, Failure> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Failure::other(format!("{}: {error}", self.0.display()))),
         };
-        let mut ids = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
-            .collect::<Vec<_>>();
-        ids.sort();
-        Ok(ids)
+        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        Ok(files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect())
     }
 
     fn path(&self, id: &str) -> PathBuf {
         self.0.join(format!("{id}.json"))
     }
-}
-
-/// When a delivery was received. The id of a corrupt record still has its time.
-fn received_at((id, record): &Entry) -> Option<DateTime<Utc>> {
-    match record {
-        Ok(record) => DateTime::parse_from_rfc3339(&record.received_at).ok().map(Into::into),
-        Err(_) => created(id),
-    }
-}
-
-fn created(id: &str) -> Option<DateTime<Utc>> {
-    let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
-    let (seconds, nanoseconds) = id.get_timestamp()?.to_unix();
-    DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
 }
 
 #[cfg(test)]
@@ -205,31 +171,9 @@ mod tests {
         for body in bodies {
             records.store(&email(body)).expect("stored");
         }
-        let found = records.since(None).expect("read").into_iter();
-        let read = found.map(|(_, record)| record.and_then(|r| r.body()).expect("bytes"));
-        let read = read.collect::<Vec<_>>();
+        let found = records.all().expect("read");
+        let read = found.iter().map(|record| record.body().expect("bytes")).collect::<Vec<_>>();
         assert_eq!(read, bodies.map(<[u8]>::to_vec));
-        let later = records.since(Some(Utc::now() + TimeDelta::hours(1))).expect("read");
-        assert!(later.is_empty());
-    }
-
-    #[test]
-    fn corrupt_records_are_reported_and_do_not_hide_others() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let records = Records::in_dir(dir.path());
-        let (good, broken) = (email(b"{\"id\": 1}"), email(b"{}"));
-        for record in [&good, &broken] {
-            records.store(record).expect("stored");
-        }
-        fs::write(records.path(&broken.id), "{").expect("written");
-        let an_hour_ago = Utc::now() - TimeDelta::hours(1);
-        let since = records.since(Some(an_hour_ago)).expect("read");
-        assert_eq!(
-            since.iter().map(|(_, record)| record.is_ok()).collect::<Vec<_>>(),
-            [true, false]
-        );
-        assert!(since.iter().all(|entry| received_at(entry) >= Some(an_hour_ago)));
-        assert_eq!(records.get("1").expect("found").id, good.id);
     }
 
     #[test]
@@ -259,14 +203,15 @@ mod tests {
     fn expired_records_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let mut old = email(b"{}");
-        let then = uuid::Timestamp::from_unix(uuid::NoContext, 1_700_000_000, 0);
-        old.id = format!("rec_{}", Uuid::new_v7(then).simple());
-        let new = email(b"{}");
-        records.store(&old).expect("stored");
-        records.store(&new).expect("stored");
+        let (old, new) = (email(b"{}"), email(b"{}"));
+        for record in [&old, &new] {
+            records.store(record).expect("stored");
+        }
+        let file = fs::File::options().write(true).open(records.path(&old.id)).expect("there");
+        file.set_modified(std::time::SystemTime::now() - 2 * RETENTION).expect("set");
         records.remove_expired().expect("removed");
-        assert_eq!(records.ids().expect("read"), [new.id]);
+        let left = records.all().expect("read");
+        assert_eq!(left.iter().map(|record| &record.id).collect::<Vec<_>>(), [&new.id]);
     }
 
     #[cfg(unix)]

@@ -9,6 +9,7 @@ use clap_complete::engine::ArgValueCandidates;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::{Call, Deleted, List, Operation};
+use uuid::Uuid;
 
 use crate::command_spec::{reads, removes};
 use crate::confirm::confirm;
@@ -17,10 +18,11 @@ use crate::failure::{Failure, Kind};
 use crate::output::{View, one_line};
 use crate::output_schema::{self, of};
 
-/// The error code of a name that several resources have.
-const AMBIGUOUS: &str = "ambiguous_name";
 /// Maximum number of ids in a hint.
 const MAX_SHOWN: usize = 4;
+
+/// A request that reads the resource with an id.
+pub type Read<R> = fn(&<R as Resource>::Client, &str) -> Call<R>;
 
 /// A resource that a service lists and deletes.
 pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
@@ -32,14 +34,15 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     const NOUN: &'static str;
     /// What it is called by, beside its id.
     const NAMED_BY: &'static str;
-    /// An id and a name for examples, as a shell takes them.
+    /// An id and a name for examples, as a shell takes them. The id has the usual prefix.
     const SAMPLES: [&'static str; 2];
     /// How one is created, after the group.
     const CREATE: &'static str;
     /// What is deleted with it.
     const DELETED_WITH_IT: &'static str = "";
     const LISTS: &'static [Operation];
-    /// The operation that reads one. Without it, one is read through the list.
+    /// Reads one. Without it, one is read through the list.
+    const GET: Option<Read<Self>> = None;
     const GETS: &'static [Operation] = Self::LISTS;
     const DELETES: &'static [Operation];
     /// Completes an id or a name.
@@ -58,29 +61,24 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
     /// Its id and its name.
     fn named(&self) -> (&String, &Option<String>);
-    /// Whether a text can only be a name.
-    fn is_name(text: &str) -> bool;
+    /// Whether a text is an id, so that it need not be looked up.
+    fn is_id(text: &str) -> bool {
+        text.starts_with(&Self::SAMPLES[0][..4]) || Uuid::try_parse(text).is_ok()
+    }
     fn is_same_name(one: &str, other: &str) -> bool {
         one == other
     }
-    /// The one with this id or name; `None` in a dry run. It is read through the list, unless the
-    /// service has an operation for it.
-    async fn get(names: &Names<'_, Self>, text: &str) -> Result<Option<Self>, Failure> {
-        match names.context.settings.dry_run {
-            true => Self::search(names, None, true).await.map(|_| None),
-            false => names.existing(text).await.map(|found| Some(found.item)),
-        }
+    /// Shows the first request of a search, for `--dry-run`.
+    async fn preview(context: &Context, client: &Self::Client) -> Result<(), Failure> {
+        let Some(list) = Self::list(client) else { return Ok(()) };
+        context.call(list, "").await.map(drop)
     }
-    /// Those with this id or name, or all. A preview shows the first request instead.
+    /// Those with this id or name, or all.
     async fn search(
         names: &Names<'_, Self>,
         text: Option<&str>,
-        is_preview: bool,
     ) -> Result<Vec<Found<Self>>, Failure> {
         let Some(list) = Self::list(names.client) else { return Ok(Vec::new()) };
-        if is_preview {
-            return names.context.call(list, "").await.map(|_| Vec::new());
-        }
         let items = names.context.run(list).await?.into_iter();
         let items = items.filter(|item| text.is_none_or(|text| is_named(item, text)));
         Ok(items.map(|item| Found { item, place: String::new() }).collect())
@@ -141,35 +139,18 @@ impl<'a, R: Resource> Names<'a, R> {
         Self { context, client, within: R::Within::default() }
     }
 
-    /// Runs `action` with the id that a text is, or that it names.
-    ///
-    /// A text that cannot be an id is looked up first, any other only after the service has responded
-    /// that it does not exist. A dry run looks nothing up.
-    pub async fn with_id<T>(
-        &self,
-        text: &str,
-        mut action: impl AsyncFnMut(&str) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        if self.context.settings.dry_run {
-            if R::is_name(text) {
-                let note = format!("`{text}` stands for its id, which would be looked up first");
-                self.context.out.note(&note);
+    /// The resource with this id or name. A text that is not found is taken as an id, which the
+    /// service may know. A dry run looks nothing up.
+    pub async fn target(&self, text: &str) -> Result<Target, Failure> {
+        if !R::is_id(text) {
+            if !self.context.settings.dry_run {
+                let found = self.find(text).await?;
+                return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
             }
-            return action(text).await;
+            let note = format!("`{text}` stands for its id, which would be looked up first");
+            self.context.out.note(&note);
         }
-        if R::is_name(text) {
-            return action(&self.existing(text).await?.target().id).await;
-        }
-        match action(text).await {
-            Err(failure) if may_be_name::<R>(&failure) => match self.find(text).await {
-                Ok(Some(found)) if found.item.named().0 != text => {
-                    action(found.item.named().0).await
-                }
-                Err(ambiguous) if is_ambiguous(&ambiguous) => Err(ambiguous),
-                Ok(_) | Err(_) => Err(failure),
-            },
-            result => result,
-        }
+        Ok(Target::unnamed(text))
     }
 
     /// The only resource with this id or name.
@@ -183,7 +164,7 @@ impl<'a, R: Resource> Names<'a, R> {
     /// The resource with this id, or the only one with this name.
     async fn find(&self, text: &str) -> Result<Option<Found<R>>, Failure> {
         let progress = self.context.out.progress(format!("looking up {text}"));
-        let mut found = R::search(self, Some(text), false).await?;
+        let mut found = R::search(self, Some(text)).await?;
         drop(progress);
         if let Some(same) = found.iter().position(|found| found.item.named().0 == text) {
             return Ok(Some(found.swap_remove(same)));
@@ -196,20 +177,13 @@ impl<'a, R: Resource> Names<'a, R> {
 
     /// The resource to delete, with its name if a person reads the question or the result.
     async fn to_delete(&self, text: &str) -> Result<Target, Failure> {
-        let (settings, out) = (&self.context.settings, &self.context.out);
-        if settings.dry_run {
-            return Ok(Target::unnamed(text));
+        let is_shown = self.context.out.is_table() && R::IS_IN_ONE_LIST;
+        if is_shown && R::is_id(text) && !self.context.settings.dry_run {
+            // What is wrong with the search is wrong with the deletion, too, which reports it.
+            let found = self.find(text).await.ok().flatten();
+            return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
         }
-        if R::is_name(text) {
-            return Ok(self.existing(text).await?.target());
-        }
-        let asks = !settings.yes && out.can_ask();
-        if (!asks && !out.is_table()) || !R::IS_IN_ONE_LIST {
-            return Ok(Target::unnamed(text));
-        }
-        // What is wrong with the search is wrong with the deletion, too, which reports it.
-        let found = self.find(text).await.ok().flatten();
-        Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()))
+        self.target(text).await
     }
 }
 
@@ -217,17 +191,6 @@ impl<'a, R: Resource> Names<'a, R> {
 pub fn is_named<R: Resource>(item: &R, text: &str) -> bool {
     let (id, name) = item.named();
     id == text || name.as_deref().is_some_and(|name| R::is_same_name(name, text))
-}
-
-/// Whether the service refused what may be a name in place of an id: it does not know it, or it
-/// refuses its form.
-fn may_be_name<R: Resource>(failure: &Failure) -> bool {
-    let is_form = matches!(failure.details().status, Some(400 | 422));
-    failure.kind() == Kind::NotFound || (is_form && R::IS_IN_ONE_LIST)
-}
-
-fn is_ambiguous(failure: &Failure) -> bool {
-    failure.details().code.as_deref() == Some(AMBIGUOUS)
 }
 
 fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
@@ -241,7 +204,9 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
         hint.push_str("\nor name the audience: --audience NAME");
     }
     let (count, noun, name) = (found.len(), R::NOUN, R::NAMED_BY);
-    Failure::input(format!("{count} {noun}s have the {name} `{text}`")).code(AMBIGUOUS).hint(hint)
+    Failure::input(format!("{count} {noun}s have the {name} `{text}`"))
+        .code("ambiguous_name")
+        .hint(hint)
 }
 
 fn schema_of_list<R: Resource>() -> Value {
@@ -275,13 +240,12 @@ pub struct ListAll<R: Resource> {
 impl<R: Resource> ListAll<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let is_preview = context.settings.dry_run;
-        let progress = context.out.progress("reading");
-        let found = R::search(&Names::new(context, &client), None, is_preview).await?;
-        drop(progress);
-        if is_preview {
-            return Ok(());
+        if context.settings.dry_run {
+            return R::preview(context, &client).await;
         }
+        let progress = context.out.progress("reading");
+        let found = R::search(&Names::new(context, &client), None).await?;
+        drop(progress);
         let items = found.iter().map(|found| &found.item).collect::<Vec<_>>();
         let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE));
         context.out.list(&items, R::VIEW, &format!("no {}s; create one: {create}", R::NOUN))
@@ -302,7 +266,15 @@ impl<R: Resource> Get<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
         let names = Names::<R> { context, client: &client, within: self.within };
-        match R::get(&names, &self.id).await? {
+        let item = match R::GET {
+            Some(get) => {
+                let id = names.target(&self.id).await?.id;
+                context.call(get(&client, &id), "reading").await?
+            }
+            None if context.settings.dry_run => return R::preview(context, &client).await,
+            None => Some(names.existing(&self.id).await?.item),
+        };
+        match item {
             Some(item) => context.out.one(&item, R::VIEW),
             None => Ok(()),
         }
@@ -331,15 +303,8 @@ impl<R: Resource> Delete<R> {
         let target = names.to_delete(&self.id).await?;
         let question = format!("Delete {} {target}{}?", R::NOUN, R::DELETED_WITH_IT);
         confirm(context, &question).await?;
-        let delete = async |id: &str| {
-            let done = context.call(R::delete(&client, id), "deleting").await?;
-            Ok(done.map(|_| id.to_owned()))
-        };
-        match names.with_id(&target.id, delete).await? {
-            Some(id) => {
-                let target = Target { id, ..target };
-                context.deleted(R::NOUN, &target.id, &target.to_string())
-            }
+        match context.call(R::delete(&client, &target.id), "deleting").await? {
+            Some(_) => context.deleted(R::NOUN, &target.id, &target.to_string()),
             None => Ok(()),
         }
     }

@@ -54,7 +54,7 @@ pub fn given_or_profile_secret(context: &Context, given: Option<&Path>) -> Resul
 }
 
 /// Removes a line break at the end.
-pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
+fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
     if secret.last() == Some(&b'\n') {
         secret.pop();
         if secret.last() == Some(&b'\r') {

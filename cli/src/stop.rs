@@ -33,17 +33,17 @@ pub struct StopSignal {
 
 #[cfg(unix)]
 impl StopSignal {
-    /// SIGHUP tells that the terminal was closed; it is not received if the command was started with
-    /// SIGHUP ignored, as by `nohup`.
+    /// SIGHUP, which a closed terminal sends, is ignored by a command that was started so, as by
+    /// `nohup`.
     pub fn listen(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut listening = Vec::new();
         if signals {
             listening.push((signal(SignalKind::interrupt())?, Stop::Interrupt));
             listening.push((signal(SignalKind::terminate())?, Stop::Terminate));
-        }
-        if signals && !is_hangup_ignored() {
-            listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
+            if !is_hangup_ignored() {
+                listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
+            }
         }
         Ok(Self { listening })
     }

@@ -51,11 +51,7 @@ where
                     }
                     self.failures.with(self.context, failure)?;
                 }
-                Err(error) if error.is_timeout() => {
-                    // The SDK does not wait for a poll that would be too late.
-                    tokio::time::sleep_until(self.deadline).await;
-                    return Ok(None);
-                }
+                Err(error) if error.is_timeout() => return Ok(None),
                 Err(error) => return Err(self.context.failure(error)),
                 // The SDK may add results of a poll.
                 Ok(_) => {}
@@ -149,20 +145,18 @@ fn is_cancelled(status: &EmailStatus) -> bool {
 /// recipient with a reason. The fields are not documented
 /// (`docs/undocumented/services.md#email-fields`).
 pub fn reason(email: &EmailRecord) -> Option<String> {
-    const FIELDS: [&str; 6] =
-        ["reason", "detail", "error", "bounce", "statusReason", "failureReason"];
-    let text = |value: &Value| match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Object(map) => ["message", "reason", "detail", "description", "diagnostic"]
-            .iter()
-            .find_map(|key| map.get(*key)?.as_str().map(str::to_owned)),
-        _ => None,
-    };
-    let of_email = FIELDS.iter().find_map(|field| text(email.extra.get(*field)?));
-    of_email.or_else(|| {
+    const FIELDS: [&str; 5] = ["reason", "detail", "error", "bounce", "message"];
+    fn of(value: &Value) -> Option<String> {
+        match value {
+            Value::String(text) if !text.is_empty() => Some(text.clone()),
+            Value::Object(map) => FIELDS.iter().find_map(|field| of(map.get(*field)?)),
+            _ => None,
+        }
+    }
+    FIELDS.iter().find_map(|field| of(email.extra.get(*field)?)).or_else(|| {
         let recipients = email.extra.get("recipients")?.as_array()?;
         recipients.iter().find_map(|recipient| {
-            let why = FIELDS.iter().find_map(|field| text(recipient.get(field)?))?;
+            let why = of(recipient)?;
             match recipient.get("address").and_then(Value::as_str) {
                 Some(address) if recipients.len() > 1 => Some(format!("{address}: {why}")),
                 _ => Some(why),

@@ -30,7 +30,7 @@ use crate::output_schema::{any_of, of, response};
   svc api GET /api/v1/audiences/aud_019a/contacts --all -o ndjson")]
 pub struct Api {
     /// HTTP method: GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS
-    #[arg(value_parser = method, add = Values::Method.candidates())]
+    #[arg(value_parser = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"], ignore_case = true, hide_possible_values = true)]
     method: String,
     /// Path below the base URL, with its query string
     #[arg(add = Values::Path.candidates())]
@@ -64,21 +64,11 @@ pub struct Api {
     all: bool,
 }
 
-/// The method in upper case. The service would answer a misspelled one with a 404 or 405 about the
-/// path.
-fn method(text: &str) -> Result<String, String> {
-    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    let method = text.to_ascii_uppercase();
-    if METHODS.contains(&method.as_str()) {
-        return Ok(method);
-    }
-    Err(format!("not an HTTP method; use one of {}", METHODS.join(", ")))
-}
-
 impl Api {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let service = self.service.map_or_else(|| guess(&self.path), Service::from);
-        let reads = matches!(self.method.as_str(), "GET" | "HEAD");
+        let method = self.method.to_ascii_uppercase();
+        let reads = matches!(method.as_str(), "GET" | "HEAD");
         if self.all && !reads {
             return Err(Failure::usage(
                 "--all fetches the pages of a list and needs the method GET",
@@ -96,12 +86,18 @@ impl Api {
             None if fields.is_empty() || reads => None,
             None => Some(to_value(&fields).to_string()),
         };
-        let client = match service {
-            Service::Email => Client::Email(context.email_client().await?),
-            _ => Client::Extraction(context.extraction_client().await?),
+        let raw: Box<dyn Fn() -> Call<RawResponse>> = match service {
+            Service::Email => {
+                let client = context.email_client().await?;
+                Box::new(move || client.raw(&method, &self.path))
+            }
+            _ => {
+                let client = context.extraction_client().await?;
+                Box::new(move || client.raw(&method, &self.path))
+            }
         };
         let call = |page: Option<u64>| {
-            let mut call = client.raw(&self.method, &self.path);
+            let mut call = raw();
             for (key, value) in fields.iter().filter(|_| reads) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 call = call.query(key, text);
@@ -132,20 +128,6 @@ impl Api {
             return show(context, &response);
         }
         all_pages(context, response, call).await
-    }
-}
-
-enum Client {
-    Email(svc_sdk::EmailClient),
-    Extraction(svc_sdk::ExtractionClient),
-}
-
-impl Client {
-    fn raw(&self, method: &str, path: &str) -> Call<RawResponse> {
-        match self {
-            Self::Email(client) => client.raw(method, path),
-            Self::Extraction(client) => client.raw(method, path),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::audience;
-use crate::resource::{Anywhere, Delete, Get, ListAll, Names, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Read, Resource};
 
 group! {
     pub enum Command {
@@ -33,6 +33,7 @@ impl Resource for Audience {
     const CREATE: &'static str = "create NAME";
     const DELETED_WITH_IT: &'static str = " and all contacts in it";
     const LISTS: &'static [Operation] = &[Operation::AudiencesList];
+    const GET: Option<Read<Self>> = Some(|client, id| client.audiences().get(id));
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
     const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
@@ -47,12 +48,6 @@ impl Resource for Audience {
         context.email_client().await
     }
 
-    async fn get(names: &Names<'_, Self>, text: &str) -> Result<Option<Self>, Failure> {
-        let get =
-            async |id: &str| names.context.call(names.client.audiences().get(id), "reading").await;
-        names.with_id(text, get).await
-    }
-
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
         Some(client.audiences().list())
     }
@@ -63,10 +58,6 @@ impl Resource for Audience {
 
     fn named(&self) -> (&String, &Option<String>) {
         (&self.id, &self.name)
-    }
-
-    fn is_name(text: &str) -> bool {
-        text.contains(char::is_whitespace) || !text.is_ascii()
     }
 }
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 use svc_sdk::Service;
 use tokio::time::Instant;
 
-use self::checks::{CHECKS, Check, Severity};
-use self::exam::{Exam, Finding, Seen, Timings};
+use self::checks::{CHECKS, Check};
+use self::exam::{Exam, Finding};
 use super::verify::ServiceName;
 use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
@@ -50,8 +50,7 @@ const VIEW: View = View(&[
 ///
 /// Sends correct and forged deliveries to the receiver and checks its responses. Its handler runs
 /// for those that it accepts, so examine a test installation. The exit code is 10 if the receiver
-/// accepts a forged delivery or does not accept a correct one, and with --strict also if there is
-/// advice.
+/// accepts a forged delivery or does not accept a correct one.
 ///
 /// The body of a request that was not passed is stored in a file, which is named beside the command
 /// that repeats the check. The examination ends after 5 minutes, or after the time in --timeout. A
@@ -66,8 +65,7 @@ const VIEW: View = View(&[
   svc certify http://localhost:3000/hooks --service email \\
       --secret-file secret.txt
   svc certify https://test.example/hooks --service extraction \\
-      --secret-file secret.txt \\
-      --old-secret-file old.txt --strict --yes --json")]
+      --secret-file secret.txt --yes --json")]
 pub struct Certify {
     /// URL of the receiver
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
@@ -80,17 +78,9 @@ pub struct Certify {
     /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// File with the secret that it had before
-    ///
-    /// Checks that the receiver still accepts it while the secret is replaced.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    old_secret_file: Option<PathBuf>,
     /// Run only this check; repeatable
     #[arg(long, value_name = "CHECK", value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)), hide_possible_values = true)]
     only: Vec<String>,
-    /// Fail if there is advice
-    #[arg(long)]
-    strict: bool,
     /// File for the results as JUnit XML
     #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     junit: Option<PathBuf>,
@@ -101,26 +91,14 @@ impl Certify {
         let (url, service) = (&self.url, Service::from(self.service));
         let checks = self.checks(service)?;
         check_url("URL", url)?;
-        let read = |option: &str, path: &PathBuf| {
-            let secret = read_secret(context, option, path)?;
-            usable(option, &secret).map(|_| secret)
-        };
-        let secret = read("--secret-file", &self.secret_file)?;
-        const OLD: &str = "--old-secret-file";
-        let old_secret = self.old_secret_file.as_ref().map(|path| read(OLD, path)).transpose()?;
-        if old_secret.as_ref() == Some(&secret) {
-            // Every receiver would pass the check.
-            return Err(Failure::input(format!("{OLD}: the same secret as in --secret-file"))
-                .hint("give the secret that the receiver had before"));
-        }
+        let secret = read_secret(context, "--secret-file", &self.secret_file)?;
+        usable("--secret-file", &secret)?;
         let exam = Exam {
             service,
             url: url.clone(),
             secret,
-            old_secret,
             deliverer: Deliverer::to(context, [url.as_str()])?,
-            timings: Timings::REAL,
-            seen: Seen::default(),
+            timeout: RESPONSE_TIMEOUT,
         };
         if context.settings.dry_run {
             return context.out.value(&previews(&exam, &checks));
@@ -131,7 +109,7 @@ impl Certify {
         }
         let (results, ended) = self.examine(context, &exam, &checks).await?;
         if let Some(path) = &self.junit {
-            let xml = junit(service, &results, self.strict, ended.is_some());
+            let xml = junit(service, &results);
             std::fs::write(context.settings.path(path), xml)
                 .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
         }
@@ -139,15 +117,15 @@ impl Certify {
             let named = results.iter().filter(|check| check.result == grade);
             named.map(|check| check.check).collect::<Vec<_>>()
         };
-        let [failed, advice, skipped] = [Grade::Failed, Grade::Advice, Grade::Skipped].map(named);
+        let failed = named(Grade::Failed);
         let report = Examination {
             url: without_password(url),
             service: self.service,
             timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
             passed: failed.is_empty() && ended.is_none(),
             failures: failed.len(),
-            advice: advice.len(),
-            skipped: skipped.len(),
+            advice: named(Grade::Advice).len(),
+            skipped: named(Grade::Skipped).len(),
             checks: &results,
         };
         context.out.one_as_list(&report, &results, VIEW)?;
@@ -163,22 +141,11 @@ impl Certify {
             if let Some(ended) = ended {
                 message += &format!("; {}", ended.details().message);
             }
-            let hint = match exam.seen.has_accepted.get() {
-                true => "repeat each with the command below it, or in `reproduce` of the JSON",
-                false => {
-                    "it accepted no delivery at all: check the URL, --service and --secret-file"
-                }
-            };
+            let hint = "repeat each with the command below it, or in `reproduce` of the JSON\n\
+                 if it accepts no delivery at all: check the URL, --service and --secret-file";
             return Err(Failure::check(message).code("receiver_failed").hint(hint));
         }
-        if let Some(ended) = ended {
-            return Err(ended);
-        }
-        if self.strict && !advice.is_empty() {
-            let message = format!("the receiver passed, with advice: {}", advice.join(", "));
-            return Err(Failure::check(message).code("receiver_advice"));
-        }
-        Ok(())
+        ended.map_or(Ok(()), Err)
     }
 
     /// The selected checks that apply to the service.
@@ -209,38 +176,39 @@ impl Certify {
         let progress = context.out.progress("examining");
         let (mut results, mut ended) = (Vec::new(), None);
         for (index, check) in checks.iter().enumerate() {
-            let mut finding = Finding::skipped("not sent: the examination ended before");
-            if ended.is_none() {
+            let finding = if ended.is_some() {
+                Finding::skipped("not sent: the examination ended before")
+            } else {
                 progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
                 context.out.trace(&format!("{}: {}", check.name, check.sent));
-                let found = tokio::time::timeout_at(deadline, judge::examine(exam, check)).await;
-                finding = found.unwrap_or_else(|_| {
-                    let late = Failure::check("the examination was not finished in time");
-                    ended = Some(
-                        late.code("not_finished")
-                            .hint("allow more time with --timeout, or select checks with --only"),
-                    );
-                    Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
-                });
-            }
-            if let Some(error) = exam.seen.lost.take() {
-                if index == 0 && !exam.seen.has_accepted.get() {
-                    return Err(error.into());
+                match tokio::time::timeout_at(deadline, judge::examine(exam, check)).await {
+                    Ok(Ok(finding)) => finding,
+                    Ok(Err(error)) if results.is_empty() => return Err(error.into()),
+                    Ok(Err(error)) => {
+                        let finding = Finding::skipped(&error);
+                        let mut failure = Failure::from(error);
+                        let details = failure.details_mut();
+                        details.message =
+                            format!("in the check {}: {}", check.name, details.message);
+                        // Earlier deliveries were sent.
+                        details.outcome = None;
+                        ended = Some(failure.hint("look in the receiver's log why it stopped"));
+                        finding
+                    }
+                    Err(_) => {
+                        let late = Failure::check("the examination was not finished in time");
+                        let hint = "allow more time with --timeout, or select checks with --only";
+                        ended = Some(late.code("not_finished").hint(hint));
+                        Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
+                    }
                 }
-                finding = Finding::skipped(&error);
-                let mut failure = Failure::from(error);
-                let details = failure.details_mut();
-                details.message = format!("in the check {}: {}", check.name, details.message);
-                // Earlier deliveries were sent.
-                details.outcome = None;
-                ended = Some(failure.hint("look in the receiver's log why it stopped"));
-            }
+            };
             let (result, received, body) = match finding {
                 Finding::Passed(received) => (Grade::Passed, received, None),
                 Finding::Skipped(why) => (Grade::Skipped, why, None),
-                Finding::NotPassed(received, body) => match check.severity {
-                    Severity::Failure => (Grade::Failed, received, Some(body)),
-                    Severity::Advice => (Grade::Advice, received, Some(body)),
+                Finding::NotPassed(received, body) => match check.is_advice {
+                    true => (Grade::Advice, received, Some(body)),
+                    false => (Grade::Failed, received, Some(body)),
                 },
             };
             let store = |body| {
@@ -250,7 +218,6 @@ impl Certify {
             };
             results.push(CheckResult {
                 check: check.name,
-                severity: check.severity,
                 result,
                 sent: check.sent,
                 expected: check.expected,
@@ -265,14 +232,10 @@ impl Certify {
     /// The command line that repeats a check.
     fn again(&self, context: &Context, check: &str) -> String {
         let url = without_password(&self.url);
-        let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         let bundle = context.settings.ca_bundle.as_ref();
-        // Read from the environment by the next run, too.
-        let bundle = bundle.filter(|bundle| !matches!(bundle.source, Source::Environment(_)));
         let options = [
             ("--service", Some(Service::from(self.service).to_string())),
-            ("--secret-file", Some(path(&self.secret_file))),
-            ("--old-secret-file", self.old_secret_file.as_ref().map(path)),
+            ("--secret-file", Some(self.secret_file.display().to_string())),
             ("--ca-bundle", bundle.map(|bundle| bundle.value.display().to_string())),
             ("--only", Some(check.to_owned())),
         ];
@@ -298,16 +261,13 @@ fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
     previews.collect()
 }
 
-/// The results as JUnit XML. A check that could not be made, because the examination ended early, is
-/// an error there.
-fn junit(service: Service, results: &[CheckResult], strict: bool, is_incomplete: bool) -> String {
-    let (mut cases, mut counts) = (String::new(), [0; 3]);
+/// The results as JUnit XML.
+fn junit(service: Service, results: &[CheckResult]) -> String {
+    let (mut cases, mut counts) = (String::new(), [0; 2]);
     for CheckResult { check, result, sent, expected, received, .. } in results {
         let outcome = match result {
             Grade::Failed => Some((0, "failure")),
-            Grade::Advice if strict => Some((0, "failure")),
-            Grade::Skipped if is_incomplete => Some((1, "error")),
-            Grade::Skipped => Some((2, "skipped")),
+            Grade::Skipped => Some((1, "skipped")),
             Grade::Passed | Grade::Advice => None,
         };
         cases += &format!("  <testcase classname=\"certify.{service}\" name=\"{check}\">\n");
@@ -321,11 +281,11 @@ fn junit(service: Service, results: &[CheckResult], strict: bool, is_incomplete:
         }
         cases += "  </testcase>\n";
     }
-    let (total, [failures, errors, skipped]) = (results.len(), counts);
+    let (total, [failures, skipped]) = (results.len(), counts);
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuite name=\"svc certify\" tests=\"{total}\" failures=\"{failures}\" \
-         errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
+         skipped=\"{skipped}\">\n{cases}</testsuite>\n"
     )
 }
 
@@ -352,7 +312,6 @@ pub struct Examination<'a> {
 #[derive(Serialize, JsonSchema)]
 struct CheckResult {
     check: &'static str,
-    severity: Severity,
     result: Grade,
     sent: &'static str,
     expected: &'static str,

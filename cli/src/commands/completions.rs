@@ -2,8 +2,6 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::command_spec::local;
 use crate::complete;
@@ -19,7 +17,7 @@ use crate::output_schema::of;
 /// key. Nushell completes commands, options and fixed values only. A script fits the version of svc
 /// that printed it: load it anew after an update, or at the start of the shell, as shown below.
 #[derive(Args, Debug)]
-#[command(add = local(of::<CompletionScript>))]
+#[command(add = local(of::<String>))]
 #[command(after_long_help = "\
   bash:        echo 'source <(svc completions bash)' >> ~/.bashrc
   zsh:         echo 'source <(svc completions zsh)' >> ~/.zshrc
@@ -43,12 +41,6 @@ enum Shell {
     Nushell,
 }
 
-#[derive(Serialize, JsonSchema)]
-pub struct CompletionScript<'a> {
-    shell: &'a str,
-    script: &'a str,
-}
-
 impl Completions {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let value = self.shell.to_possible_value();
@@ -64,6 +56,6 @@ impl Completions {
             }
         }
         let script = String::from_utf8_lossy(&script);
-        context.out.document(&script, &CompletionScript { shell, script: &script })
+        context.out.document(&script, &script)
     }
 }

@@ -68,24 +68,27 @@ impl Resource for Contact {
         (&self.id, &self.email)
     }
 
-    fn is_name(text: &str) -> bool {
-        text.contains('@')
+    fn is_id(text: &str) -> bool {
+        !text.contains('@')
     }
 
     fn is_same_name(one: &str, other: &str) -> bool {
         one.eq_ignore_ascii_case(other)
     }
 
+    async fn preview(context: &Context, client: &EmailClient) -> Result<(), Failure> {
+        Audience::preview(context, client).await
+    }
+
     /// Searches the audience, or all of them.
     async fn search(
         names: &Names<'_, Self>,
         text: Option<&str>,
-        is_preview: bool,
     ) -> Result<Vec<Found<Self>>, Failure> {
         let audiences = Names::<Audience>::new(names.context, names.client);
         let audiences = match &names.within.audience {
-            Some(audience) if !is_preview => vec![audiences.existing(audience).await?],
-            _ => Audience::search(&audiences, None, is_preview).await?,
+            Some(audience) => vec![audiences.existing(audience).await?],
+            None => Audience::search(&audiences, None).await?,
         };
         let mut found = Vec::new();
         for Target { id, name } in audiences.iter().map(Found::target) {
@@ -150,11 +153,9 @@ impl Create {
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
         let client = context.email_client().await?;
-        let call = async |id: &str| {
-            context.call(client.contacts().create(id, contact.clone()), "creating").await
-        };
-        let names = Names::<Audience>::new(context, &client);
-        if let Some(contact) = names.with_id(&self.audience, call).await? {
+        let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+        let call = client.contacts().create(&id, contact);
+        if let Some(contact) = context.call(call, "creating").await? {
             context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())
@@ -188,43 +189,39 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        // CSV is what an import reads.
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
+        // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
-        let mut none = "no contacts in this audience".to_owned();
-        let mut note = None;
+        let mut pages = None;
         if self.all && !context.settings.dry_run {
-            let each = |contact: Contact| items.push(&contact);
             let (audience, size) = (&self.audience, self.page_size);
+            let each = |contact| items.push(&contact);
             contact_pages::of_audience(context, &client, audience, size, each).await?;
         } else {
-            let names = Names::<Audience>::new(context, &client);
-            let list = async |audience: &str| {
-                let mut call = client.contacts().list(audience);
-                if let Some(page) = self.page {
-                    call = call.page(page);
-                }
-                if let Some(size) = self.page_size {
-                    call = call.page_size(size);
-                }
-                context.call(call, "reading").await
-            };
-            let list = names.with_id(&self.audience, list).await?;
-            let Some(list) = list else { return Ok(()) };
+            let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+            let mut call = client.contacts().list(&id);
             if let Some(page) = self.page {
-                none = format!("no contacts on page {page} of this audience");
+                call = call.page(page);
             }
+            if let Some(size) = self.page_size {
+                call = call.page_size(size);
+            }
+            let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
             list.iter().try_for_each(|contact| items.push(contact))?;
-            if let (Some(page), Some(pages @ 2..)) = (list.page, list.total_pages) {
-                note = Some(format!("page {page} of {pages}; use --all for every page"));
-            }
+            pages = list.page.zip(list.total_pages).filter(|(_, pages)| *pages > 1);
         }
-        match context.out.format() {
-            _ if items.are_lines => items.finish()?,
-            Format::Ndjson => {}
-            _ => context.out.list(&items.document, Contact::VIEW, &none)?,
+        if items.are_lines {
+            items.finish()?;
+        } else if context.out.format() != Format::Ndjson {
+            let none = match self.page {
+                Some(page) => format!("no contacts on page {page} of this audience"),
+                None => "no contacts in this audience".to_owned(),
+            };
+            context.out.list(&items.document, Contact::VIEW, &none)?;
         }
-        note.iter().for_each(|note| context.out.note(note));
+        if let Some((page, pages)) = pages {
+            context.out.note(&format!("page {page} of {pages}; use --all for every page"));
+        }
         Ok(())
     }
 }
@@ -266,10 +263,9 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let call =
-            async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
         let names = Names::<Contact> { context, client: &client, within: self.within };
-        if let Some(contact) = names.with_id(&self.id, call).await? {
+        let call = client.contacts().update(&names.target(&self.id).await?.id, &update);
+        if let Some(contact) = context.call(call, "updating").await? {
             context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())

@@ -1,12 +1,10 @@
 //! The `svc doctor` command.
 
-use std::time::Duration;
-
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Operation::{AudiencesList, DomainsList, EmailsGet, Me, WebhooksList};
-use svc_sdk::{Call, Service};
+use svc_sdk::Service;
 
 use crate::command_spec::local;
 use crate::context::Context;
@@ -14,7 +12,6 @@ use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 
-mod email;
 mod service;
 
 const VIEW: View = View(&[
@@ -25,7 +22,7 @@ const VIEW: View = View(&[
     Column::new("NEXT STEP", "/next", Show::BelowRow),
 ]);
 
-/// Check the setup: URLs, TLS, clock, keys, domains, webhooks
+/// Check the setup: URLs, TLS, keys, domains, webhooks
 ///
 /// Sends read-only requests and changes nothing. Each problem comes with a next step. The exit code
 /// is 10 if there is a problem, and 2 if the configuration cannot be read.
@@ -40,18 +37,15 @@ impl Doctor {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut findings = Findings::default();
         examine_settings(context, &mut findings);
-        let progress = context.out.progress("checking");
-        for service in [Service::Email, Service::Extraction] {
+        let services = [Service::Email, Service::Extraction];
+        for service in services {
             let guard = context.settings.guard.to_sdk();
             if service == Service::Email && guard.is_some_and(|guard| guard.check().is_err()) {
                 // No client can be built.
                 continue;
             }
             let checked = match context.is_configured(service) {
-                Ok(true) => {
-                    progress.set_text(format!("checking the {service} service"));
-                    service::examine(context, service, &mut findings).await
-                }
+                Ok(true) => service::examine(context, service, &mut findings).await,
                 Ok(false) => {
                     let finding = match context.settings.url(service) {
                         Some(url) => format!("not set up: no key for {}", url.value),
@@ -67,8 +61,8 @@ impl Doctor {
                 findings.failure(&format!("{service} service"), &failure);
             }
         }
-        drop(progress);
-        if !context.settings.sandbox && !is_set_up(context) {
+        let has_url = |service| context.settings.url(service).is_some();
+        if !context.settings.sandbox && !services.into_iter().any(has_url) {
             let next = "svc login --email-url URL; or try it: svc --sandbox doctor";
             findings.problem("services", "no service is set up", next);
         }
@@ -77,24 +71,13 @@ impl Doctor {
         }
         context.out.list(&findings.0, VIEW, "")?;
         let is_problem = |finding: &&Finding| finding.status == Status::Problem;
-        let problems = findings.0.iter().filter(is_problem).count();
-        match problems {
-            0 => Ok(()),
-            1 => Err(Failure::check("doctor found 1 problem").code("problems_found")),
-            many => {
-                Err(Failure::check(format!("doctor found {many} problems")).code("problems_found"))
-            }
-        }
+        let found = match findings.0.iter().filter(is_problem).count() {
+            0 => return Ok(()),
+            1 => "1 problem".to_owned(),
+            many => format!("{many} problems"),
+        };
+        Err(Failure::check(format!("doctor found {found}")).code("problems_found"))
     }
-}
-
-/// Whether there is a base URL or a key of any service.
-fn is_set_up(context: &Context) -> bool {
-    let settings = &context.settings;
-    [Service::Email, Service::Extraction].into_iter().any(|service| {
-        let has_key = settings.stored_key(service).is_ok_and(|key| key.is_some());
-        settings.url(service).is_some() || settings.key_file.is_some() || has_key
-    })
 }
 
 fn examine_settings(context: &Context, findings: &mut Findings) {
@@ -179,9 +162,4 @@ impl Findings {
         let (check, finding) = (check.to_owned(), finding.to_owned());
         self.0.push(Finding { status, check, finding, next: next.map(str::to_owned) });
     }
-}
-
-/// Bounds a check to 10 s and one attempt.
-fn bounded<T>(context: &Context, call: Call<T>) -> Call<T> {
-    call.timeout(context.settings.timeout.value.min(Duration::from_secs(10))).retries(0)
 }

@@ -68,10 +68,6 @@ impl Resource for Domain {
         (&self.id, &self.name)
     }
 
-    fn is_name(text: &str) -> bool {
-        text.contains('.')
-    }
-
     fn is_same_name(one: &str, other: &str) -> bool {
         is_same_domain(one, other)
     }

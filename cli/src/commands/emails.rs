@@ -69,15 +69,24 @@ impl Get {
             }
             return Ok(());
         }
-        let mut last = None;
-        let end = wait::for_email(context, &client, &self.id, &mut last).await;
-        let Some(last) = last else { return end };
-        if context.out.format() != Format::Ndjson {
-            context.out.one(&last, VIEW)?;
-        }
-        end?;
-        wait::verdict(&self.id, &last)
+        follow(context, &client, &self.id, None).await
     }
+}
+
+/// Waits for the final status, and prints the last response. Fails if the email was not delivered.
+async fn follow(
+    context: &Context,
+    client: &EmailClient,
+    id: &str,
+    mut seen: Option<EmailRecord>,
+) -> Result<(), Failure> {
+    let end = wait::for_email(context, client, id, &mut seen).await;
+    let Some(last) = seen else { return end };
+    if context.out.format() != Format::Ndjson {
+        context.out.one(&last, VIEW)?;
+    }
+    end?;
+    wait::verdict(id, &last)
 }
 
 /// Cancel scheduled emails

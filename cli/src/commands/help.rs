@@ -2,8 +2,6 @@
 
 use clap::Args;
 use clap::error::ErrorKind;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::command_spec::local;
 use crate::context::Context;
@@ -13,7 +11,7 @@ use crate::usage;
 
 /// Print the help of a command
 #[derive(Args, Debug)]
-#[command(add = local(of::<HelpText>))]
+#[command(add = local(of::<String>))]
 #[command(after_long_help = "\
   svc help
   svc help emails send")]
@@ -21,12 +19,6 @@ pub struct Help {
     /// Command, such as `emails send` [default: svc itself]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct HelpText {
-    command: String,
-    text: String,
 }
 
 impl Help {
@@ -39,8 +31,7 @@ impl Help {
             Ok(_) => return Err(Failure::usage("this command has no help")),
         };
         if context.out.has_explicit_format() && !context.out.is_table() {
-            let (command, text) = (self.command.join(" "), help.to_string());
-            return context.out.value(&HelpText { command, text });
+            return context.out.value(&help.to_string());
         }
         context.out.clap(&help)
     }

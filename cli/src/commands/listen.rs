@@ -2,8 +2,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
@@ -15,10 +13,9 @@ use svc_sdk::Operation::{
 };
 use svc_sdk::Service;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use webhook_verify::Secret;
 
-use self::check::Check;
 pub use self::receive::Report;
 use self::receive::{Receiver, Route};
 use self::session::Session;
@@ -26,22 +23,19 @@ use super::verify::ServiceName;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
+use crate::deliver::Deliverer;
+use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
 use crate::output_schema::{any_of, of};
 use crate::recorded::Records;
-use crate::signing::{given_or_profile_secret, profile_secret, read_secret};
+use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
 use crate::urls::check_url;
 
-mod check;
 mod receive;
 mod session;
-
-/// Time limit for deleting the session's webhook at the end.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Events that the email service reports only if it rewrites the links and adds a picture to the
 /// emails.
@@ -58,8 +52,8 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is
 /// returned to the service, in less than the 10 seconds that a service waits. If the application
-/// does not listen, as while it restarts, it is tried again for 6 seconds, and then the response is
-/// 502; if it does not respond within 9 seconds, 504. The service then retries.
+/// does not listen, as while it restarts, the response is 502; if it does not respond within 9
+/// seconds, 504. The service then retries.
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
@@ -85,8 +79,8 @@ pub struct Listen {
     service: ServiceName,
     /// Events to subscribe to; repeatable
     ///
-    /// Of the session's webhook. By default all but email.opened and email.clicked, for which the service rewrites the links
-    /// in emails, and with --route those that have a target.
+    /// Of the session's webhook. By default all but email.opened and email.clicked, for which the
+    /// service rewrites the links in emails, unless a --route names them.
     #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = crate::input::event::parse, add = Values::Event.candidates())]
     events: Vec<String>,
     /// File with the application's signing secret
@@ -95,32 +89,19 @@ pub struct Listen {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
     /// Print the application's secret, and exit
-    #[arg(long, conflicts_with_all = ["secret_file", "insecure", "public_url"])]
+    #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     print_secret: bool,
     /// Public URL of this machine
     ///
     /// A webhook with this URL and /svc-listen is created for the session.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Do not verify signatures
-    #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
-    insecure: bool,
     /// Largest body to accept, in MiB
     #[arg(long, hide_short_help = true, value_name = "MIB", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_body: u16,
     /// Listen port; 0 picks a free one
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
-}
-
-/// How deliveries are verified and signed.
-struct Checking {
-    /// `None` with `--insecure`.
-    check: Option<Check>,
-    /// Signs what is forwarded, if the session has a webhook.
-    signer: Option<Secret>,
-    /// The file of the application's secret.
-    secret_file: Option<PathBuf>,
 }
 
 impl Listen {
@@ -130,9 +111,15 @@ impl Listen {
             return context.out.done(&secret, &PrintedSecret { secret: &secret });
         }
         let service = Service::from(self.service);
-        self.check_routes(context)?;
+        self.check_urls()?;
         if context.settings.dry_run {
-            return self.show_registration(context, service).await;
+            let url = self.session_url(context, &format!("http://127.0.0.1:{}", self.port));
+            let url = url.ok_or_else(|| {
+                Failure::usage(
+                    "without --public-url no webhook is created, so there is no request to show",
+                )
+            })?;
+            return Session::start(context, service, &url, self.events(service)).await.map(drop);
         }
         let records = Records::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
@@ -147,15 +134,14 @@ impl Listen {
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let session = match self.session_url(context, &base_url) {
-            Some(url) => Session::start(context, service, &url, &self.events(service)).await?,
+            Some(url) => Session::start(context, service, &url, self.events(service)).await?,
             None => None,
         };
         let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
         let ended = ended.await;
         let left = match &session {
             Some(session) => tokio::select! {
-                removed = tokio::time::timeout(SHUTDOWN_TIMEOUT, session.end(context)) => removed
-                    .unwrap_or_else(|_| Err(session.not_deleted(context, "the service did not respond in time"))),
+                ended = session.end(context) => ended,
                 _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
             },
             None => Ok(()),
@@ -176,21 +162,14 @@ impl Listen {
         }
     }
 
-    fn check_routes(&self, context: &Context) -> Result<(), Failure> {
+    fn check_urls(&self) -> Result<(), Failure> {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
         }
         if let Some(url) = &self.public_url {
             check_url("--public-url", url)?;
         }
-        for route in &self.route {
-            check_url("--route", &route.url)?;
-            // The service may have undocumented events, so this is only a warning.
-            if !events::names().chain(["webhook.test"]).any(|event| route.matches(event)) {
-                context.out.warning(&format!("`{}` is not a documented event", route.event));
-            }
-        }
-        Ok(())
+        self.route.iter().try_for_each(|route| check_url("--route", &route.url))
     }
 
     /// The events to subscribe to.
@@ -198,32 +177,16 @@ impl Listen {
         if !self.events.is_empty() {
             return self.events.clone();
         }
-        let everything = self.forward_to.is_some() || self.route.is_empty();
+        let is_routed = |event: &str| self.route.iter().any(|route| route.event == event);
         let is_default = |event: &&'static str| {
-            let tracking = TRACKING.contains(event);
-            let routed =
-                |route: &Route| route.event == **event || (!tracking && route.matches(event));
-            service_of(event) == service
-                && ((everything && !tracking) || self.route.iter().any(routed))
+            service_of(event) == service && (!TRACKING.contains(event) || is_routed(event))
         };
         events::names().filter(is_default).map(str::to_owned).collect()
     }
 
-    async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {
-        let base_url = format!("http://127.0.0.1:{}", self.port);
-        match self.session_url(context, &base_url) {
-            Some(url) => {
-                Session::start(context, service, &url, &self.events(service)).await.map(drop)
-            }
-            None => Err(Failure::usage(
-                "without --public-url no webhook is created, so there is no request to show",
-            )),
-        }
-    }
-
     /// The URL under which the service reaches this session.
     fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
-        let here = (context.settings.sandbox && !self.insecure).then_some(base_url);
+        let here = context.settings.sandbox.then_some(base_url);
         session::session_url(self.public_url.as_deref().or(here)?)
     }
 
@@ -238,9 +201,8 @@ impl Listen {
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
         let service = Service::from(self.service);
-        let Checking { check, signer, secret_file } = self.check(context, service, session)?;
+        let (check, signer, secret_file) = self.secrets(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
-        let busy = Arc::default();
         let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
             service,
@@ -253,71 +215,65 @@ impl Listen {
             secret_file: secret_file.clone().filter(|_| self.secret_file.is_some()),
             signer,
             report,
-            busy: Arc::clone(&busy),
             max_body: usize::from(self.max_body) << 20,
         };
         self.announce(context, base_url, session, secret_file.as_ref())?;
-        let accept = tokio::spawn(receive::accept(listener, Arc::new(receiver)));
-        let signal = loop {
-            tokio::select! {
-                biased;
-                signal = stop.recv() => break signal,
-                Some(report) = deliveries.recv() => self.show(context, &report)?,
-            }
-        };
-        accept.abort();
-        // Requests in flight are completed, unless a second signal arrives.
-        let idle = tokio::time::timeout(RESPONSE_TIMEOUT, busy.write());
-        tokio::pin!(idle);
+        let (stop_serving, stopped) = oneshot::channel();
+        tokio::spawn(receive::serve(listener, receiver, stopped));
+        let (mut serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
         loop {
             tokio::select! {
                 biased;
-                _ = stop.recv() => break,
-                Some(report) = deliveries.recv() => self.show(context, &report)?,
-                _ = &mut idle => break,
+                signal = stop.recv() => {
+                    // Requests in flight are completed, unless a second signal arrives.
+                    if serving.take().is_none() {
+                        break;
+                    }
+                    ended_by = signal;
+                }
+                report = deliveries.recv() => match report {
+                    Some(report) => self.show(context, &report)?,
+                    None => break,
+                },
             }
         }
-        while let Ok(report) = deliveries.try_recv() {
-            self.show(context, &report)?;
-        }
-        Ok(signal)
+        Ok(ended_by)
     }
 
-    fn check(
+    /// What verifies deliveries, the secret that signs them for the application, and its file.
+    fn secrets(
         &self,
         context: &Context,
         service: Service,
         session: Option<&Session>,
-    ) -> Result<Checking, Failure> {
-        if self.insecure {
-            return Ok(Checking { check: None, signer: None, secret_file: None });
-        }
-        let given = self.secret_file.as_deref();
-        // Recorded for `svc replay`, which needs a UTF-8 path.
-        let file = given.filter(|path| path.as_os_str() != "-");
-        let file = file.and_then(|path| std::path::absolute(context.settings.path(path)).ok());
-        let mut secret_file = file.filter(|full| full.to_str().is_some());
-        if let Some(session) = session {
-            let secret = session.secret.as_ref().ok_or_else(|| {
-                Failure::other("the response to the creation of the webhook has no signing secret")
-            })?;
-            if given.is_none() {
-                secret_file = Some(profile_secret(context)?.0);
+    ) -> Result<(Check, Secret, Option<PathBuf>), Failure> {
+        const OPTION: &str = "--secret-file";
+        let (secret, file) = match self.secret_file.as_deref() {
+            Some(path) => {
+                let file = (path.as_os_str() != "-").then(|| context.settings.path(path));
+                (read_secret(context, OPTION, path)?, file)
             }
-            return Ok(Checking {
-                check: Some(Check::new(service, secret.expose().into())?),
-                signer: Some(given_or_profile_secret(context, given)?),
-                secret_file,
-            });
-        }
-        let Some(path) = given else {
-            return Err(Failure::usage("deliveries cannot be verified without a secret").hint(
-                "give --secret-file, or --public-url to create a webhook for the session\n\
-                 or --insecure to skip verification",
-            ));
+            None if session.is_some() => {
+                let (file, secret) = profile_secret(context)?;
+                (secret.into_bytes(), Some(file))
+            }
+            None => {
+                let failure = Failure::usage("deliveries cannot be verified without a secret");
+                let hint =
+                    "give --secret-file, or --public-url to create a webhook for the session";
+                return Err(failure.hint(hint));
+            }
         };
-        let check = Check::new(service, read_secret(context, "--secret-file", path)?).map(Some)?;
-        Ok(Checking { check, signer: None, secret_file })
+        let signer = usable(OPTION, &secret)?;
+        let of_service = match session.map(|session| session.secret.as_ref()) {
+            None => secret,
+            Some(Some(secret)) => secret.expose().into(),
+            Some(None) => {
+                let problem = "the response to the creation of the webhook has no signing secret";
+                return Err(Failure::other(problem));
+            }
+        };
+        Ok((Check::new(service, of_service)?, signer, file))
     }
 
     fn announce(
@@ -334,7 +290,7 @@ impl Listen {
             webhook: session.map(|session| session.id.as_str()),
             secret_file: secret_file.map(|path| path.display().to_string()),
         };
-        let mut line = match self.forward_to.as_deref() {
+        let line = match self.forward_to.as_deref() {
             Some(url) => format!("listening on {base_url}, forwarding to {url}"),
             None if !self.route.is_empty() => {
                 format!("listening on {base_url}, forwarding by event")
@@ -343,9 +299,6 @@ impl Listen {
                 format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
-        if self.insecure {
-            line.push_str(" (signatures are not verified)");
-        }
         context.out.event(&line, &listening)?;
         if let (Some(session), Some(path)) = (session, secret_file) {
             context.out.hint(&format!(

@@ -3,8 +3,8 @@
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::Operation::{AudiencesList, Me};
-use svc_sdk::{ErrorKind, Service};
+use svc_sdk::extraction::Me;
+use svc_sdk::{Operation, Service};
 
 use super::verify::ServiceName;
 use crate::command_spec::local;
@@ -23,7 +23,7 @@ use crate::urls::with_scheme;
 /// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
 /// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
 #[derive(Args, Debug)]
-#[command(add = local(of::<LoggedIn>).calling(&[Me, AudiencesList]).of_new_profile())]
+#[command(add = local(of::<LoggedIn>).calling(&[Operation::Me, Operation::AudiencesList]).of_new_profile())]
 #[command(after_long_help = "\
   svc login --email-url https://mail.example.com
   svc login --service extraction --extraction-url https://extract.example.com \\
@@ -65,24 +65,27 @@ impl Login {
         check_base_url(context, service, &url)?;
         confirm_replacement(context, service, &url).await?;
         let key = read_key(context, service).await?;
-        let organization = check(context, service, &url, &key).await?;
+        let me = probe(context, service, &url, &key).await;
+        let me = me.map_err(|failure| next_step(failure, service))?;
+        let organization = me.map(|me| me.organization);
 
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
         let expected = profiles.text(profile, "organization");
-        if let (Some(expected), Some((id, _))) = (expected, &organization)
-            && expected != id
+        if let (Some(expected), Some(found)) = (expected, &organization)
+            && *expected != found.id
         {
             return Err(Failure::check(format!(
-                "profile `{profile}` belongs to organization {expected}, but the key to {id}"
+                "profile `{profile}` belongs to organization {expected}, but the key to {}",
+                found.id
             ))
             .code("wrong_organization")
             .hint("use another profile: svc login --profile NAME"));
         }
         profiles.set(profile, url_entry(service), url.as_str());
-        if let Some((id, _)) = &organization {
-            profiles.set(profile, "organization", id.as_str());
+        if let Some(found) = &organization {
+            profiles.set(profile, "organization", found.id.as_str());
         }
         if profiles.active().is_none() {
             profiles.set_active(Some(profile));
@@ -92,7 +95,7 @@ impl Login {
         credentials.save()?;
         profiles.save()?;
 
-        let name = organization.as_ref().map(|(_, name)| format!(", organization {name}"));
+        let name = organization.as_ref().map(|it| format!(", organization {}", it.name));
         let live = if key.mode() == Some("live") { " (a live key)" } else { "" };
         let sentence = format!(
             "profile `{profile}` now uses the {service} service at {url}{live}{}",
@@ -105,7 +108,7 @@ impl Login {
             url: &url,
             key: key.to_string(),
             mode: key.mode(),
-            organization: organization.map(|(id, _)| id),
+            organization: organization.map(|it| it.id),
             credentials: &path,
         };
         context.out.done(&sentence, &output)?;
@@ -191,31 +194,27 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
 }
 
 /// Checks the key with a read-only request. The extraction service returns the key's organization;
-/// the email service responds with 401 to an unknown key.
-async fn check(
+/// the email service responds with 401 to an unknown key. `None` also if the key is valid, but lacks
+/// the scope, and in a dry run.
+pub async fn probe(
     context: &Context,
     service: Service,
     url: &str,
     key: &Key,
-) -> Result<Option<(String, String)>, Failure> {
-    let _progress = context.out.progress("checking the key");
-    match service {
+) -> Result<Option<Me>, Failure> {
+    const PROGRESS: &str = "checking the key";
+    let found = match service {
         Service::Extraction => {
-            let client = context.extraction_client_at(url, key)?;
-            let me = context.run(client.me()).await;
-            let me = me.map_err(|failure| next_step(failure, service))?;
-            Ok(Some((me.organization.id, me.organization.name)))
+            context.call(context.extraction_client_at(url, key)?.me(), PROGRESS).await
         }
         _ => {
-            let client = context.email_client_at(url, key)?;
-            let call = client.audiences().list();
-            match context.run(call).await {
-                Ok(_) => Ok(None),
-                // The key is valid, but lacks the scope to read audiences.
-                Err(failure) if matches!(failure.details().status, Some(403)) => Ok(None),
-                Err(failure) => Err(next_step(failure, service)),
-            }
+            let list = context.email_client_at(url, key)?.audiences().list();
+            context.call(list, PROGRESS).await.map(|_| None)
         }
+    };
+    match found {
+        Err(failure) if failure.details().status == Some(403) => Ok(None),
+        found => found,
     }
 }
 
@@ -230,16 +229,6 @@ fn next_step(failure: Failure, service: Service) -> Failure {
             url_setting_names(service)
         )),
         _ => failure,
-    }
-}
-
-/// Whether the service accepts the key, whatever its scopes. `None` if the request failed before the
-/// key was checked.
-pub fn is_accepted(error: &svc_sdk::Error) -> Option<bool> {
-    match error.kind() {
-        ErrorKind::Unauthorized => Some(false),
-        ErrorKind::MissingScope { .. } | ErrorKind::Forbidden => Some(true),
-        _ => None,
     }
 }
 

@@ -16,20 +16,13 @@ use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 
 /// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
-#[command(add = local(|| any_of(&[of::<ManualPage>, of::<ManualPages>])))]
+#[command(add = local(|| any_of(&[of::<String>, of::<ManualPages>])))]
 #[command(after_long_help = "\
   svc man | man -l -
   svc man ~/.local/share/man/man1")]
 pub struct Man {
     /// Directory for the pages [default: print svc.1]
     dir: Option<PathBuf>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct ManualPage<'a> {
-    name: &'static str,
-    /// In roff.
-    page: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -49,7 +42,7 @@ impl Man {
             let mut page = Vec::new();
             Page::new(tree).render(&mut page)?;
             let page = String::from_utf8_lossy(&page);
-            return context.out.document(&page, &ManualPage { name: "svc.1", page: &page });
+            return context.out.document(&page, &page);
         };
         let path = context.settings.path(&dir);
         if let Some(name) = dir.to_str()

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
-use webhook_verify::Secret;
 
 use crate::command_spec::changes;
 use crate::complete::Values;
@@ -16,10 +15,10 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::Direction;
-use crate::output::{Column, Format, Show, View};
+use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
-use crate::recorded::{Entry, RecordedDelivery, Records};
-use crate::signing::{given_or_profile_secret, usable, without_line_end};
+use crate::recorded::{RecordedDelivery, Records};
+use crate::signing::given_or_profile_secret;
 use crate::times;
 use crate::urls::check_url;
 
@@ -45,8 +44,7 @@ const RECORDED: View = View(&[
 ///
 /// `svc listen` records deliveries and prints their ids. The body and the event id stay the same;
 /// the signature is computed again. With --since, an event that was delivered several times is
-/// delivered once. A failed delivery or a corrupt record does not stop the others. The exit code is
-/// 10 if a response is not 2xx.
+/// delivered once. A failed delivery does not stop the others. The exit code is 10 if a response is not 2xx.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<RecordedDelivery>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
@@ -86,28 +84,28 @@ impl Replay {
                 .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
         }
         let records = Records::in_dir(&context.settings.data_dir);
-        let mut entries = match self.ids.as_slice() {
-            [] => records.since(self.instant(context)?)?,
-            ids => ids
-                .iter()
-                .map(|id| records.get(id).map(|record| (record.id.clone(), Ok(record))))
-                .collect::<Result<_, _>>()?,
+        let mut recorded = match self.ids.as_slice() {
+            [] => records.all()?,
+            ids => ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
         };
+        if let Some(since) = self.instant(context)? {
+            let since = since.to_rfc3339_opts(SecondsFormat::Millis, true);
+            recorded.retain(|record| record.received_at >= since);
+        }
         if self.list {
-            let mut readable = Vec::new();
-            for (_, record) in entries {
-                match record {
-                    Ok(record) => readable.push(record),
-                    Err(failure) => context.out.warning(&failure.details().message),
-                }
-            }
             let none = "no deliveries are recorded; svc listen records them";
-            return context.out.list(&readable, RECORDED, none);
+            return context.out.list(&recorded, RECORDED, none);
         }
         if self.since.is_some() {
-            remove_repeated(context, &mut entries);
+            // The newest attempt of each event.
+            let mut seen = HashSet::new();
+            recorded.reverse();
+            recorded.retain(|it| {
+                it.event_id.is_none() || seen.insert((it.service.clone(), it.event_id.clone()))
+            });
+            recorded.reverse();
         }
-        self.replay(context, entries).await
+        self.replay(context, recorded).await
     }
 
     /// The time of `--since`. Deliveries are recorded with this machine's time.
@@ -122,61 +120,48 @@ impl Replay {
         Ok(Some(instant.into()))
     }
 
-    async fn replay(&self, context: &Context, entries: Vec<Entry>) -> Result<(), Failure> {
-        let total = entries.len();
-        let prepared = entries.into_iter().map(|(id, record)| {
-            let prepared = record.and_then(|record| Ok((self.prepare(context, &record)?, record)));
-            (id, prepared)
-        });
-        let mut prepared = prepared.collect::<Vec<_>>();
-        let deliveries = prepared.iter().filter_map(|(_, each)| Some(&each.as_ref().ok()?.0));
-        let is_dry = context.settings.dry_run;
-        if is_dry {
-            context.out.value(&deliveries.clone().map(Delivery::to_json).collect::<Vec<_>>())?;
+    async fn replay(
+        &self,
+        context: &Context,
+        recorded: Vec<RecordedDelivery>,
+    ) -> Result<(), Failure> {
+        let deliveries = recorded.iter().map(|record| self.prepare(context, record));
+        let deliveries = deliveries.collect::<Result<Vec<_>, _>>()?;
+        if context.settings.dry_run {
+            return context
+                .out
+                .value(&deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>());
         }
-        let deliverer = Deliverer::to(context, deliveries.map(|delivery| delivery.url.as_str()))?;
-        // With --since, one that cannot be delivered does not stop the others.
-        if let Some(index) = prepared.iter().position(|(_, each)| each.is_err())
-            && (is_dry || self.since.is_none())
-        {
-            return prepared.swap_remove(index).1.map(drop);
-        }
-        if is_dry {
-            return Ok(());
-        }
-        let (mut results, mut failed) = (Vec::new(), Vec::new());
-        for (id, prepared) in prepared {
-            let mut result = Replayed { id, ..Replayed::default() };
-            let outcome = match prepared {
-                Err(failure) => Err(failure),
-                Ok((delivery, record)) => {
-                    (result.event, result.event_id) = (record.event, record.event_id);
-                    let progress = context.out.progress(format!("delivering {}", result.id));
-                    let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await;
-                    drop(progress);
-                    result.to = Some(delivery.url);
-                    response.map_err(Failure::from)
-                }
+        let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
+        let deliverer = Deliverer::to(context, urls)?;
+        let (total, mut results, mut failed) = (recorded.len(), Vec::new(), Vec::new());
+        for (record, delivery) in recorded.into_iter().zip(deliveries) {
+            let progress = context.out.progress(format!("delivering {}", record.id));
+            let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await;
+            drop(progress);
+            let mut result = Replayed {
+                id: record.id,
+                event: record.event,
+                event_id: record.event_id,
+                to: delivery.url,
+                status: None,
+                duration_ms: None,
+                problem: None,
             };
-            match outcome {
+            match response {
                 Ok(response) => {
                     result.status = Some(response.status);
                     result.duration_ms = Some(response.duration.as_millis() as u64);
                     failed.extend(response.verdict().err());
                 }
-                Err(failure) => {
-                    result.problem = Some(failure.details().message.clone());
-                    failed.push(failure);
+                Err(error) => {
+                    result.problem = Some(error.to_string());
+                    failed.push(error.into());
                 }
             }
-            match context.out.format() {
-                Format::Ndjson => context.out.one(&result, VIEW)?,
-                _ => results.push(result),
-            }
+            results.push(result);
         }
-        if context.out.format() != Format::Ndjson {
-            context.out.list(&results, VIEW, "no deliveries recorded since then")?;
-        }
+        context.out.list(&results, VIEW, "no deliveries recorded since then")?;
         match failed.len() {
             0 => Ok(()),
             1 if total == 1 => Err(failed.remove(0)),
@@ -195,55 +180,22 @@ impl Replay {
             "extraction" => Service::Extraction,
             _ => Service::Email,
         };
-        let secret = match &record.secret_file {
-            Some(path) if self.secret_file.is_none() => recorded_secret(record, path)?,
-            _ => given_or_profile_secret(context, self.secret_file.as_deref())?,
-        };
+        let given = self.secret_file.as_ref().or(record.secret_file.as_ref());
+        let secret = given_or_profile_secret(context, given.map(PathBuf::as_path))?;
         let mut delivery = record.to_delivery(to)?;
         delivery.sign(service, &secret);
         Ok(delivery)
     }
 }
 
-/// Keeps the newest attempt of each event.
-fn remove_repeated(context: &Context, entries: &mut Vec<Entry>) {
-    let (before, mut seen) = (entries.len(), HashSet::new());
-    entries.reverse();
-    entries.retain(|(_, record)| match record {
-        Ok(RecordedDelivery { event_id: Some(event), service, .. }) => {
-            seen.insert((service.clone(), event.clone()))
-        }
-        _ => true,
-    });
-    entries.reverse();
-    let repeated = before - entries.len();
-    if repeated > 0 {
-        let attempts = if repeated == 1 { "attempt" } else { "attempts" };
-        context.out.note(&format!(
-            "{repeated} earlier {attempts} of the same events left out; each event is delivered once"
-        ));
-    }
-}
-
-/// The secret that verified the delivery.
-fn recorded_secret(record: &RecordedDelivery, path: &std::path::Path) -> Result<Secret, Failure> {
-    let secret = std::fs::read(path).map(without_line_end).map_err(|error| {
-        let id = &record.id;
-        let path = path.display();
-        Failure::input(format!("the signing secret of {id} cannot be read: {path}: {error}"))
-            .hint("give the signing secret of the application: --secret-file PATH")
-    })?;
-    usable("--secret-file", &secret)
-}
-
 /// The result of a delivery.
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct Replayed {
     /// The id of the record.
     id: String,
     event: Option<String>,
     event_id: Option<String>,
-    to: Option<String>,
+    to: String,
     status: Option<u16>,
     duration_ms: Option<u64>,
     problem: Option<String>,

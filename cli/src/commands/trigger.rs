@@ -96,14 +96,20 @@ impl Trigger {
         {
             happen(context, &self.event, &mut body).await?;
         }
+        let mut triggered = Triggered {
+            id: None,
+            // `--set` may have set these to anything.
+            event: body.get("event"),
+            email_id: body.pointer("/data/emailId"),
+            to: self.to.as_deref(),
+            status: None,
+            duration_ms: None,
+        };
         let Some(to) = &self.to else {
             if context.settings.dry_run {
                 return Ok(());
             }
-            let (event, email_id) = (body.get("event"), body.pointer("/data/emailId"));
-            let happened =
-                Triggered { id: None, event, email_id, to: None, status: None, duration_ms: None };
-            context.out.one(&happened, VIEW)?;
+            context.out.one(&triggered, VIEW)?;
             let list = context.svc(&format!("sandbox deliveries list --event {}", self.event));
             context.out.hint(&format!("its deliveries: {list}"));
             return Ok(());
@@ -129,15 +135,9 @@ impl Trigger {
             failure
         })?;
         drop(progress);
-        let triggered = Triggered {
-            id: Some(&id),
-            // `--set` may have set these to anything.
-            event: body.get("event"),
-            email_id: body.pointer("/data/emailId"),
-            to: Some(to),
-            status: Some(response.status),
-            duration_ms: Some(response.duration.as_millis() as u64),
-        };
+        triggered.id = Some(&id);
+        triggered.status = Some(response.status);
+        triggered.duration_ms = Some(response.duration.as_millis() as u64);
         context.out.one(&triggered, VIEW)?;
         response.verdict()
     }

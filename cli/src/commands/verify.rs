@@ -6,14 +6,14 @@ use clap::{Args, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
-use webhook_verify::{Rejection, Signature, Verifier};
+use webhook_verify::{Rejection, Signature};
 
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::diagnose::{Mistake, diagnose};
+use crate::diagnose::{Check, Mistake};
 use crate::failure::Failure;
 use crate::output_schema::of;
-use crate::signing::{read_secret, scheme, usable};
+use crate::signing::read_secret;
 
 /// Verify the signature of a webhook delivery
 ///
@@ -82,20 +82,13 @@ pub struct Output {
 
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let service = scheme(self.service.into());
         let secret = read_secret(context, "--secret-file", &self.secret_file)?;
-        let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
-            .map_err(|error| Failure::input(error.to_string()))?;
+        let check = Check::new(self.service.into(), secret)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
-        let value = header_value(service, &self.signature)?;
-        let verified = Signature::parse(service, value)
-            .and_then(|signature| verifier.verify_bytes(&signature, &body));
-        match verified {
-            Ok(_) => context.out.done("the signature matches", &Output { verified: true }),
-            Err(error) => {
-                let mistakes = diagnose(service, value.as_bytes(), &body, &secret);
-                Err(explained(error, &mistakes))
-            }
+        let value = header_value(check.service, &self.signature)?;
+        match check.verify(Signature::parse(check.service, value), value.as_bytes(), &body) {
+            Ok(()) => context.out.done("the signature matches", &Output { verified: true }),
+            Err((error, mistakes)) => Err(explained(error, &mistakes)),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The `svc webhooks` commands: endpoints for email events.
 
+use std::marker::PhantomData;
+
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
-use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
+use svc_sdk::{Call, Deleted, EmailClient, List, Operation, Secret};
 
 use crate::command_spec::{changes, creates};
 use crate::complete::Values;
@@ -18,7 +20,7 @@ use crate::urls::check_url;
 
 group! {
     pub enum Command {
-        Create(Create),
+        Create(CreateWebhook<Webhook>),
         List(ListAll<Webhook>),
         Get(Get<Webhook>),
         Update(Update),
@@ -62,42 +64,64 @@ impl Resource for Webhook {
     fn named(&self) -> (&String, &Option<String>) {
         (&self.id, &self.url)
     }
-
-    fn is_name(text: &str) -> bool {
-        text.contains("://")
-    }
 }
 
-/// Create a webhook; its signing secret is shown only once
-#[derive(Args, Debug)]
-#[command(add = creates(&[Operation::WebhooksCreate], webhook))]
-#[command(after_long_help = "\
+impl ServiceWebhook for Webhook {
+    const CREATES: &'static [Operation] = &[Operation::WebhooksCreate];
+    const CREATE_HELP: &'static str = "\
   svc webhooks create https://example.com/hooks --event email.delivered \\
       --event email.bounced
   svc webhooks create https://example.com/hooks --event email.received \\
       --jq .signingSecret
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
-email.complained, email.failed, email.received")]
-pub struct Create {
-    /// HTTPS URL that receives the events
-    url: String,
-    /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
-    event: Vec<String>,
+email.complained, email.failed, email.received";
+    const EVENTS: Values = Values::EmailEvent;
+
+    fn create(client: &EmailClient, url: &str, events: Vec<String>) -> Call<Self> {
+        client.webhooks().create(NewWebhook::new(url, events))
+    }
+
+    fn secret(&self) -> Option<(&'static str, &Secret)> {
+        Some(("signingSecret", self.signing_secret.as_ref()?))
+    }
 }
 
-impl Create {
+/// A webhook of one of the services, which `create` and `svc listen` create.
+pub trait ServiceWebhook: Resource {
+    const CREATES: &'static [Operation];
+    const CREATE_HELP: &'static str;
+    /// Completes an event.
+    const EVENTS: Values;
+
+    fn create(client: &Self::Client, url: &str, events: Vec<String>) -> Call<Self>;
+    /// The field with the signing secret, and the secret.
+    fn secret(&self) -> Option<(&'static str, &Secret)>;
+}
+
+/// Create a webhook; its signing secret is shown only once
+#[derive(Args, Clone, Debug)]
+#[command(add = creates(W::CREATES, W::schema), after_long_help = W::CREATE_HELP)]
+pub struct CreateWebhook<W: ServiceWebhook> {
+    /// URL that receives the events
+    url: String,
+    /// Event to subscribe to; repeatable
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = W::EVENTS.candidates())]
+    event: Vec<String>,
+    #[arg(skip)]
+    webhook: PhantomData<W>,
+}
+
+impl<W: ServiceWebhook> CreateWebhook<W> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         check_url("URL", &self.url)?;
-        let client = context.email_client().await?;
-        let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
+        let call = W::create(&W::client(context).await?, &self.url, self.event);
         if let Some(webhook) = context.call(call, "creating").await? {
             let mut value = output::to_value(&webhook);
-            if let Some(secret) = &webhook.signing_secret {
-                value["signingSecret"] = secret.expose().into();
+            if let Some((field, secret)) = webhook.secret() {
+                value[field] = secret.expose().into();
             }
-            context.out.one(&value, Webhook::VIEW)?;
+            context.out.one(&value, W::VIEW)?;
             context.out.hint("store the signing secret now: the service does not show it again");
         }
         Ok(())
@@ -142,10 +166,9 @@ impl Update {
                 .hint("give at least one of --url, --event, --active"));
         }
         let client = context.email_client().await?;
-        let call =
-            async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
-        let names = Names::<Webhook>::new(context, &client);
-        if let Some(webhook) = names.with_id(&self.id, call).await? {
+        let id = Names::<Webhook>::new(context, &client).target(&self.id).await?.id;
+        let call = client.webhooks().update(&id, &update);
+        if let Some(webhook) = context.call(call, "updating").await? {
             context.out.one(&webhook, Webhook::VIEW)?;
         }
         Ok(())
@@ -167,9 +190,9 @@ pub struct Test {
 impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
-        let names = Names::<Webhook>::new(context, &client);
-        let Some(test) = names.with_id(&self.id, call).await? else { return Ok(()) };
+        let id = Names::<Webhook>::new(context, &client).target(&self.id).await?.id;
+        let call = client.webhooks().test(&id);
+        let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
         context.out.one(&test, PLAIN)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use svc_sdk::Operation::{AudiencesList, Me};
 use svc_sdk::Service;
 
-use super::login::is_accepted;
+use super::login::probe;
 use crate::command_spec::reads;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -57,39 +57,24 @@ impl Whoami {
             if context.settings.sandbox {
                 given.extend(context.sandbox_key(service).await?.1);
             }
-            let (masked, mode) = (key.to_string(), key.mode());
+            let probed = probe(context, service, &url, &key).await;
+            let (key, mode) = (key.to_string(), key.mode());
             match service {
                 Service::Extraction => {
-                    let client = context.extraction_client_at(&url, &key)?;
-                    let me = match context.call(client.me(), "reading").await {
-                        Ok(Some(me)) => fields_beside(&["url", "key", "mode"], &me),
-                        Ok(None) => continue,
-                        Err(failure) => {
-                            refused = refused.or(Some(failure));
-                            Map::new()
-                        }
-                    };
-                    who.extraction = Some(Extraction { url, key: masked, mode, me });
+                    let me = probed.as_ref().ok().and_then(Option::as_ref);
+                    let me = me.map(|me| fields_beside(&["url", "key", "mode"], me));
+                    let me = me.unwrap_or_default();
+                    who.extraction = Some(Extraction { url, key, mode, me });
                 }
                 _ => {
-                    let client = context.email_client_at(&url, &key)?;
-                    if context.settings.dry_run {
-                        context.call(client.audiences().list(), "reading").await?;
-                        continue;
-                    }
-                    let accepted = match client.audiences().list().await {
+                    let accepted = match &probed {
                         Ok(_) => Some(true),
-                        Err(error) => {
-                            let accepted = is_accepted(&error);
-                            if accepted != Some(true) {
-                                refused = refused.or(Some(error.into()));
-                            }
-                            accepted
-                        }
+                        Err(failure) => (failure.kind() == Kind::Unauthenticated).then_some(false),
                     };
-                    who.email = Some(Email { url, key: masked, mode, accepted });
+                    who.email = Some(Email { url, key, mode, accepted });
                 }
             }
+            refused = refused.or(probed.err());
         }
         if !is_configured {
             context.settings.refuse_unknown_profile()?;

@@ -70,7 +70,7 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
 }
 
 async fn of_list<R: Resource>(context: &Context, client: &R::Client) -> Option<Vec<Found>> {
-    let all = R::search(&Names::new(context, client), None, false).await.ok()?;
+    let all = R::search(&Names::new(context, client), None).await.ok()?;
     Some(named(all.iter().map(resource::Found::target), |target| (target.id, target.name)))
 }
 

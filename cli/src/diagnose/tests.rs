@@ -31,10 +31,10 @@ fn recognizes_mistakes_in_the_body() {
     let compact = r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü/é"}}"#;
     let indented = "{\n  \"event\": \"email.sent\",\n  \"created\": \"2026-03-01\",\n  \"data\": {\n    \"to\": \"ü/é\"\n  }\n}";
     let cases: [(&str, &str, Vec<u8>); 13] = [
-        ("newline_added", BODY, format!("{BODY}\n").into()),
-        ("newline_added", BODY, format!("{BODY}\r\n").into()),
-        ("newline_removed", &format!("{BODY}\n"), BODY.into()),
-        ("newline_removed", &format!("{BODY}\r\n"), BODY.into()),
+        ("whitespace_changed", BODY, format!("{BODY}\n").into()),
+        ("whitespace_changed", BODY, format!("{BODY}\r\n").into()),
+        ("whitespace_changed", &format!("{BODY}\n"), BODY.into()),
+        ("whitespace_changed", &format!("{BODY}\r\n"), BODY.into()),
         ("whitespace_changed", BODY, format!(" {BODY} ").into()),
         ("whitespace_changed", "{\r\n}", "{\n}".into()),
         ("whitespace_changed", "{\n}", "{\r\n}".into()),
@@ -85,6 +85,6 @@ fn recognizes_several_mistakes_together() {
     let header = format!("sha256={}", sign(SECRET, BODY));
     assert_eq!(
         found(&header, format!("{BODY}\n"), &format!("\"{SECRET}\"")),
-        ["other_scheme_header", "secret_quoted", "newline_added"]
+        ["other_scheme_header", "secret_quoted", "whitespace_changed"]
     );
 }

@@ -37,25 +37,21 @@ fn without_configuration_the_next_step_is_login() {
 #[test]
 fn finds_and_reports_problems() {
     let home = Home::new();
-    let date = "date: Mon, 01 Jan 2024 00:00:00 GMT\r\n";
     let service = Service::with_responses(&[
-        http_response(200, date, "[]"),
+        http_response(200, "", "[]"),
         http_response(200, "", "[]"),
         http_response(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#),
         http_response(200, "", "[]"),
         http_response(
             200,
             "",
-            r#"[{"id":"whk_1","url":"http://127.0.0.1:9/x","events":[],"active":true}]"#,
+            r#"[{"id":"whk_1","url":"http://127.0.0.1:9/x","events":[],"active":false}]"#,
         ),
     ]);
     let url = service.url();
     let run =
         home.run_with_env(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
     assert_eq!(run.code, 0, "warnings do not fail: {run:?}");
-    assert!(
-        finding(&run, "email clock")["finding"].as_str().is_some_and(|f| f.contains("ahead of"))
-    );
     assert_eq!(finding(&run, "scope emails:read")["status"], "warning");
     assert_eq!(finding(&run, "sending domains")["status"], "warning");
     assert_eq!(finding(&run, "webhook whk_1")["status"], "warning");
@@ -163,7 +159,10 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
                 format!("SVC_{}_KEY", service.to_uppercase()),
             ];
             let url = peer.url();
-            let run = home.run_with_env(&["doctor"], &[(&names[0], &url), (&names[1], key)]);
+            let run = home.run_with_env(
+                &["doctor", "--retries", "0"],
+                &[(&names[0], &url), (&names[1], key)],
+            );
             assert_eq!(run.code, 10, "{service} {response}: {run:?}");
             let found = finding(&run, &format!("{service} service"));
             assert_eq!(found["status"], "problem", "{found}");
@@ -247,11 +246,11 @@ fn a_server_without_tls_is_named_as_such() {
             .expect("sent");
         stream
     });
-    let run = Home::new().run_with_env(&["doctor"], &env);
+    let run = Home::new().run_with_env(&["doctor", "--retries", "0"], &env);
     drop(peer.join().expect("no panic"));
     assert_eq!(run.code, 10, "{run:?}");
     let found = finding(&run, "email service");
     let text = found["finding"].as_str().expect("a text");
     assert!(text.contains("the server does not use TLS on this port"), "{found}");
-    assert!(found["next"].as_str().is_some_and(|next| next.contains("http:")), "{found}");
+    assert!(found["next"].as_str().is_some_and(|next| next.contains("check the URL")), "{found}");
 }

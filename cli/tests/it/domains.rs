@@ -65,6 +65,6 @@ fn on_a_terminal_the_checks_are_a_table() {
     assert_eq!(run.code, 10);
     let lines =
         run.stdout.lines().map(|line| line.split("  ").next().unwrap_or("")).collect::<Vec<_>>();
-    assert_eq!(lines, ["RECORD", "MX", "SPF", "DKIM", "DMARC"], "{run:?}");
+    assert_eq!(lines, ["RECORD", "mx", "spf", "dkim", "dmarc"], "{run:?}");
     assert!(run.stderr.contains("svc sandbox dns publish shop.test"), "{run:?}");
 }

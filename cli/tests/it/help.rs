@@ -121,8 +121,7 @@ fn the_help_command_prints_the_long_help() {
         assert_eq!(help.stdout, option.stdout, "{path:?}");
     }
     let json = home.run(&["help", "emails", "send", "--json"]).json();
-    assert_eq!(json["command"], "emails send");
-    assert!(json["text"].as_str().is_some_and(|text| text.starts_with("Send an email\n")));
+    assert!(json.as_str().is_some_and(|text| text.starts_with("Send an email\n")));
 }
 
 #[test]

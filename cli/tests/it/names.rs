@@ -64,30 +64,34 @@ fn domains_and_webhooks_are_found_by_name_and_url() {
     assert_eq!((run.code, &run.error()["kind"]), (5, &json!("not_found")), "{run:?}");
 }
 
-/// Asks a service with these responses for the audience `News`.
-fn get_news(responses: &[String]) -> (crate::support::Run, Vec<String>) {
+/// Asks a service with these responses for an audience.
+fn get(audience: &str, responses: &[String]) -> (crate::support::Run, Vec<String>) {
     let service = Service::with_responses(responses);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
+    let run = Home::new().run_with_env(&["audiences", "get", audience], &env);
     let path = |request: &String| request.split(' ').nth(1).expect("a path").to_owned();
     (run, service.requests().iter().map(path).collect())
 }
 
-/// A service may check the form of an id before it looks for one.
+/// The service may know an id that it does not list, and may check the form of an id before it looks
+/// for one.
 #[test]
-fn an_unknown_id_that_is_a_name_costs_one_lookup() {
-    for status in [404, 400, 422] {
+fn a_name_costs_one_lookup_and_an_id_none() {
+    let found = http_response(200, "", r#"{"id":"aud_1","name":"News"}"#);
+    let list = http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#);
+    let (run, paths) = get("News", &[list, found.clone()]);
+    assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
+    assert_eq!(paths, ["/api/v1/audiences", "/api/v1/audiences/aud_1"]);
+    for id in ["aud_1", "019a0b1c-0000-7000-8000-000000000000"] {
+        let (run, paths) = get(id, std::slice::from_ref(&found));
+        assert_eq!((run.code, paths), (0, vec![format!("/api/v1/audiences/{id}")]), "{run:?}");
+    }
+    let (run, paths) = get("42", &[http_response(200, "", "[]"), found]);
+    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
+    for (status, code) in [(404, 5), (400, 6), (422, 6)] {
         let refused = http_response(status, "", r#"{"error":{"code":"some_code","message":"no"}}"#);
-        let found = http_response(200, "", r#"{"id":"aud_1","name":"News"}"#);
-        let list = http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#);
-        let (run, paths) = get_news(&[refused.clone(), list, found]);
-        assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
-        let expected = ["/api/v1/audiences/News", "/api/v1/audiences", "/api/v1/audiences/aud_1"];
-        assert_eq!(paths, expected);
-        // What is not a name either stays refused.
-        let (run, _) = get_news(&[refused, http_response(200, "", "[]")]);
-        let code = if status == 404 { 5 } else { 6 };
+        let (run, _) = get("News", &[http_response(200, "", "[]"), refused]);
         assert_eq!((run.code, &run.error()["status"]), (code, &json!(status)), "{run:?}");
     }
 }

@@ -259,7 +259,7 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
     let file = home.file("email.ndjson", format!("{email}\n{email}\n"));
     let body = format!("@{}", home.file("email.json", email));
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let warning = "warning: `trackOpens` is not a documented field of an email";
+    let warning = "warning: not documented, and sent as it is: `trackOpens`";
     for args in [["emails", "send", "--body", &body], ["emails", "batch", &file, "-q"]] {
         let run = home.run_with_env(&[&args[..], &["--dry-run"]].concat(), &env);
         assert_eq!((run.code, run.stderr.matches(warning).count()), (0, 1), "{run:?}");

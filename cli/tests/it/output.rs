@@ -154,7 +154,7 @@ fn scripts_and_man_pages_are_printed_verbatim() {
     }
     let page = home.run(&["man"]).stdout;
     assert!(page.contains(".TH svc 1 "), "{page}");
-    assert_eq!(home.run(&["completions", "fish", "--json"]).json()["shell"], "fish");
+    assert!(home.run(&["completions", "fish", "--json"]).json().is_string());
     let dir = home.path("man");
     let run = home.run(&["man", &dir.display().to_string()]);
     assert_eq!(run.code, 0, "{run:?}");

@@ -130,8 +130,12 @@ fn key_header_and_key_prefix() {
 fn event_header() {
     let event = |config: &str, header: &str, body: &str| {
         let home = home(config);
+        home.file("secret", "whsec_3f1c");
+        let secret = webhook_verify::Secret::new("whsec_3f1c").expect("a secret");
+        let signature =
+            webhook_verify::Signature::sign(webhook_verify::Service::Email, &secret, body);
         let mut child = home
-            .command(&["listen", "--insecure", "--json"])
+            .command(&["listen", "--secret-file", "secret", "--json"])
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
@@ -143,7 +147,8 @@ fn event_header() {
         let address = next()["listening"].as_str().expect("an address").replace("http://", "");
         let mut stream = TcpStream::connect(address).expect("it listens");
         let request = format!(
-            "POST / HTTP/1.1\r\nHost: x\r\n{header}: email.sent\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST / HTTP/1.1\r\nHost: x\r\n{header}: email.sent\r\nMail-Signature: {signature}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");

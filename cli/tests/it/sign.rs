@@ -51,7 +51,7 @@ fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
     };
     let newline = verify(&signature, &format!("{BODY}\n"));
     assert_eq!((newline.code, newline.stdout.as_str()), (10, ""), "{newline:?}");
-    assert_eq!(newline.error()["fields"][0]["field"], "newline_added");
+    assert_eq!(newline.error()["fields"][0]["field"], "whitespace_changed");
     for malformed in ["", "zz", &signature[1..], &format!("sha256={signature}")] {
         assert_eq!(verify(malformed, BODY).code, 10, "{malformed}");
     }

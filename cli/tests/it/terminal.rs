@@ -73,7 +73,7 @@ fn control_characters_in_responses_are_escaped() {
         &["audiences", "get", "aud_1"][..],
         &["audiences", "get", "aud_1", "--json"],
         &["audiences", "get", "aud_1", "--jq", ".name"],
-        &["audiences", "get", "x", "-o", "yaml"],
+        &["audiences", "get", "aud_1", "-o", "yaml"],
     ] {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);

@@ -1,21 +1,17 @@
 //! Makes the requests of the checks, sends them and keeps what was found.
 
-use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use hyper::body::Bytes;
-use hyper::header::{LOCATION, RETRY_AFTER};
+use hyper::header::LOCATION;
 use serde_json::{Value, json};
 use svc_sdk::Service;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::checks::{Body, Check, Key, Variant};
-use crate::deliver::{Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT};
+use crate::deliver::{Deliverer, Delivery, DeliveryError, DeliveryResponse};
 use crate::diagnose::spaced;
 use crate::events;
 use crate::signing::{scheme, tag};
@@ -25,40 +21,9 @@ pub(super) struct Exam {
     pub(super) service: Service,
     pub(super) url: String,
     pub(super) secret: Vec<u8>,
-    pub(super) old_secret: Option<Vec<u8>>,
     pub(super) deliverer: Deliverer,
-    pub(super) timings: Timings,
-    pub(super) seen: Seen,
-}
-
-/// How long the checks wait.
-pub(super) struct Timings {
-    /// For a response.
-    pub(super) response: Duration,
-    /// Half of the service's timeout.
-    pub(super) slow: Duration,
-    /// Until a repeated delivery is accepted, with a pause between two attempts.
-    pub(super) patience: Duration,
-    pub(super) pause: Duration,
-}
-
-impl Timings {
-    pub(super) const REAL: Self = Self {
-        response: RESPONSE_TIMEOUT,
-        slow: Duration::from_secs(5),
-        patience: Duration::from_secs(30),
-        pause: Duration::from_secs(1),
-    };
-}
-
-/// What was seen in all checks.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// The longest time that the receiver took to accept a delivery.
-    pub(super) slowest: Cell<Duration>,
-    pub(super) has_accepted: Cell<bool>,
-    /// Why no connection was possible.
-    pub(super) lost: RefCell<Option<DeliveryError>>,
+    /// How long to wait for a response.
+    pub(super) timeout: Duration,
 }
 
 /// A request of a check.
@@ -74,54 +39,53 @@ pub(super) struct Request {
 }
 
 impl Exam {
-    /// The requests of a check, without those that the secret makes impossible. Their user agent
-    /// names the check, for the receiver's log.
+    /// The requests of a check. Their user agent names it, for the receiver's log.
     pub(super) fn requests(&self, check: &Check) -> Vec<Request> {
         let of_variant = |variant: &Variant| match variant.body {
             Body::EachEvent => {
                 let events =
                     events::names().filter(|event| events::service_of(event) == self.service);
-                events.filter_map(|event| self.request(check, variant, event)).collect()
+                events.map(|event| self.request(check, variant, event)).collect()
             }
-            _ => Vec::from_iter(self.request(check, variant, self.event())),
+            _ => vec![self.request(check, variant, self.event())],
         };
         check.variants.iter().flat_map(of_variant).collect()
     }
 
-    fn request(&self, check: &Check, variant: &Variant, event: &str) -> Option<Request> {
+    fn request(&self, check: &Check, variant: &Variant, event: &str) -> Request {
         let sample = events::sample(event);
         let body = self.bytes(variant.body, &sample);
         let signed = match variant.signed {
             Some(signed) => self.bytes(signed, &sample),
             None => body.clone(),
         };
-        let service = match (variant.is_other_service, self.service) {
-            (false, service) => service,
-            (true, Service::Email) => Service::Extraction,
-            (true, _) => Service::Email,
+        let key = match variant.key {
+            Key::Secret => self.secret.clone(),
+            Key::Random => Uuid::new_v4().into_bytes().to_vec(),
+            Key::Empty => Vec::new(),
         };
-        let digits = hex::encode(tag(&self.key(variant.key)?, &signed));
-        let (prefix, other) = match service {
-            Service::Email => ("", "sha256="),
-            _ => ("sha256=", ""),
+        let digits = hex::encode(tag(&key, &signed));
+        let prefix = match self.service {
+            Service::Email => "",
+            _ => "sha256=",
         };
         let signatures = variant.signatures.iter().map(|template| {
-            let value = template.replace("{prefix}", prefix).replace("{other}", other);
-            let value = value.replace("{digits}", &digits).replace("{8}", &digits[..8]);
-            let value = value.replace("{32}", &digits[..32]).replace("{63}", &digits[..63]);
+            let value = template.replace("{prefix}", prefix).replace("{digits}", &digits);
+            let value = value.replace("{8}", &digits[..8]).replace("{32}", &digits[..32]);
+            let value = value.replace("{63}", &digits[..63]).replace("{zeros}", &"0".repeat(64));
             let value = value.replace("{DIGITS}", &digits.to_uppercase());
-            (scheme(service).signature_header(), value.replace("{zeros}", &"0".repeat(64)))
+            (scheme(self.service).signature_header(), value)
         });
         let value = self.value(variant.body, &sample);
         let mut headers = events::headers(self.service, &value);
         headers[1].1 += &format!(" (certify {})", check.name);
         let name = if variant.body == Body::EachEvent { event } else { variant.name };
-        Some(Request {
+        Request {
             name: name.to_owned(),
             id: value["id"].as_str().unwrap_or_default().to_owned(),
             digits: hex::encode(tag(&self.secret, &body)),
             delivery: Delivery::new(&self.url, headers.into_iter().chain(signatures), body),
-        })
+        }
     }
 
     /// The event of deliveries for which any will do.
@@ -129,26 +93,6 @@ impl Exam {
         match self.service {
             Service::Email => "email.sent",
             _ => "extraction.completed",
-        }
-    }
-
-    fn key(&self, key: Key) -> Option<Vec<u8>> {
-        let secret = self.secret.as_slice();
-        let without_prefix = secret.splitn(2, |byte| *byte == b'_').nth(1);
-        let digits = without_prefix.unwrap_or(secret);
-        match key {
-            Key::Secret => Some(secret.to_vec()),
-            Key::OldSecret => self.old_secret.clone(),
-            Key::Random => Some(Uuid::new_v4().to_string().into_bytes()),
-            Key::Empty => Some(Vec::new()),
-            Key::WithoutPrefix => without_prefix.map(<[u8]>::to_vec),
-            Key::WithPrefix => Some([b"whsec_", secret].concat()),
-            Key::InHex => Some(hex::encode(secret).into_bytes()),
-            Key::FromHex => hex::decode(digits).ok(),
-            Key::FromBase64 => {
-                let text = String::from_utf8_lossy(digits);
-                STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()
-            }
         }
     }
 
@@ -188,44 +132,11 @@ impl Exam {
         }
     }
 
-    pub(super) async fn send(&self, request: &Request) -> Received {
-        match self.deliverer.post(&request.delivery, self.timings.response).await {
-            Ok(response) => {
-                let received = Received(Ok(response));
-                if let (true, Received(Ok(response))) = (received.is_accepted(), &received) {
-                    let slowest = self.seen.slowest.get().max(response.duration);
-                    self.seen.slowest.set(slowest);
-                    self.seen.has_accepted.set(true);
-                }
-                received
-            }
-            Err(error) if error.is_unsent() => {
-                let shown = error.to_string();
-                self.seen.lost.replace(Some(error));
-                Received(Err(DeliveryError::NotSent(shown)))
-            }
-            Err(error) => Received(Err(error)),
-        }
-    }
-
-    /// Delivers until the receiver accepts, as a service does. Returns the last response if it
-    /// never does.
-    pub(super) async fn until_accepted(&self, request: &Request) -> Result<Received, Received> {
-        /// Responses other than 503 with `Retry-After` after which no attempt is made any more.
-        /// The email service makes as many retries.
-        const MAX_ERRORS: u32 = 3;
-        let deadline = Instant::now() + self.timings.patience;
-        let mut errors = 0;
-        loop {
-            let received = self.send(request).await;
-            if received.is_accepted() {
-                return Ok(received);
-            }
-            errors += u32::from(!received.asks_to_retry() && !received.timed_out());
-            if errors == MAX_ERRORS || Instant::now() + self.timings.pause > deadline {
-                return Err(received);
-            }
-            tokio::time::sleep(self.timings.pause).await;
+    /// Fails if no connection is possible.
+    pub(super) async fn send(&self, request: &Request) -> Result<Received, DeliveryError> {
+        match self.deliverer.post(&request.delivery, self.timeout).await {
+            Err(error) if error.is_unsent() => Err(error),
+            received => Ok(Received(received)),
         }
     }
 }
@@ -263,21 +174,8 @@ impl Received {
         self.status().is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether the delivery reached the receiver and was not accepted. A receiver that cannot be
-    /// reached any more has refused nothing.
-    pub(super) fn is_refused(&self) -> bool {
-        !self.0.as_ref().is_err_and(DeliveryError::is_unsent) && !self.is_accepted()
-    }
-
     pub(super) fn status(&self) -> Option<u16> {
         self.0.as_ref().ok().map(|response| response.status)
-    }
-
-    /// Whether the response is 503 with `Retry-After`.
-    pub(super) fn asks_to_retry(&self) -> bool {
-        self.0.as_ref().is_ok_and(|response| {
-            response.status == 503 && response.headers.contains_key(RETRY_AFTER)
-        })
     }
 
     pub(super) fn timed_out(&self) -> bool {
@@ -292,14 +190,12 @@ impl fmt::Display for Received {
             Err(DeliveryError::TimedOut(limit)) => {
                 return write!(f, "no response within {} s", limit.as_secs_f64());
             }
-            Err(DeliveryError::BrokenOff(_)) => return f.write_str("the connection was closed"),
-            Err(unsent) => return unsent.fmt(f),
+            Err(_) => return f.write_str("the connection was closed"),
         };
         write!(f, "{}", response.status)?;
         let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         match (response.status, location) {
             (300..400, Some(to)) => write!(f, " to {to}; the services follow no redirect"),
-            (503, _) if !self.asks_to_retry() => f.write_str(" without Retry-After"),
             _ => Ok(()),
         }
     }

@@ -1,18 +1,17 @@
-//! Checks of one service: connection, TLS, key and clock.
+//! Checks of one service: connection, TLS, key, scopes, and what the key gives access to. Scopes are
+//! found out with read-only requests.
 
-use chrono::{DateTime, Utc};
 use svc_sdk::extraction::Me;
-use svc_sdk::{Error, ErrorKind, Service};
+use svc_sdk::{EmailClient, Service};
 
-use super::email;
-use super::{Findings, bounded};
-use crate::commands::login::is_accepted;
+use super::Findings;
+use crate::commands::login::probe;
 use crate::context::{Context, is_cleartext_url};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::settings::Source;
 
-/// Clock difference in seconds that is worth a warning.
-const CLOCK_TOLERANCE: i64 = 60;
+/// An id that does not exist. With the scope `emails:read` the response is 404, without it 403.
+const NO_EMAIL: &str = "svc-doctor-looks-for-nothing";
 
 pub(super) async fn examine(
     context: &Context,
@@ -25,33 +24,17 @@ pub(super) async fn examine(
         let finding = format!("{url} is plain http: the key is sent in cleartext");
         findings.problem(&format!("{service} TLS"), &finding, "use an https URL");
     }
-    let response = match service {
-        Service::Email => {
-            let call = context.email_client_at(&url, &key)?.audiences().list();
-            bounded(context, call).with_response().await.map(|response| (None, response.headers))
+    let probed = match probe(context, service, &url, &key).await {
+        Err(failure) if failure.kind() == Kind::Unauthenticated => None,
+        Err(failure) => {
+            unusable(&name, &failure, &url, findings);
+            return Ok(());
         }
-        _ => {
-            let call = context.extraction_client_at(&url, &key)?.me();
-            let response = bounded(context, call).with_response().await;
-            response.map(|response| (Some(response.value), response.headers))
-        }
-    };
-    let accepted = match &response {
-        Ok(_) => true,
-        Err(error) => match is_accepted(error) {
-            Some(accepted) => accepted,
-            None => {
-                let (finding, next) = unusable(error, &url);
-                findings.problem(&name, &finding, next);
-                return Ok(());
-            }
-        },
+        Ok(me) => Some(me),
     };
     findings.ok(&name, &format!("{url} responds"));
-    let headers = response.as_ref().map_or_else(Error::headers, |(_, headers)| headers);
-    clock(service, headers.get("date").and_then(|date| date.to_str().ok()), findings);
     let check = format!("{service} key");
-    if !accepted {
+    let Some(me) = probed else {
         let next = match context.settings.stored_key(service)?.map(|key| key.source) {
             _ if context.settings.key_file.is_some() => {
                 "use another key in the file of --key-file".to_owned()
@@ -63,12 +46,14 @@ pub(super) async fn examine(
         };
         findings.problem(&check, &format!("{key} is rejected"), &next);
         return Ok(());
-    }
+    };
     let mode = key.mode().map(|mode| format!(", a {mode} key")).unwrap_or_default();
     findings.ok(&check, &format!("{key} is accepted{mode}"));
-    match (service, response) {
-        (Service::Email, _) => email::examine(context, &url, &key, findings).await?,
-        (Service::Extraction, Ok((Some(me), _))) => organization(context, &me, findings),
+    match (service, me) {
+        (Service::Email, _) => {
+            email(context, &context.email_client_at(&url, &key)?, findings).await;
+        }
+        (_, Some(me)) => organization(context, &me, findings),
         _ => findings.unknown(
             "organization",
             "this key has no access to it",
@@ -78,36 +63,72 @@ pub(super) async fn examine(
     Ok(())
 }
 
-/// The finding and the next step for a failed request.
-fn unusable(error: &Error, url: &str) -> (String, &'static str) {
-    let failure = Failure::from_sdk(error, true);
+/// A response did not come from the service, or there was none.
+fn unusable(check: &str, failure: &Failure, url: &str, findings: &mut Findings) {
     let details = failure.details();
-    let status = details.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-    let next = match (error.kind(), details.status) {
-        (ErrorKind::Server | ErrorKind::RateLimited, Some(_)) => "run svc doctor again later",
-        (_, Some(_)) => "check the URL",
-        (ErrorKind::Tls, _) => {
-            "a server without TLS has a URL that begins with http:; add your organization's CA \
-             certificates with --ca-bundle"
-        }
-        _ => "check the URL, the network and the proxy",
+    let transient = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
+    let (status, next) = match details.status {
+        Some(status) if transient => (format!(" (HTTP {status})"), "run svc doctor again later"),
+        Some(status) => (format!(" (HTTP {status})"), "check the URL"),
+        None => (String::new(), "check the URL, the network, the proxy and --ca-bundle"),
     };
-    (format!("{url}: {}{status}", details.message), next)
+    let finding = format!("{url}: {}{status}", details.message);
+    findings.problem(check, &finding, details.hint.as_deref().unwrap_or(next));
 }
 
-fn clock(service: Service, date: Option<&str>, findings: &mut Findings) {
-    let check = format!("{service} clock");
-    let Some(theirs) = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()) else {
-        return;
-    };
-    let apart = (Utc::now() - theirs.with_timezone(&Utc)).num_seconds();
-    if apart.abs() <= CLOCK_TOLERANCE {
-        findings.ok(&check, "in sync with this machine's clock");
-        return;
+async fn email(context: &Context, client: &EmailClient, findings: &mut Findings) {
+    let contacts = context.run(client.audiences().list()).await;
+    scope("contacts:manage", contacts.as_ref().err(), findings);
+    let emails = context.run(client.emails().get(NO_EMAIL)).await;
+    scope("emails:read", emails.as_ref().err(), findings);
+    let domains = context.run(client.domains().list()).await;
+    scope("domains:manage", domains.as_ref().err(), findings);
+    let webhooks = context.run(client.webhooks().list()).await;
+    scope("webhooks:manage", webhooks.as_ref().err(), findings);
+    findings.unknown(
+        "scope emails:send",
+        "cannot be checked without sending an email",
+        &format!("send one to yourself: {}", context.svc("emails send")),
+    );
+    if domains.as_ref().is_ok_and(|domains| domains.is_empty()) {
+        findings.warning(
+            "sending domains",
+            "none, so no email can be sent",
+            &context.svc("domains create example.com"),
+        );
     }
-    let direction = if apart > 0 { "ahead of" } else { "behind" };
-    let finding = format!("this machine's clock is {} s {direction} the service's", apart.abs());
-    findings.warning(&check, &finding, "synchronize the system clock (NTP)");
+    for domain in domains.into_iter().flatten() {
+        let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
+        let verify = context.svc(&format!("domains verify {}", domain.id));
+        match domain.is_verified() {
+            true => findings.ok(&check, "verified"),
+            false => findings.problem(&check, "not verified", &verify),
+        }
+    }
+    for webhook in webhooks.into_iter().flatten() {
+        let check = format!("webhook {}", webhook.id);
+        let enable = context.svc(&format!("webhooks update {} --active true", webhook.id));
+        match webhook.active {
+            Some(false) => findings.warning(&check, "inactive: it receives no events", &enable),
+            _ => findings.ok(&check, "active"),
+        }
+    }
+}
+
+fn scope(name: &str, failure: Option<&Failure>, findings: &mut Findings) {
+    let check = format!("scope {name}");
+    match failure.map(|failure| (failure, failure.details().status)) {
+        None | Some((_, Some(404))) => findings.ok(&check, "granted"),
+        Some((_, Some(403))) => findings.warning(
+            &check,
+            "not granted",
+            "to use these operations, create a key with this scope",
+        ),
+        Some((failure, _)) => {
+            let finding = format!("unknown: {}", failure.details().message);
+            findings.unknown(&check, &finding, "run svc doctor again later");
+        }
+    }
 }
 
 fn organization(context: &Context, me: &Me, findings: &mut Findings) {

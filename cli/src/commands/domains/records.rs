@@ -33,9 +33,11 @@ pub struct Records {
 impl Records {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
+        if context.settings.dry_run {
+            return Domain::preview(context, &client).await;
+        }
         let names = Names::<Domain>::new(context, &client);
-        let Some(domain) = Domain::get(&names, &self.id).await? else { return Ok(()) };
-        let records = domain.dns_records();
+        let records = names.existing(&self.id).await?.item.dns_records();
         if records.is_empty() {
             return Err(Failure::other(format!(
                 "the service does not list the DNS records of {}",

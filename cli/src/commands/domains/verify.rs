@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use svc_sdk::EmailClient;
 use svc_sdk::Operation::DomainsVerify;
 use svc_sdk::email::Domain;
@@ -15,7 +15,7 @@ use crate::dns::is_reserved;
 use crate::failure::Failure;
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::domain;
-use crate::resource::Names;
+use crate::resource::{Names, Resource as _};
 use crate::wait::Polls;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -23,9 +23,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Table columns of a verification: one row per record.
 const CHECKS: View = View(&[
-    Column::text("RECORD", "/record"),
-    Column::new("VERIFIED", "/verified", Show::Status),
-    Column::prose("WHY", "/why"),
+    Column::text("RECORD", "/kind"),
+    Column::new("VERIFIED", "/verified", Show::Flag),
+    Column::prose("WHY", "/reason"),
     Column::text("FOUND", "/found"),
     Column::text("EXPECTED", "/expected"),
 ]);
@@ -53,42 +53,23 @@ impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let waits = self.wait && !context.settings.dry_run;
-        let verify = async |id: &str| match waits {
-            true => until_verified(context, &client, id).await,
-            false => context.call(client.domains().verify(id), "looking up the records").await,
+        let id = Names::<Domain>::new(context, &client).target(&self.domain).await?.id;
+        let done = match waits {
+            true => until_verified(context, &client, &id).await?,
+            false => context.call(client.domains().verify(&id), "looking up the records").await?,
         };
-        let done = Names::<Domain>::new(context, &client).with_id(&self.domain, verify).await?;
         let Some(result) = done else { return Ok(()) };
-        if waits && context.out.format() == Format::Ndjson {
-            // The last line of the wait is the final state.
-        } else {
-            context.out.one_as_list(&result, &rows(&result), CHECKS)?;
+        // The last line of a wait is the final state.
+        if !waits || context.out.format() != Format::Ndjson {
+            // What the service says about each record, which is not documented
+            // (`docs/undocumented/services.md#dns-records`).
+            match result.extra.get("checks").and_then(Value::as_array) {
+                Some(checks) => context.out.one_as_list(&result, checks, CHECKS)?,
+                None => context.out.one(&result, Domain::VIEW)?,
+            }
         }
         verdict(context, &self.domain, &result)
     }
-}
-
-/// The four checks, with what the service says about those that fail, which is not documented
-/// (`docs/undocumented/services.md#dns-records`).
-fn rows(result: &Domain) -> Vec<Value> {
-    let checks = result.extra.get("checks").and_then(Value::as_array);
-    let row = |(kind, flag): (&str, Option<bool>)| {
-        let reported = checks.into_iter().flatten().find(|check| check["kind"] == kind);
-        let reported = reported.filter(|_| flag != Some(true)).unwrap_or(&Value::Null);
-        let verified = match flag {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "unknown",
-        };
-        json!({
-            "record": kind.to_uppercase(),
-            "verified": verified,
-            "why": reported["reason"],
-            "found": reported["found"],
-            "expected": reported["expected"],
-        })
-    };
-    flags(result).into_iter().map(row).collect()
 }
 
 /// Verifies until the domain is verified or `--timeout` has passed. Prints each change.

@@ -198,23 +198,11 @@ impl Item {
 }
 
 fn verdict(response: &BatchResponse) -> Result<(), Failure> {
-    let (all, reported) = (response.requested, response.items.len());
-    let refused = response.refused().count();
-    let unknown = reported - refused - response.accepted().count();
-    let problem = match () {
-        () if reported != all => {
-            format!("the file has {all} emails, but the response reports {reported}")
-        }
-        () if !response.is_complete() => {
-            "the response does not tell the result of each email".to_owned()
-        }
-        () if unknown > 0 => {
-            format!("the response does not report the result of {unknown} of {all} emails")
-        }
-        () => String::new(),
-    };
-    if !problem.is_empty() {
+    let (all, refused) = (response.requested, response.refused().count());
+    let known = refused + response.accepted().count();
+    if known != all || !response.is_complete() {
         // It is unknown which emails were accepted, so this must not look like a success.
+        let problem = format!("the response does not tell the result of each of the {all} emails");
         return Err(Failure::new(Kind::OutcomeUnknown, problem)
             .code("batch_incomplete")
             .hint("find out which emails were accepted before you send the file again"));

@@ -42,15 +42,9 @@ pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
 /// Says that fields are sent as they are, because the service may ignore them.
 pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a str>) {
     let names = names.into_iter().collect::<BTreeSet<_>>();
-    let shown = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => {}
-        1 => context.out.warning(&format!(
-            "{shown} is not a documented field of an email; it is sent as it is"
-        )),
-        _ => context.out.warning(&format!(
-            "{shown} are not documented fields of an email; they are sent as they are"
-        )),
+    if !names.is_empty() {
+        let shown = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        context.out.warning(&format!("not documented, and sent as it is: {shown}"));
     }
 }
 

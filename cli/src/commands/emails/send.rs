@@ -8,16 +8,15 @@ use svc_sdk::email::{Attachment, Email};
 
 use super::content::{self, Content};
 use super::fields::has_content;
-use super::{VIEW, fields};
+use super::{VIEW, fields, follow};
 use crate::command_spec::creates;
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::{Attach, Source};
 use crate::input::{html, json_problem, pairs, read_json};
-use crate::output::Format;
 use crate::output_schema::email;
-use crate::{advice, times, wait};
+use crate::{advice, times};
 
 /// Send an email
 #[derive(Args, Debug)]
@@ -92,15 +91,8 @@ impl Send {
         }
         context.changes.follow(&accepted.id);
         let id = accepted.id.clone();
-        let mut last = Some(accepted);
-        let end = wait::for_email(context, &client, &id, &mut last).await;
-        let end = end.map_err(|failure| wait_failed(context, &id, failure));
-        let Some(last) = last else { return end };
-        if context.out.format() != Format::Ndjson || end.is_err() {
-            context.out.one(&last, VIEW)?;
-        }
-        end?;
-        wait::verdict(&id, &last)
+        let end = follow(context, &client, &id, Some(accepted)).await;
+        end.map_err(|failure| wait_failed(context, &id, failure))
     }
 
     async fn email(self, context: &Context) -> Result<Email, Failure> {
@@ -164,7 +156,7 @@ fn accepted_as(id: &str, failure: Failure) -> Failure {
 
 /// The wait failed, not the send: the exit code must not suggest sending again.
 fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
-    if matches!(failure.kind(), Kind::BrokenPipe | Kind::Interrupted) {
+    if matches!(failure.kind(), Kind::BrokenPipe | Kind::Interrupted | Kind::CheckFailed) {
         return failure;
     }
     let details = failure.details_mut();

@@ -1,24 +1,21 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
-use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::extraction::{NewWebhook, Webhook};
-use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation};
+use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation, Secret};
 
-use crate::command_spec::creates;
+use crate::commands::webhooks::{CreateWebhook, ServiceWebhook};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::extraction_webhook;
 use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
-use crate::urls::check_url;
 
 group! {
     pub enum Command {
-        Create(Create),
+        Create(CreateWebhook<Webhook>),
         List(ListAll<Webhook>),
         Get(Get<Webhook>),
         Delete(Delete<Webhook>),
@@ -60,41 +57,22 @@ impl Resource for Webhook {
     fn named(&self) -> (&String, &Option<String>) {
         (&self.id, &self.url)
     }
-
-    fn is_name(text: &str) -> bool {
-        text.contains("://")
-    }
 }
 
-/// Create a webhook; its secret is shown only once
-#[derive(Args, Debug)]
-#[command(add = creates(&[Operation::ExtractionWebhooksCreate], extraction_webhook))]
-#[command(after_long_help = "\
+impl ServiceWebhook for Webhook {
+    const CREATES: &'static [Operation] = &[Operation::ExtractionWebhooksCreate];
+    const CREATE_HELP: &'static str = "\
   svc extraction webhooks create https://example.com/hooks \\
       --event extraction.completed
 
-Events: extraction.completed, extraction.failed")]
-pub struct Create {
-    /// URL that receives the events
-    url: String,
-    /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
-    event: Vec<String>,
-}
+Events: extraction.completed, extraction.failed";
+    const EVENTS: Values = Values::ExtractionEvent;
 
-impl Create {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        check_url("URL", &self.url)?;
-        let client = context.extraction_client().await?;
-        let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
-        if let Some(webhook) = context.call(call, "creating").await? {
-            let mut value = output::to_value(&webhook);
-            if let Some(secret) = &webhook.secret {
-                value["secret"] = secret.expose().into();
-            }
-            context.out.one(&value, Webhook::VIEW)?;
-            context.out.hint("store the secret now: the service does not show it again");
-        }
-        Ok(())
+    fn create(client: &ExtractionClient, url: &str, events: Vec<String>) -> Call<Self> {
+        client.webhooks().create(NewWebhook::new(url, events))
+    }
+
+    fn secret(&self) -> Option<(&'static str, &Secret)> {
+        Some(("secret", self.secret.as_ref()?))
     }
 }

@@ -2,42 +2,42 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{OwnedRwLockReadGuard, RwLock, Semaphore};
-use tokio::time::{Instant, timeout_at};
-use webhook_verify::Secret;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+use webhook_verify::{Secret, Signature};
 
-use super::check::Check;
 use crate::deliver::{
     Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, remove_hop_by_hop,
 };
+use crate::diagnose::Check;
 use crate::recorded::{RecordedDelivery, Records};
 use crate::signing::scheme;
 
 /// Maximum number of connections at a time. More wait until one is closed.
 const MAX_CONNECTIONS: usize = 64;
-/// Time limit for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for a connection: for the head of the request, and for the response.
+const CONNECTION_TIMEOUT: Duration = RESPONSE_TIMEOUT.saturating_mul(2);
 /// Time limit from the head of a request to the response: less than the sender waits.
 const ANSWER_WITHIN: Duration = Duration::from_secs(9);
-/// How long connecting is retried, for an application that restarts.
-const RESTART_LIMIT: Duration = Duration::from_secs(6);
-const PAUSE: Duration = Duration::from_millis(100);
+/// The pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The target URL of some events.
 #[derive(Clone, Debug)]
@@ -70,8 +70,7 @@ impl Route {
 /// Handles the requests of all connections.
 pub(super) struct Receiver {
     pub(super) service: Service,
-    /// `None` with `--insecure`.
-    pub(super) check: Option<Check>,
+    pub(super) check: Check,
     pub(super) event_header: Option<String>,
     pub(super) forward_to: Option<String>,
     pub(super) routes: Vec<Route>,
@@ -80,16 +79,14 @@ pub(super) struct Receiver {
     /// The file of `--secret-file`, if it verifies.
     pub(super) secret_file: Option<PathBuf>,
     /// Signs what is forwarded, in place of the service's signature.
-    pub(super) signer: Option<Secret>,
+    pub(super) signer: Secret,
     pub(super) report: UnboundedSender<Report>,
-    /// Locked for reading while a request is in flight.
-    pub(super) busy: Arc<RwLock<()>>,
     /// Maximum size of a body in bytes.
     pub(super) max_body: usize,
 }
 
 /// Every other line: a delivery.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub struct Report {
     #[schemars(extend("format" = "date-time"))]
     pub(super) at: String,
@@ -105,63 +102,49 @@ pub struct Report {
     pub(super) body: Value,
 }
 
-impl Report {
-    fn refused(status: StatusCode, problem: String) -> Self {
-        Self {
-            at: chrono::Utc::now().to_rfc3339(),
-            id: None,
-            event: None,
-            verified: false,
-            status: status.as_u16(),
-            forwarded_to: None,
-            duration_ms: 0,
-            problem: Some(problem),
-            body: Value::Null,
-        }
-    }
-}
-
-/// Serves connections until it is aborted.
-pub(super) async fn accept(listener: TcpListener, receiver: Arc<Receiver>) {
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+/// Serves connections until `stopped` completes, and then those that are open.
+pub(super) async fn serve(
+    listener: TcpListener,
+    receiver: Receiver,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let (receiver, mut open) = (Arc::new(receiver), JoinSet::new());
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let receiver = Arc::clone(&receiver);
-                drop(tokio::spawn(async move {
-                    serve(stream, receiver).await;
-                    drop(slot);
-                }));
-            }
-            // Out of file descriptors, for example: try again after a pause.
-            Err(_) => tokio::time::sleep(PAUSE).await,
+        tokio::select! {
+            _ = &mut stopped => break,
+            Some(_) = open.join_next() => {}
+            accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    open.spawn(connection(stream, Arc::clone(&receiver)));
+                }
+                // Out of file descriptors, for example: try again after a pause.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
         }
     }
+    drop(listener);
+    while open.join_next().await.is_some() {}
 }
 
-/// Serves one request per connection, so that no idle connection delays the end.
-async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
-    let busy = Mutex::new(None::<OwnedRwLockReadGuard<()>>);
-    let service = service_fn(|request| async {
-        let guard = Arc::clone(&receiver.busy).read_owned().await;
-        *busy.lock().expect("no thread panics while holding the lock") = Some(guard);
-        Ok::<_, Infallible>(receiver.receive(request).await)
-    });
-    let connection = http1::Builder::new()
-        .keep_alive(false)
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
+/// Serves one request.
+async fn connection(stream: TcpStream, receiver: Arc<Receiver>) {
+    let service =
+        service_fn(|request| async { Ok::<_, Infallible>(receiver.receive(request).await) });
+    let connection =
+        http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
     // A peer that disconnects needs no report.
-    let _ = connection.await;
+    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
 }
 
 impl Receiver {
     async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (report, response) = match self.handle(request).await {
             Ok(handled) => handled,
-            Err((status, problem)) => (Report::refused(status, problem), empty(status)),
+            Err((status, problem)) => {
+                let (at, problem) = (chrono::Utc::now().to_rfc3339(), Some(problem));
+                let report = Report { at, status: status.as_u16(), problem, ..Report::default() };
+                (report, empty(status))
+            }
         };
         // The channel is closed only while the program ends.
         let _ = self.report.send(report);
@@ -177,13 +160,17 @@ impl Receiver {
         let (head, body) = request.into_parts();
         // The body of an unsigned request is not read.
         let unauthorized = |why| (StatusCode::UNAUTHORIZED, why);
-        if let Some(check) = &self.check {
-            check.admits(&head.headers).map_err(unauthorized)?;
-        }
+        let (signature, header) = self.signature(&head.headers).map_err(unauthorized)?;
         let body = self.body(body, answer_by).await?;
-        if let Some(check) = &self.check {
-            check.verify(&head.headers, &body).map_err(unauthorized)?;
-        }
+        self.check.verify(Ok(signature), header, &body).map_err(|(error, mistakes)| {
+            let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
+            unauthorized(match advice.is_empty() {
+                true => {
+                    format!("{error}: another secret was used, or the body was changed in transit")
+                }
+                false => format!("{error}: {}", advice.join("; ")),
+            })
+        })?;
         let event = self.event(&head.headers, &body);
         let target = self.target(event.as_deref());
         let service = self.service.as_str();
@@ -195,7 +182,7 @@ impl Receiver {
             at: record.received_at,
             id: Some(record.id),
             event,
-            verified: self.check.is_some(),
+            verified: true,
             status: 200,
             forwarded_to: target.cloned(),
             duration_ms: 0,
@@ -205,11 +192,10 @@ impl Receiver {
         let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let mut delivery = Delivery::new(url, headers, body);
-        if let Some(secret) = &self.signer {
-            delivery.sign(self.service, secret);
-        }
+        delivery.sign(self.service, &self.signer);
         let started = Instant::now();
-        let forwarded = forward(&self.deliverer, &delivery, answer_by).await;
+        let left = answer_by.saturating_duration_since(started);
+        let forwarded = self.deliverer.post(&delivery, left).await;
         report.duration_ms = started.elapsed().as_millis() as u64;
         let response = match forwarded {
             Ok(answer) => to_response(answer),
@@ -227,6 +213,20 @@ impl Receiver {
         };
         report.status = response.status().as_u16();
         Ok((report, response))
+    }
+
+    /// The signature of the service, and its header.
+    fn signature<'a>(&self, headers: &'a HeaderMap) -> Result<(Signature, &'a [u8]), String> {
+        let all = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let signature = Signature::from_headers(all).map_err(|error| error.to_string())?;
+        let (service, expected) = (signature.service(), self.check.service);
+        if service != expected {
+            return Err(format!(
+                "the delivery is signed by the {service} service: use --service {service}"
+            ));
+        }
+        let header = headers.get(service.signature_header());
+        Ok((signature, header.map(HeaderValue::as_bytes).unwrap_or_default()))
     }
 
     /// The body, within limits, because anybody who reaches this port can send one.
@@ -271,26 +271,6 @@ impl Receiver {
     }
 }
 
-/// Forwards a delivery, with a response at this time at the latest. Retries while there is no
-/// connection, because the application may be restarting: nothing was delivered then, so a retry
-/// cannot deliver twice.
-async fn forward(
-    deliverer: &Deliverer,
-    delivery: &Delivery,
-    answer_by: Instant,
-) -> Result<DeliveryResponse, DeliveryError> {
-    let give_up = answer_by.min(Instant::now() + RESTART_LIMIT);
-    loop {
-        let left = answer_by.saturating_duration_since(Instant::now());
-        match deliverer.post(delivery, left).await {
-            Err(DeliveryError::NotSent(_)) if Instant::now() + PAUSE < give_up => {
-                tokio::time::sleep(PAUSE).await;
-            }
-            done => return done,
-        }
-    }
-}
-
 fn too_late(what: &str) -> String {
     let (within, sender) = (ANSWER_WITHIN.as_secs(), RESPONSE_TIMEOUT.as_secs());
     format!("{what} within {within} s, and the sender waits no longer than {sender} s")
@@ -316,24 +296,8 @@ fn empty(status: StatusCode) -> Response<Full<Bytes>> {
 mod tests {
     use super::*;
 
-    /// A sender gives up after 10 seconds: neither a restart nor a slow application delays more.
-    #[tokio::test]
-    async fn a_forward_ends_in_time() {
-        let deliverer = Deliverer::new(None).expect("a client");
-        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let silent = format!("http://{}", silent.local_addr().expect("an address"));
-        for url in ["http://127.0.0.1:9", &silent] {
-            let delivery = Delivery::new(url, [("a", "b")], "{}");
-            let limit = Duration::from_millis(300);
-            let started = Instant::now();
-            let error = forward(&deliverer, &delivery, started + limit).await.err();
-            let is_late = matches!(error, Some(DeliveryError::TimedOut(_)));
-            assert_eq!(is_late, url == silent, "{error:?}");
-            assert!(is_late || matches!(error, Some(DeliveryError::NotSent(_))), "{error:?}");
-            assert!(started.elapsed() < RESTART_LIMIT, "{:?}", started.elapsed());
-        }
-        assert!(ANSWER_WITHIN < RESPONSE_TIMEOUT && RESTART_LIMIT < ANSWER_WITHIN);
-    }
+    /// A sender gives up after 10 seconds.
+    const _: () = assert!(ANSWER_WITHIN.as_secs() < RESPONSE_TIMEOUT.as_secs());
 
     #[test]
     fn routes_match_an_event_or_a_prefix() {

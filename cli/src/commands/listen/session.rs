@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use svc_sdk::{Secret, Service, email, extraction};
 use tokio::net::TcpStream;
 
+use crate::commands::webhooks::ServiceWebhook;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::one_line;
-use crate::settings::Source;
+use crate::resource::{Found, Names};
 use crate::urls::{is_loopback, parse_url};
 
 /// The last segment of the path of every session's URL.
@@ -36,35 +36,22 @@ impl Session {
         context: &Context,
         service: Service,
         url: &str,
-        events: &[String],
+        events: Vec<String>,
     ) -> Result<Option<Self>, Failure> {
-        if !context.settings.dry_run {
-            delete_left_behind(context, service, url).await?;
-        }
-        const PROGRESS: &str = "creating the webhook";
-        let events = events.iter().cloned();
         let created = match service {
-            Service::Email => {
-                let new = email::NewWebhook::new(url, events);
-                let call = context.email_client().await?.webhooks().create(&new);
-                let created = context.call(call, PROGRESS).await?;
-                created.map(|webhook| (webhook.id, webhook.signing_secret))
-            }
-            _ => {
-                let new = extraction::NewWebhook::new(url, events);
-                let call = context.extraction_client().await?.webhooks().create(&new);
-                let created = context.call(call, PROGRESS).await?;
-                created.map(|webhook| (webhook.id, webhook.secret))
-            }
+            Service::Email => create::<email::Webhook>(context, url, events).await?,
+            _ => create::<extraction::Webhook>(context, url, events).await?,
         };
         Ok(created.map(|(id, secret)| Self { id, secret, service }))
     }
 
     /// Deletes the webhook. A failure says how to delete it by hand.
     pub(super) async fn end(&self, context: &Context) -> Result<(), Failure> {
-        delete(context, self.service, &self.id)
-            .await
-            .map_err(|failure| self.not_deleted(context, &failure.details().message))
+        let deleted = match self.service {
+            Service::Email => delete::<email::Webhook>(context, &self.id).await,
+            _ => delete::<extraction::Webhook>(context, &self.id).await,
+        };
+        deleted.map_err(|failure| self.not_deleted(context, &failure.details().message))
     }
 
     /// The failure for a webhook that could not be deleted.
@@ -73,53 +60,54 @@ impl Session {
             Service::Email => "webhooks",
             _ => "extraction webhooks",
         };
-        let profile = &context.settings.profile;
-        let profile = match profile.source {
-            Source::Option(_) => format!("--profile {} ", profile.value),
-            _ => String::new(),
-        };
-        let command = context.svc(&format!("{profile}{group} delete {} --yes", self.id));
+        let command = context.svc(&format!("{group} delete {} --yes", self.id));
         Failure::other(format!("webhook {} was not deleted: {why}", self.id))
             .code("webhook_not_deleted")
             .hint(format!("delete it: {command}"))
     }
 }
 
+/// The id and the secret of a new webhook.
+async fn create<W: ServiceWebhook>(
+    context: &Context,
+    url: &str,
+    events: Vec<String>,
+) -> Result<Option<(String, Option<Secret>)>, Failure> {
+    let client = W::client(context).await?;
+    if !context.settings.dry_run {
+        delete_left_behind::<W>(context, &client, url).await?;
+    }
+    let created = context.call(W::create(&client, url, events), "creating the webhook").await?;
+    Ok(created.map(|it| (it.named().0.clone(), it.secret().map(|(_, secret)| secret.clone()))))
+}
+
 /// Deletes the webhooks of sessions that were killed: those with the URL of this session, and those
 /// on this machine at a port where nothing listens.
-async fn delete_left_behind(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
-    let all: Vec<(String, Option<String>)> = match service {
-        Service::Email => {
-            let list = context.run(context.email_client().await?.webhooks().list()).await?;
-            list.into_iter().map(|webhook| (webhook.id, webhook.url)).collect()
-        }
-        _ => {
-            let list = context.run(context.extraction_client().await?.webhooks().list()).await?;
-            list.into_iter().map(|webhook| (webhook.id, webhook.url)).collect()
-        }
-    };
-    for (id, left) in all {
-        let Some(left) = left.filter(|left| is_of_session(left)) else { continue };
-        let name = format!("webhook {} ({})", one_line(&id), one_line(&left));
-        if left == url || is_refused(&left).await {
-            delete(context, service, &id).await?;
-            context.out.note(&format!("deleted {name} of a `svc listen` that was killed"));
-        } else if !parse_url(&left).is_some_and(|left| is_loopback(&left)) {
-            context
-                .out
-                .note(&format!("{name} is of another `svc listen`: delete it if that has ended"));
+async fn delete_left_behind<W: ServiceWebhook>(
+    context: &Context,
+    client: &W::Client,
+    url: &str,
+) -> Result<(), Failure> {
+    let all = W::search(&Names::new(context, client), None).await?;
+    for webhook in all.iter().map(Found::target) {
+        let Some(left) = webhook.name.as_deref().filter(|left| is_of_session(left)) else {
+            continue;
+        };
+        if left == url || is_refused(left).await {
+            delete::<W>(context, &webhook.id).await?;
+            let note = format!("deleted webhook {webhook} of a `svc listen` that was killed");
+            context.out.note(&note);
+        } else if !parse_url(left).is_some_and(|left| is_loopback(&left)) {
+            let note = "is of another `svc listen`: delete it if that has ended";
+            context.out.note(&format!("webhook {webhook} {note}"));
         }
     }
     Ok(())
 }
 
 /// Deletes a webhook. One that does not exist any more is not an error.
-async fn delete(context: &Context, service: Service, id: &str) -> Result<(), Failure> {
-    let deleted = match service {
-        Service::Email => context.run(context.email_client().await?.webhooks().delete(id)).await,
-        _ => context.run(context.extraction_client().await?.webhooks().delete(id)).await,
-    };
-    match deleted {
+async fn delete<W: ServiceWebhook>(context: &Context, id: &str) -> Result<(), Failure> {
+    match context.run(W::delete(&W::client(context).await?, id)).await {
         Err(failure) if failure.kind() != Kind::NotFound => Err(failure),
         _ => Ok(()),
     }

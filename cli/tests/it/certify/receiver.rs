@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -17,11 +16,9 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::Notify;
 use webhook_verify::{Secret, Service, Signature};
 
 pub const SECRET: &str = "whsec_3f1c_new";
-pub const OLD_SECRET: &str = "whsec_3f1c_old";
 
 /// A request that arrived: the check that sent it, the signature headers, the body.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,12 +42,7 @@ struct State {
     arrived: Mutex<Vec<Arrived>>,
     /// How often each id has arrived.
     ids: Mutex<HashMap<String, u32>>,
-    again: Notify,
 }
-
-/// The time that a slow handler takes: less than the time-outs of the tests, and more than what
-/// counts as fast.
-pub const WORK: Duration = Duration::from_millis(600);
 
 impl Receiver {
     pub fn start(service: &'static str, defect: &'static str) -> Self {
@@ -61,13 +53,8 @@ impl Receiver {
             .expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
-        let state = Arc::new(State {
-            service,
-            defect,
-            arrived: Mutex::default(),
-            ids: Mutex::default(),
-            again: Notify::new(),
-        });
+        let state =
+            Arc::new(State { service, defect, arrived: Mutex::default(), ids: Mutex::default() });
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
             loop {
@@ -108,19 +95,16 @@ impl State {
         });
 
         if !self.is_signed(&head.headers, &body) {
-            let is_missing = signatures(&head.headers).is_empty();
             return match self.defect {
                 "silent-when-forged" => pending().await,
                 "reveals-signature" => response(401, &sign(self.service, SECRET, &body)),
-                "refusal-reason" if is_missing => response(400, ""),
-                "refusal-text" if is_missing => response(401, "the signature is missing"),
                 _ => response(401, ""),
             };
         }
-        self.handle(check, &body).await
+        self.handle(&body).await
     }
 
-    async fn handle(&self, check: &str, body: &[u8]) -> Response<Full<Bytes>> {
+    async fn handle(&self, body: &[u8]) -> Response<Full<Bytes>> {
         let value = serde_json::from_str::<Value>(&String::from_utf8_lossy(body));
         // A body that is cut off is not JSON.
         let value = value.unwrap_or_default();
@@ -146,23 +130,6 @@ impl State {
             "unknown-field" if value.get("certify").is_some() => response(400, ""),
             "formatted-body" if !body.starts_with(b"{") => response(400, ""),
             "repeated-delivery" if times > 1 => response(409, ""),
-            "simultaneous-deliveries" if check == "simultaneous-deliveries" => {
-                match times {
-                    1 => {
-                        self.again.notified().await;
-                        return response(200, "");
-                    }
-                    2 => self.again.notify_one(),
-                    _ => {}
-                }
-                response(500, "")
-            }
-            // Handled in parallel, and finished at the fourth attempt.
-            "busy" if check == "simultaneous-deliveries" && times < 4 => unavailable(),
-            "response-time" if event.ends_with(".failed") => {
-                tokio::time::sleep(WORK).await;
-                response(204, "")
-            }
             "silent" => pending().await,
             _ => response(204, ""),
         }
@@ -170,34 +137,14 @@ impl State {
 
     fn is_signed(&self, headers: &HeaderMap, body: &[u8]) -> bool {
         let (name, prefix) = header_of(self.service);
-        let (other, other_name) = match self.service {
-            "email" => ("extraction", header_of("extraction").0),
-            _ => ("email", header_of("email").0),
-        };
-        if self.is("other-service")
-            && headers.get(other_name).is_some_and(|value| *value == sign(other, SECRET, body))
-        {
-            return true;
-        }
         let mut values = headers.get_all(name).iter().map(|value| value.to_str().expect("ASCII"));
-        let Some(value) = values.next() else {
-            return self.is("missing-signature") && !headers.contains_key(other_name);
-        };
+        let Some(value) = values.next() else { return self.is("missing-signature") };
         if values.next().is_some() && !self.is("doubled-header") {
             return false;
         }
         if self.is("empty-signature") && value == prefix {
             return true;
         }
-        let value = match self.defect {
-            "prefix-letter-case" => value.replacen("SHA256=", prefix, 1),
-            "other-prefix" => match value.split_once('=') {
-                Some(("sha256" | "v1" | "md5", digits)) => format!("{prefix}{digits}"),
-                Some(_) => value.to_owned(),
-                None => format!("{prefix}{value}"),
-            },
-            _ => value.to_owned(),
-        };
         let Some(digits) = value.strip_prefix(prefix) else { return false };
         let digits = match self.defect {
             "extended-signature" => &digits[..digits.len().min(64)],
@@ -225,8 +172,6 @@ impl State {
         }
         matches(SECRET, body)
             || (self.is("wrong-secret") && sign_with_no_key(body) == digits)
-            || (self.is("without-prefix") && matches("3f1c_new", body))
-            || (!self.is("old-secret") && matches(OLD_SECRET, body))
             || (self.is("decoded-body") && matches(SECRET, text.as_bytes()))
             || (self.is("reserialized-body")
                 && serde_json::from_slice::<Value>(body)
@@ -237,12 +182,6 @@ impl State {
 fn response(status: u16, text: &str) -> Response<Full<Bytes>> {
     let body = Full::new(Bytes::from(text.to_owned()));
     Response::builder().status(status).body(body).expect("a response")
-}
-
-fn unavailable() -> Response<Full<Bytes>> {
-    let mut response = response(503, "");
-    response.headers_mut().insert("retry-after", 1.into());
-    response
 }
 
 fn signatures(headers: &HeaderMap) -> Vec<(String, String)> {

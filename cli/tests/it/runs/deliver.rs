@@ -47,7 +47,7 @@ pub fn rows() -> Vec<Row> {
             .wrong("certify $application/hooks --service email")
             .never(NotFound, "it takes no id")
             .with(ServiceDown, Run::new("certify http://127.0.0.1:9/hooks --service email --secret-file secret.txt", Setup::Keys, 8))
-            .also("a receiver that accepts everything", 10, "certify $application/hooks --service email --secret-file secret.txt --only missing-signature --only refusal-reason"),
+            .also("a receiver that accepts everything", 10, "certify $application/hooks --service email --secret-file secret.txt --only missing-signature --only old-delivery"),
         Row::here("verify", "verify --service extraction --secret-file secret.txt --signature sha256=$signature body.json")
             .given("signature=sign --service extraction --secret-file secret.txt body.json --jq '.signature | ltrimstr(\"sha256=\")'")
             .wrong("verify --service email body.json")

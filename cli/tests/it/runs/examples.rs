@@ -35,7 +35,7 @@ const CODES: &[(&str, i32, &str)] = &[
         "the application accepts every delivery",
     ),
     (
-        "svc certify https://test.example/hooks --service extraction --secret-file secret.txt --old-secret-file old.txt --strict --yes --json",
+        "svc certify https://test.example/hooks --service extraction --secret-file secret.txt --yes --json",
         10,
         "the application accepts every delivery",
     ),
@@ -157,7 +157,6 @@ const IDS: &[(&str, &str)] = &[
 /// Files that examples use, besides those of every scene.
 const FILES: &[(&str, &str)] = &[
     ("q3.pdf", "%PDF-1.7"),
-    ("old.txt", "whsec_before\n"),
     ("mapped.csv", "E-Mail Address,name\nada@example.test,Ada\n"),
     (
         "emails.ndjson",
