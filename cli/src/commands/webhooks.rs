@@ -101,7 +101,7 @@ pub trait ServiceWebhook: Resource {
 
 /// Create a webhook; its signing secret is shown only once
 #[derive(Args, Clone, Debug)]
-#[command(add = creates(W::CREATES, W::schema), after_long_help = W::CREATE_HELP)]
+#[command(add = creates(W::CREATES, W::SCHEMA), after_long_help = W::CREATE_HELP)]
 pub struct CreateWebhook<W: ServiceWebhook> {
     /// URL that receives the events
     url: String,
