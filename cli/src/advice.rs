@@ -152,13 +152,18 @@ fn show_conflicting(context: &Context) -> Option<String> {
     Some(format!("see the current state: {}", context.svc(&list)))
 }
 
+/// The command that publishes the DNS records of a domain, or shows them.
+pub fn publish(context: &Context, domain: &str) -> String {
+    context.svc(&match context.settings.sandbox && is_reserved(domain) {
+        true => format!("sandbox dns publish {domain}"),
+        false => format!("domains records {domain}"),
+    })
+}
+
 /// The steps to verify the domain of a sender.
 fn verify(context: &Context, domain: &str) -> String {
     let create = context.svc(&format!("domains create {domain}"));
-    let publish = match context.settings.sandbox && is_reserved(domain) {
-        true => context.svc(&format!("sandbox dns publish {domain}")),
-        false => context.svc(&format!("domains records {domain}")),
-    };
+    let publish = publish(context, domain);
     let verify = context.svc(&format!("domains verify {domain} --wait"));
     format!(
         "add the domain, if it is new: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"

@@ -233,6 +233,8 @@ impl Certify {
     fn again(&self, context: &Context, check: &str) -> String {
         let url = without_password(&self.url);
         let bundle = context.settings.ca_bundle.as_ref();
+        // The next run finds any other by itself.
+        let bundle = bundle.filter(|bundle| matches!(bundle.source, Source::Option(_)));
         let options = [
             ("--service", Some(Service::from(self.service).to_string())),
             ("--secret-file", Some(self.secret_file.display().to_string())),

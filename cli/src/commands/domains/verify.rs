@@ -8,10 +8,10 @@ use svc_sdk::EmailClient;
 use svc_sdk::Operation::DomainsVerify;
 use svc_sdk::email::Domain;
 
+use crate::advice;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::dns::is_reserved;
 use crate::failure::Failure;
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::domain;
@@ -113,14 +113,8 @@ fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> 
     ))
     .code("domain_not_verified");
     let again = context.svc(&format!("domains verify {id} --wait --timeout 1h"));
-    let name = result.name.as_deref().unwrap_or("NAME");
-    Err(if context.settings.sandbox && (name == "NAME" || is_reserved(name)) {
-        let publish = context.svc(&format!("sandbox dns publish {name}"));
-        failure.hint(format!("publish its records: {publish}\nthen try again: {again}"))
-    } else {
-        let records = context.svc(&format!("domains records {id}"));
-        failure.hint(format!("show the records to publish: {records}\nthen try again: {again}"))
-    })
+    let publish = advice::publish(context, result.name.as_deref().unwrap_or(id));
+    Err(failure.hint(format!("publish its DNS records: {publish}\nthen try again: {again}")))
 }
 
 fn missing(result: &Domain) -> String {
