@@ -73,11 +73,6 @@ impl Streams {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
     }
 
-    /// Writes a message of a protocol, as a line.
-    pub(crate) fn protocol_line(&self, line: &str) -> io::Result<()> {
-        self.write_stdout(&format!("{line}\n"))
-    }
-
     /// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
     pub(super) fn write_stderr(&self, text: &str) {
         let _screen = self.clear_frame();

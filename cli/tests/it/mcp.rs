@@ -329,10 +329,18 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
     assert!(plan.text.contains("--again"), "{}", plan.text);
     // Not both, and not neither.
     job["rows"] = json!([{"email": "a@b.test"}]);
-    for job in [job, json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"})] {
+    let none = json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"});
+    for (job, problem) in [(job, "'--audience <AUDIENCE>' cannot be used with"), (none, "<FILE>")] {
         let answer = client.call("plan_bulk", job);
-        assert_eq!(answer.error()["message"], "rows or file or audience: required");
+        let message = answer.error()["message"].as_str().expect("a message");
+        assert!(message.contains(problem), "{message}");
     }
+    let file = home.file("people.csv", "email\na@b.test\n");
+    let both = json!({
+        "rows": [{"email": "a@b.test"}], "file": file, "from": "hello@sandbox.test", "subject": "s", "text": "t",
+    });
+    let answer = client.call("plan_bulk", both);
+    assert_eq!(answer.error()["message"], "rows, file: give one of them");
 }
 
 #[test]
@@ -342,13 +350,13 @@ fn a_missing_argument_is_named() {
     for (tool, call, problem) in [
         ("list", json!({"action": "contacts"}), "audience: required for the action contacts"),
         ("get", json!({"action": "email", "id": null}), "id: required for the action email"),
-        (
-            "save_contacts",
-            json!({"action": "import", "audience": "News"}),
-            "rows or file: required for the action import",
-        ),
+        ("save_contacts", json!({"action": "import", "audience": "News"}), "<FILE>"),
+        ("plan_email", json!({"from": "a@b.test", "subject": "s"}), "to: required"),
+        ("send_planned", json!({}), "token: required"),
     ] {
-        assert_eq!(client.call(tool, call).error()["message"], problem);
+        let answer = client.call(tool, call);
+        let message = answer.error()["message"].as_str().expect("a message");
+        assert!(message.contains(problem), "{message}");
     }
 }
 
