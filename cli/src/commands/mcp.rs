@@ -16,6 +16,7 @@ use self::table::GROUPS;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::Streams;
 use crate::settings::Source;
 use crate::stop::StopSignal;
 
@@ -103,7 +104,7 @@ impl Mcp {
                     if context.out.stdin_is_terminal() {
                         context.out.note("this is for programs: enter the command in the settings of an assistant");
                     }
-                    if let Ok(running) = server.serve(rmcp::transport::stdio()).await {
+                    if let Ok(running) = server.serve(Streams::for_protocol()).await {
                         let _ = running.waiting().await;
                     }
                     Ok(())

@@ -73,6 +73,11 @@ impl Streams {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
     }
 
+    /// The streams of the process itself, for a protocol, whose messages no other output may part.
+    pub(crate) fn for_protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
+        rmcp::transport::stdio()
+    }
+
     /// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
     pub(super) fn write_stderr(&self, text: &str) {
         let _screen = self.clear_frame();

@@ -344,6 +344,36 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
 }
 
 #[test]
+fn a_bulk_job_that_did_not_end_is_planned_and_resumed() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let fault = json!({"action": "add", "operation": "emails.send_batch", "status": 403});
+    client.call("sandbox_faults", fault).result();
+    let job = json!({
+        "rows": [{"email": "a@b.test"}, {"email": "b@b.test"}],
+        "from": "hello@sandbox.test", "subject": "s", "text": "t",
+    });
+    let plan = client.call("plan_bulk", job);
+    assert!(client.call("send_planned", json!({"token": plan.result()["token"]})).is_error);
+    assert!(recipients(&mut client).is_empty());
+    let jobs = client.call("list", json!({"action": "bulk_jobs"}));
+    let resume = json!({"job": jobs.result()[0]["job"]});
+    let plan = client.call("plan_resume", resume.clone());
+    assert_eq!(plan.result()["emails"], 2, "{}", plan.text);
+    assert_eq!(plan.result()["first"][0]["to"], json!(["a@b.test"]));
+    assert!(recipients(&mut client).is_empty());
+    let token = json!({"token": plan.result()["token"]});
+    assert_eq!(client.call("send_planned", token).result()["accepted"], 2);
+    assert_eq!(recipients(&mut client).len(), 2);
+    // Nothing is left.
+    let plan = client.call("plan_resume", resume);
+    assert!(!plan.is_error && plan.value["result"].is_null(), "{}", plan.text);
+    // Who may get an email twice is for a person to say.
+    let unknown = json!({"job": "x", "unknown": "resend"});
+    assert_eq!(client.call("plan_resume", unknown).error()["kind"], "usage");
+}
+
+#[test]
 fn a_missing_argument_is_named() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);

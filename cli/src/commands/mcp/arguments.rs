@@ -18,8 +18,7 @@ const MAX_FILE: u64 = 64 << 20;
 /// A command line, with what it reads from standard input.
 #[derive(Clone, Debug, Default)]
 pub struct CommandLine {
-    options: Vec<String>,
-    positionals: Vec<String>,
+    pub words: Vec<String>,
     pub stdin: Vec<u8>,
 }
 
@@ -46,8 +45,9 @@ impl CommandLine {
         }
         let mut line = Self::of(&action.spec.path.split(' ').collect::<Vec<_>>());
         if action.spec.effect == Effect::Removes {
-            line.options.push("--yes".to_owned());
+            line = line.with("--yes");
         }
+        let mut positionals = vec!["--".to_owned()];
         for Argument { name, from, is_required, arg } in &action.arguments {
             let values = match given.get(*name) {
                 None | Some(Value::Null) if *is_required => {
@@ -74,20 +74,22 @@ impl CommandLine {
                 };
                 let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
                 match (arg.get_long(), value.as_str()) {
-                    (None, _) => line.positionals.push(value),
-                    (Some(long), "true") if is_flag => line.options.push(format!("--{long}")),
+                    (None, _) => positionals.push(value),
+                    (Some(long), "true") if is_flag => line.words.push(format!("--{long}")),
                     (Some(_), "false") if is_flag => {}
-                    (Some(long), value) => line.options.push(format!("--{long}={value}")),
+                    (Some(long), value) => line.words.push(format!("--{long}={value}")),
                 }
             }
         }
+        // After `--`, nothing is an option.
+        line.words.extend(positionals);
         Ok(line)
     }
 
     /// A command line of these words.
     pub fn of(words: &[&str]) -> Self {
-        let options = words.iter().map(|word| (*word).to_owned()).collect();
-        Self { options, ..Self::default() }
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self { words, stdin: Vec::new() }
     }
 
     /// The value with which the command reads this.
@@ -96,16 +98,11 @@ impl CommandLine {
         "-".to_owned()
     }
 
-    /// The same command with one more option.
+    /// The same command with one more global option.
     pub fn with(&self, option: &str) -> Self {
         let mut line = self.clone();
-        line.options.push(option.to_owned());
+        line.words.insert(0, option.to_owned());
         line
-    }
-
-    /// The words. After `--`, nothing is an option.
-    pub fn words(&self) -> Vec<String> {
-        [self.options.as_slice(), &["--".to_owned()], &self.positionals].concat()
     }
 }
 

@@ -49,13 +49,15 @@ impl Audit {
     /// When another call than this one sent the same since a time, or, in the last day, may have: its
     /// outcome is not known.
     pub fn sent(&self, request: &Value, call: &Value, since: DateTime<Utc>) -> Option<String> {
+        let digest = request.as_str().unwrap_or_default();
         let (since, day_ago) = (stamp(since), stamp(Utc::now() - TimeDelta::days(1)));
         let mut started = HashMap::new();
         for path in [self.old(), self.0.clone()] {
             let text = fs::read(path).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
-            let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            for line in lines.filter(|it| it["request"] == *request && it["call"] != *call) {
+            let lines = text.lines().filter(|line| line.contains(digest));
+            let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            for line in lines.filter(|line| line["call"] != *call) {
                 let time = line["time"].as_str().unwrap_or_default().to_owned();
                 let (_, is_open) = started.entry(line["call"].to_string()).or_insert((time, true));
                 *is_open = [STARTED, OUTCOME_UNKNOWN].iter().any(|open| line["result"] == *open);

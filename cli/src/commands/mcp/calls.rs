@@ -161,8 +161,7 @@ impl Shared {
         // A bulk job asks before it sends, and is not one request that could have a key.
         let is_email = action.spec.effect == Effect::Creates;
         let option = if is_email { &*format!("--idempotency-key={key}") } else { "--yes" };
-        let (same, line, keys) =
-            (json!([line.words()]).to_string(), line.with(option), self.keys());
+        let (same, line, keys) = (json!(line.words).to_string(), line.with(option), self.keys());
         let shown = self.runner.run(&line.with("--dry-run")).await?;
         let (Some(request), None) = (shown.result.clone(), &shown.error) else { return Ok(shown) };
         // The sandbox may be at another port after a restart.

@@ -1,9 +1,8 @@
 //! Tools as clients see them: descriptions and schemas follow from the commands.
 
-use std::any::TypeId;
 use std::sync::Arc;
 
-use rmcp::model::{Tool as Description, ToolAnnotations};
+use rmcp::model::{Tool as Description, ToolAnnotations, object};
 use serde_json::{Map, Value, json};
 
 use super::table::{ACTION, Action, Argument, From, ROWS, Tool};
@@ -76,32 +75,20 @@ fn input(tool: &Tool) -> Map<String, Value> {
             required.push(it.name);
         }
     }
-    object([
-        ("properties", properties.into()),
-        ("required", required.into()),
-        ("additionalProperties", false.into()),
-    ])
+    object(json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    }))
 }
 
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    let fields = [("type", "object".into())].into_iter().chain(fields);
-    fields.map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// The schema of a value, by what the command parses it into.
-fn schema(argument_of: &Argument) -> Value {
-    let parsed = argument_of.arg.get_value_parser().type_id();
-    let integers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
-    if argument_of.name == ROWS {
+/// The schema of a value, which `svc schema` describes, too.
+fn schema(it: &Argument) -> Value {
+    if it.name == ROWS {
         return json!({"type": "array", "items": {"type": "object"}});
     }
-    if parsed == TypeId::of::<bool>() {
-        return json!({"type": "boolean"});
-    }
-    if integers.iter().any(|integer| parsed == *integer) {
-        return json!({"type": "integer"});
-    }
-    let mut schema = argument(&argument_of.arg);
+    let mut schema = argument(&it.arg);
     if let Some(fields) = schema.as_object_mut() {
         fields.retain(|key, _| !key.starts_with("x-") && key != "description");
     }
@@ -140,7 +127,7 @@ fn output(tool: &Tool) -> Map<String, Value> {
         [one] => outline((one.spec.output)()),
         _ => json!({}),
     };
-    object([("properties", json!({"result": result}))])
+    object(json!({"type": "object", "properties": {"result": result}}))
 }
 
 /// The type and the names of the fields of a schema: what a service sends is never refused by a

@@ -69,7 +69,7 @@ impl Runner {
     /// Runs a command, to its end even if the future is dropped.
     pub async fn run(&self, line: &CommandLine) -> Result<Output, Failure> {
         let program = ["svc", "--json"].map(OsString::from).into_iter();
-        let words = line.words().into_iter().map(OsString::from);
+        let words = line.words.iter().map(OsString::from);
         let args = program.chain(self.options.iter().cloned()).chain(words).collect::<Vec<_>>();
         let (stdout, stderr) = (Captured::default(), Captured::default());
         let process = Process {
