@@ -4,14 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, json};
 
-use super::{json, toml};
+use super::{NAME, json, toml};
 use crate::settings::{Env, applications_directory, home_directory};
-
-/// The name of the entry and of the skill.
-const NAME: &str = "svc";
-
-/// The members of the settings that lead to a server.
-pub type At<'a> = [&'a str; 2];
 
 /// A path that depends on the user.
 type OfUser = fn(&Env) -> PathBuf;
@@ -85,13 +79,13 @@ impl Client {
         entry.insert("command".to_owned(), command.into());
         entry.insert("args".to_owned(), json!(args));
         let set = if self.is_toml() { toml::set } else { json::set };
-        set(settings, [self.key, NAME], &entry)
+        set(settings, self.key, &entry)
     }
 
     /// The settings without the entry.
     pub fn without(&self, settings: &str) -> Result<String, String> {
         let remove = if self.is_toml() { toml::remove } else { json::remove };
-        remove(settings, [self.key, NAME])
+        remove(settings, self.key)
     }
 
     /// Whether the settings have the entry.
@@ -102,7 +96,7 @@ impl Client {
     /// Refuses an entry that does not start `svc mcp`, with this path of `svc` or another one.
     pub fn check(&self, settings: &str, svc: &str) -> Result<(), String> {
         let find = if self.is_toml() { toml::command } else { json::command };
-        let Some([command, first]) = find(settings, [self.key, NAME])? else { return Ok(()) };
+        let Some([command, first]) = find(settings, self.key)? else { return Ok(()) };
         let is_svc = command == svc || Path::new(&command).file_stem() == Some(NAME.as_ref());
         match is_svc && first == "mcp" {
             true => Ok(()),

@@ -4,12 +4,12 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::clients::At;
+use super::NAME;
 
-/// The text with `text[key][name]` set to this object. Other members of the entry stay.
-pub fn set(text: &str, [key, name]: At<'_>, entry: &Map<String, Value>) -> Result<String, String> {
+/// The text with `text[key][NAME]` set to this object. Other members of the entry stay.
+pub fn set(text: &str, key: &str, entry: &Map<String, Value>) -> Result<String, String> {
     let root = parse(text)?;
-    let server = servers(&root, key)?.object_value_or_set(name);
+    let server = servers(&root, key)?.object_value_or_set(NAME);
     let text = |value: &Value| CstInputValue::from(value.as_str().unwrap_or_default());
     for (member, value) in entry {
         let value = match value {
@@ -24,11 +24,11 @@ pub fn set(text: &str, [key, name]: At<'_>, entry: &Map<String, Value>) -> Resul
     Ok(root.to_string())
 }
 
-/// The text without `text[key][name]`, and without objects that are empty then.
-pub fn remove(text: &str, [key, name]: At<'_>) -> Result<String, String> {
+/// The text without `text[key][NAME]`, and without objects that are empty then.
+pub fn remove(text: &str, key: &str) -> Result<String, String> {
     let root = parse(text)?;
     let servers = servers(&root, key)?;
-    let Some(server) = servers.get(name) else { return Ok(text.to_owned()) };
+    let Some(server) = servers.get(NAME) else { return Ok(text.to_owned()) };
     server.remove();
     let object = root.object_value_or_set();
     if let Some(property) = object.get(key).filter(|_| is_empty(&servers)) {
@@ -40,9 +40,9 @@ pub fn remove(text: &str, [key, name]: At<'_>) -> Result<String, String> {
     Ok(root.to_string())
 }
 
-/// The command and the first argument of `text[key][name]`, if it exists.
-pub fn command(text: &str, [key, name]: At<'_>) -> Result<Option<[String; 2]>, String> {
-    let server = servers(&parse(text)?, key)?.get(name);
+/// The command and the first argument of `text[key][NAME]`, if it exists.
+pub fn command(text: &str, key: &str) -> Result<Option<[String; 2]>, String> {
+    let server = servers(&parse(text)?, key)?.get(NAME);
     Ok(server.map(|server| {
         let server = server.to_serde_value().unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -76,7 +76,7 @@ mod tests {
     const ENTRY: &str = r#"{"command":"/bin/svc","args":["mcp"]}"#;
 
     fn added(text: &str) -> String {
-        set(text, ["servers", "svc"], &serde_json::from_str(ENTRY).expect("JSON")).expect("set")
+        set(text, "servers", &serde_json::from_str(ENTRY).expect("JSON")).expect("set")
     }
 
     fn value(text: &str) -> Value {
@@ -95,15 +95,15 @@ mod tests {
         ] {
             let after = added(before);
             assert_eq!(added(&after), after);
-            assert_eq!(remove(&after, ["servers", "svc"]).as_deref(), Ok(before), "{after}");
+            assert_eq!(remove(&after, "servers").as_deref(), Ok(before), "{after}");
         }
         for before in ["", "{}", "{\"servers\": {}}"] {
-            let rest = remove(&added(before), ["servers", "svc"]).expect("removed");
+            let rest = remove(&added(before), "servers").expect("removed");
             assert_eq!(rest.trim(), "", "{before}");
         }
         // What has a comment is not empty.
         for before in ["{ // none\n}", "{\"servers\": { /* none */ }}"] {
-            let rest = remove(&added(before), ["servers", "svc"]).expect("removed");
+            let rest = remove(&added(before), "servers").expect("removed");
             assert!(rest.contains("none"), "{rest}");
         }
     }
@@ -113,17 +113,17 @@ mod tests {
         let after = added("{\"a\": 1}").replace("\"svc\"", "\"other\": {}, \"svc\"");
         let after = after.replace("\"command\"", "\"trust\": false, \"command\"");
         assert_eq!(value(&added(&after))["servers"]["svc"]["trust"], false);
-        let rest = remove(&after, ["servers", "svc"]).expect("removed");
+        let rest = remove(&after, "servers").expect("removed");
         assert_eq!(value(&rest), serde_json::json!({"a": 1, "servers": {"other": {}}}));
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let problem = |text: &str| set(text, ["servers", "svc"], &Map::new()).expect_err("refused");
+        let problem = |text: &str| set(text, "servers", &Map::new()).expect_err("refused");
         assert_eq!(problem("{\n\"key\": @secret\n}"), "line 2 is not JSON: Unexpected token");
         assert_eq!(problem("[]"), "it is not a JSON object");
         assert_eq!(problem("{\n\"servers\": []}"), "`servers` is not an object");
-        assert!(remove("{", ["servers", "svc"]).is_err());
+        assert!(remove("{", "servers").is_err());
     }
 
     proptest! {
@@ -143,7 +143,7 @@ mod tests {
             let after = added(&text);
             prop_assert_eq!(added(&after), after.clone());
             prop_assert_eq!(&value(&after)["servers"]["svc"]["command"], "/bin/svc");
-            let rest = remove(&after, ["servers", "svc"]).expect("removed");
+            let rest = remove(&after, "servers").expect("removed");
             prop_assert_eq!(value(&rest), value(&text));
             for comment in ["/* , */", "// ,", "// }"] {
                 prop_assert_eq!(text.matches(comment).count(), rest.matches(comment).count());

@@ -108,10 +108,7 @@ impl Setup {
         let files = files.collect::<Vec<_>>();
         if !changes.is_empty() {
             let shown = changes.iter().map(Change::shown).collect::<String>();
-            match context.out.is_table() {
-                true => context.out.note(shown.trim_end()),
-                false => shown.lines().for_each(|line| context.out.note(line)),
-            }
+            shown.lines().for_each(|line| context.out.note(line));
             confirm(context, &format!("Change {}?", files.join(" and "))).await?;
         }
         changes.iter().try_for_each(Change::write)?;

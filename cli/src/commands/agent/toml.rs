@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::clients::At;
+use super::NAME;
 use crate::settings::table::to_item;
 
-/// The text with the table `[key.name]`. Other entries of the table stay.
-pub fn set(text: &str, [key, name]: At<'_>, entry: &Map<String, Value>) -> Result<String, String> {
+/// The text with the table `[key.NAME]`. Other entries of the table stay.
+pub fn set(text: &str, key: &str, entry: &Map<String, Value>) -> Result<String, String> {
     let mut document = parse(text)?;
-    let server = servers(&mut document, key)?.entry(name).or_insert(Table::new().into());
+    let server = servers(&mut document, key)?.entry(NAME).or_insert(Table::new().into());
     for (member, value) in entry {
         let item = to_item(value);
         if server.get(member).is_none_or(|found| plain(found) != plain(&item)) {
@@ -19,19 +19,19 @@ pub fn set(text: &str, [key, name]: At<'_>, entry: &Map<String, Value>) -> Resul
     Ok(document.to_string())
 }
 
-/// The text without the table `[key.name]`.
-pub fn remove(text: &str, [key, name]: At<'_>) -> Result<String, String> {
+/// The text without the table `[key.NAME]`.
+pub fn remove(text: &str, key: &str) -> Result<String, String> {
     let mut document = parse(text)?;
-    match servers(&mut document, key)?.remove(name) {
+    match servers(&mut document, key)?.remove(NAME) {
         None => Ok(text.to_owned()),
         Some(_) => Ok(document.to_string()),
     }
 }
 
-/// The command and the first argument of `[key.name]`, if it exists.
-pub fn command(text: &str, [key, name]: At<'_>) -> Result<Option<[String; 2]>, String> {
+/// The command and the first argument of `[key.NAME]`, if it exists.
+pub fn command(text: &str, key: &str) -> Result<Option<[String; 2]>, String> {
     let mut document = parse(text)?;
-    let server = servers(&mut document, key)?.get(name);
+    let server = servers(&mut document, key)?.get(NAME);
     Ok(server.map(|server| {
         let command = server.get("command").and_then(Item::as_str);
         let first = server.get("args").and_then(|args| args.as_array()?.get(0)?.as_str());
@@ -65,7 +65,7 @@ mod tests {
 
     fn added(text: &str) -> String {
         let entry = r#"{"command": "/bin/svc", "args": ["mcp"]}"#;
-        set(text, ["servers", "svc"], &serde_json::from_str(entry).expect("JSON")).expect("set")
+        set(text, "servers", &serde_json::from_str(entry).expect("JSON")).expect("set")
     }
 
     #[test]
@@ -75,9 +75,9 @@ mod tests {
             let after = added(before);
             assert!(after.contains(block), "{after}");
             assert_eq!(added(&after), after);
-            assert_eq!(remove(&after, ["servers", "svc"]).as_deref(), Ok(before));
+            assert_eq!(remove(&after, "servers").as_deref(), Ok(before));
             let later = format!("{after}\n[later]\n");
-            let rest = remove(&later, ["servers", "svc"]).expect("removed");
+            let rest = remove(&later, "servers").expect("removed");
             assert!(rest.contains("[later]\n") && !rest.contains("svc"), "{rest}");
         }
     }
@@ -89,12 +89,12 @@ mod tests {
         assert_eq!(after, added(&after));
         let lines = "command = \"/bin/svc\"\nenabled = true # mine\nargs = [\"mcp\"]\n";
         assert_eq!(after, format!("[servers.svc]\n{lines}\n[servers.svc.env]\nA = \"b\"\n"));
-        assert_eq!(remove(&after, ["servers", "svc"]).as_deref(), Ok(""));
+        assert_eq!(remove(&after, "servers").as_deref(), Ok(""));
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let problem = |text: &str| set(text, ["servers", "svc"], &Map::new()).expect_err("refused");
+        let problem = |text: &str| set(text, "servers", &Map::new()).expect_err("refused");
         assert_eq!(problem("a = 1\nkey = secret\n"), "line 2 is not TOML");
         for servers in ["servers = 1\n", "servers = { a = {} }\n", "[[servers]]\n"] {
             assert_eq!(problem(servers), "`servers` is not written as tables, [servers.NAME]");

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::runner::Output;
+use super::table::ACTION;
 use crate::failure::Failure;
 use crate::private;
 
@@ -109,9 +110,14 @@ fn stamp(time: DateTime<Utc>) -> String {
 pub fn described(given: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
     let mut described = Map::new();
     for (name, value) in given.iter().filter(|(name, _)| known.contains(&name.as_str())) {
+        let is_id = |text: &str| {
+            ["id", "job", ACTION].contains(&name.as_str())
+                && text.len() <= 64
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        };
         let shown = match value {
             Value::Array(values) => values.len().into(),
-            Value::String(text) if is_id(name, text) => value.clone(),
+            Value::String(text) if is_id(text) => value.clone(),
             Value::Bool(_) => value.clone(),
             _ => Value::Null,
         };
@@ -121,10 +127,4 @@ pub fn described(given: &Map<String, Value>, known: &[&str]) -> Map<String, Valu
         described.insert("unknown".to_owned(), (given.len() - described.len()).into());
     }
     described
-}
-
-fn is_id(name: &str, text: &str) -> bool {
-    matches!(name, "id" | "job" | "action")
-        && text.len() <= 64
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
 }

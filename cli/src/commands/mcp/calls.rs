@@ -120,15 +120,9 @@ impl Shared {
     }
 
     /// Waits until the main task holds the sandbox. If it cannot, the command says why.
-    async fn start_sandbox(&self) {
+    pub async fn start_sandbox(&self) {
         self.needs_sandbox.notify_one();
         self.has_sandbox.wait().await;
-    }
-
-    /// What `svc api` prints about a file of the sandbox.
-    pub async fn file_of_sandbox(&self, path: &str) -> Result<Output, Failure> {
-        self.start_sandbox().await;
-        self.runner.run(&CommandLine::of(&["api", "GET", path, "--sandbox"])).await
     }
 
     /// The scopes that the key of a profile is known to lack. Where this cannot be found out at once,

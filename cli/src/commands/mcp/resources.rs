@@ -8,6 +8,7 @@ use rmcp::model::{
 };
 use serde_json::Map;
 
+use super::arguments::CommandLine;
 use super::calls::Shared;
 use super::table::{ACTION, Tool};
 
@@ -75,7 +76,9 @@ impl Shared {
             return Ok(ResourceContents::text(*text, uri).with_mime_type("text/markdown"));
         }
         if let Some((_, path)) = OPENAPI.iter().find(|(known, _)| *known == uri) {
-            let found = self.file_of_sandbox(path).await.ok().and_then(|output| output.result);
+            self.start_sandbox().await;
+            let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
+            let found = self.runner.run(&get).await.ok().and_then(|output| output.result);
             let problem = || ErrorData::internal_error("the sandbox does not start", None);
             let text = found.ok_or_else(problem)?.to_string();
             return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
