@@ -10,6 +10,7 @@ use serde_json::Map;
 
 use super::arguments::CommandLine;
 use super::calls::Shared;
+use super::runner::Output;
 use super::table::{ACTION, Tool};
 
 /// The chapters of the book: paths and texts.
@@ -78,9 +79,10 @@ impl Shared {
         if let Some((_, path)) = OPENAPI.iter().find(|(known, _)| *known == uri) {
             self.start_sandbox().await;
             let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
-            let found = self.runner.run(&get).await.ok().and_then(|output| output.result);
-            let problem = || ErrorData::internal_error("the sandbox does not start", None);
-            let text = found.ok_or_else(problem)?.to_string();
+            let Output { result, error, .. } =
+                self.runner.run(&get).await.unwrap_or_else(Output::from);
+            let problem = || ErrorData::internal_error("the sandbox did not answer", error);
+            let text = result.ok_or_else(problem)?.to_string();
             return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
         }
         let (Some(id), Some(tool)) = (uri.strip_prefix(MESSAGE), self.message_tool()) else {

@@ -15,8 +15,8 @@ use crate::settings::Env;
 /// The stack of a run, as that of a main thread.
 const STACK: usize = 8 << 20;
 
-/// The global options that each run gets from the command line of `svc mcp`. The first ones are of no
-/// use with the sandbox.
+/// The global options that each run gets from the command line of `svc mcp`. The first three need
+/// a profile.
 const PASSED_ON: [&str; 7] =
     ["email-url", "extraction-url", "key-file", "env-file", "timeout", "retries", "ca-bundle"];
 

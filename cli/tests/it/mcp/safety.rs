@@ -468,7 +468,7 @@ fn the_audit_file_does_not_grow_without_end() {
     client.call("send_planned", json!({"token": plan.result()["token"]})).result();
     let file = home.path("state/svc/mcp.ndjson");
     let text = fs::read_to_string(&file).expect("written");
-    let started = text.lines().filter(|line| line.contains("send_planned")).next().expect("a line");
+    let started = text.lines().find(|line| line.contains("send_planned")).expect("a line");
     fs::write(&file, format!("{started}\n{}", "x".repeat(10_000_000))).expect("written");
     let again = client.call("plan_email", email("ada@example.test"));
     assert_eq!(again.error()["code"], "maybe_sent", "{}", again.text);
