@@ -93,23 +93,30 @@ fn for_completion(command: clap::Command) -> clap::Command {
 ///
 /// It blocks until the command ends, and must not be called from an async task.
 pub fn run(args: &[OsString], process: Process) -> u8 {
+    run_inside(args, process).0
+}
+
+/// As [`run`], and returns the ID of the last request that a service has answered.
+fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     let env = &Env::of(&process);
     let Process { stdin, stdout, stderr, terminals, .. } = process;
     let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
     let (cli, spec, organization) = match parse(args) {
         Ok(parsed) => parsed,
-        Err(error) => return report_clap_error(&error, &early_printer(args, env, &streams)),
+        Err(error) => {
+            return (report_clap_error(&error, &early_printer(args, env, &streams)), None);
+        }
     };
     let (settings, printer) = match prepare(&cli.global, env, &streams) {
         Ok(prepared) => prepared,
         Err(failure) => {
             early_printer(args, env, &streams).failure(&failure);
-            return exit::code(failure.kind());
+            return (exit::code(failure.kind()), None);
         }
     };
     let checked = command_spec::check(&spec, &cli.global, &settings);
     let mut context = Context::new(settings, printer, spec, command, args);
-    context.run_inside = run;
+    context.run_inside = run_inside;
     context.organization = organization;
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
@@ -121,14 +128,15 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
         runtime.shutdown_background();
         result
     });
-    match result {
+    let code = match result {
         Ok(()) => context.exit_code.get(),
         Err(mut failure) => {
             advice::add(&mut failure, &context);
             context.out.failure(&failure);
             exit::code(failure.kind())
         }
-    }
+    };
+    (code, context.request_id.take())
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {

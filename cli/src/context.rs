@@ -2,7 +2,7 @@
 
 mod trace;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 
 use schemars::JsonSchema;
@@ -47,7 +47,7 @@ pub struct Context {
     /// The tree of all commands.
     pub tree: fn() -> clap::Command,
     /// Runs another command inside this process.
-    pub run_inside: fn(&[OsString], Process) -> u8,
+    pub run_inside: fn(&[OsString], Process) -> (u8, Option<String>),
     /// The command line of this run, for hints that repeat it with other options.
     typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
@@ -56,6 +56,8 @@ pub struct Context {
     pub requests: Requests,
     /// The exit code, if the command does not fail.
     pub exit_code: Cell<u8>,
+    /// The ID of the last request that a service has answered.
+    pub request_id: RefCell<Option<String>>,
 }
 
 /// Applies the settings that both clients have.
@@ -102,7 +104,7 @@ impl Context {
         let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         let exit_code = Cell::new(exit::DONE);
-        let run_inside = |_: &[OsString], _| exit::code(Kind::Other);
+        let run_inside = |_: &[OsString], _| (exit::code(Kind::Other), None);
         Self {
             settings,
             out,
@@ -116,6 +118,7 @@ impl Context {
             changes,
             requests,
             exit_code,
+            request_id: RefCell::default(),
         }
     }
 
@@ -292,6 +295,7 @@ impl Context {
             }
             None => self.failure(error),
         })?;
+        self.request_id.replace(response.request_id);
         Ok(response.value)
     }
 

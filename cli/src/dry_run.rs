@@ -44,6 +44,27 @@ pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     Ok(())
 }
 
+/// As [`show`], the first request of a job with many emails: how many it would send in all, and how
+/// many rows are left out, and why.
+pub fn show_job(
+    out: &Printer,
+    first: &RequestPreview,
+    emails: u64,
+    left_out: &impl Serialize,
+) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct ShownJob<'a, T> {
+        #[serde(flatten)]
+        first: &'a ShownRequest,
+        emails: u64,
+        left_out: &'a T,
+    }
+    let first = &ShownRequest::new(first)?;
+    out.done(first.text().trim_end(), &ShownJob { first, emails, left_out })?;
+    out.hint("dry run: nothing was sent");
+    Ok(())
+}
+
 /// The requests of a dry run.
 #[derive(Default)]
 pub struct Requests(RefCell<Option<Vec<Value>>>);

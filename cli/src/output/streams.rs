@@ -73,9 +73,9 @@ impl Streams {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
     }
 
-    /// Writes a message of a protocol, as a line.
-    pub(crate) fn protocol_line(&self, line: &str) -> io::Result<()> {
-        self.write_stdout(&format!("{line}\n"))
+    /// The streams of the process itself, for a protocol, whose messages no other output may part.
+    pub(crate) fn for_protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
+        rmcp::transport::stdio()
     }
 
     /// Writes to standard error, after clearing the spinner and ending the line of an open prompt.

@@ -329,10 +329,48 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
     assert!(plan.text.contains("--again"), "{}", plan.text);
     // Not both, and not neither.
     job["rows"] = json!([{"email": "a@b.test"}]);
-    for job in [job, json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"})] {
+    let none = json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"});
+    for (job, problem) in [(job, "'--audience <AUDIENCE>' cannot be used with"), (none, "<FILE>")] {
         let answer = client.call("plan_bulk", job);
-        assert_eq!(answer.error()["message"], "rows or file or audience: required");
+        let message = answer.error()["message"].as_str().expect("a message");
+        assert!(message.contains(problem), "{message}");
     }
+    let file = home.file("people.csv", "email\na@b.test\n");
+    let both = json!({
+        "rows": [{"email": "a@b.test"}], "file": file, "from": "hello@sandbox.test", "subject": "s", "text": "t",
+    });
+    let answer = client.call("plan_bulk", both);
+    assert_eq!(answer.error()["message"], "rows, file: give one of them");
+}
+
+#[test]
+fn a_bulk_job_that_did_not_end_is_planned_and_resumed() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let fault = json!({"action": "add", "operation": "emails.send_batch", "status": 403});
+    client.call("sandbox_faults", fault).result();
+    let job = json!({
+        "rows": [{"email": "a@b.test"}, {"email": "b@b.test"}],
+        "from": "hello@sandbox.test", "subject": "s", "text": "t",
+    });
+    let plan = client.call("plan_bulk", job);
+    assert!(client.call("send_planned", json!({"token": plan.result()["token"]})).is_error);
+    assert!(recipients(&mut client).is_empty());
+    let jobs = client.call("list", json!({"action": "bulk_jobs"}));
+    let resume = json!({"job": jobs.result()[0]["job"]});
+    let plan = client.call("plan_resume", resume.clone());
+    assert_eq!(plan.result()["emails"], 2, "{}", plan.text);
+    assert_eq!(plan.result()["first"][0]["to"], json!(["a@b.test"]));
+    assert!(recipients(&mut client).is_empty());
+    let token = json!({"token": plan.result()["token"]});
+    assert_eq!(client.call("send_planned", token).result()["accepted"], 2);
+    assert_eq!(recipients(&mut client).len(), 2);
+    // Nothing is left.
+    let plan = client.call("plan_resume", resume);
+    assert!(!plan.is_error && plan.value["result"].is_null(), "{}", plan.text);
+    // Who may get an email twice is for a person to say.
+    let unknown = json!({"job": "x", "unknown": "resend"});
+    assert_eq!(client.call("plan_resume", unknown).error()["kind"], "usage");
 }
 
 #[test]
@@ -342,13 +380,13 @@ fn a_missing_argument_is_named() {
     for (tool, call, problem) in [
         ("list", json!({"action": "contacts"}), "audience: required for the action contacts"),
         ("get", json!({"action": "email", "id": null}), "id: required for the action email"),
-        (
-            "save_contacts",
-            json!({"action": "import", "audience": "News"}),
-            "rows or file: required for the action import",
-        ),
+        ("save_contacts", json!({"action": "import", "audience": "News"}), "<FILE>"),
+        ("plan_email", json!({"from": "a@b.test", "subject": "s"}), "to: required"),
+        ("send_planned", json!({}), "token: required"),
     ] {
-        assert_eq!(client.call(tool, call).error()["message"], problem);
+        let answer = client.call(tool, call);
+        let message = answer.error()["message"].as_str().expect("a message");
+        assert!(message.contains(problem), "{message}");
     }
 }
 

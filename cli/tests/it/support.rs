@@ -168,6 +168,8 @@ impl Run {
             Some("TZ") => value.is_none_or(|zone| zone != "UTC"),
             _ => false,
         });
+        // The protocol is spoken on the streams of the process itself.
+        let needs_process = needs_process || command.get_args().next() == Some("mcp".as_ref());
         if !needs_process {
             return Self::in_process(&command, input);
         }

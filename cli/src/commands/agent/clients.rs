@@ -4,14 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, json};
 
-use super::{json, toml};
+use super::{NAME, json, toml};
 use crate::settings::{Env, applications_directory, home_directory};
 
-/// The name of the entry and of the skill.
-const NAME: &str = "svc";
-
 /// A path that depends on the user.
-type OfUser = fn(Places<'_>) -> PathBuf;
+type OfUser = fn(&Env) -> PathBuf;
 
 /// A client, as its documentation describes it.
 pub struct Client {
@@ -31,30 +28,30 @@ pub struct Client {
 }
 
 /// Where several clients read skills.
-const AGENTS: Option<(OfUser, &str)> = Some((|at| at.home(".agents"), ".agents"));
+const AGENTS: Option<(OfUser, &str)> = Some((|env| home(env, ".agents"), ".agents"));
 
 #[rustfmt::skip]
 pub const CLIENTS: [Client; 7] = [
     Client { id: "claude-code", name: "Claude Code", key: "mcpServers", has_type: true,
-        user: |at| at.named("CLAUDE_CONFIG_DIR", "").join(".claude.json"), project: Some(".mcp.json"),
-        skills: Some((|at| at.named("CLAUDE_CONFIG_DIR", ".claude"), ".claude")) },
+        user: |env| named(env, "CLAUDE_CONFIG_DIR", "").join(".claude.json"), project: Some(".mcp.json"),
+        skills: Some((|env| named(env, "CLAUDE_CONFIG_DIR", ".claude"), ".claude")) },
     Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false,
-        user: |at| at.applications("Claude/claude_desktop_config.json"), project: None, skills: None },
+        user: |env| application(env, "Claude/claude_desktop_config.json"), project: None, skills: None },
     Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false,
-        user: |at| at.named("CODEX_HOME", ".codex").join("config.toml"), project: Some(".codex/config.toml"),
+        user: |env| named(env, "CODEX_HOME", ".codex").join("config.toml"), project: Some(".codex/config.toml"),
         skills: AGENTS },
     Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true,
-        user: |at| at.home(".cursor/mcp.json"), project: Some(".cursor/mcp.json"), skills: AGENTS },
+        user: |env| home(env, ".cursor/mcp.json"), project: Some(".cursor/mcp.json"), skills: AGENTS },
     Client { id: "vscode", name: "VS Code", key: "servers", has_type: true,
-        user: |at| at.applications("Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
+        user: |env| application(env, "Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
     Client { id: "zed", name: "Zed", key: "context_servers", has_type: false,
-        user: |at| match cfg!(target_os = "macos") {
-            true => at.home(".config/zed/settings.json"),
-            false => at.applications("zed/settings.json"),
+        user: |env| match cfg!(target_os = "macos") {
+            true => home(env, ".config/zed/settings.json"),
+            false => application(env, "zed/settings.json"),
         }, project: Some(".zed/settings.json"), skills: AGENTS },
     Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false,
-        user: |at| at.named("GEMINI_CLI_HOME", "").join(".gemini/settings.json"), project: Some(".gemini/settings.json"),
-        skills: Some((|at| at.named("GEMINI_CLI_HOME", "").join(".gemini"), ".gemini")) },
+        user: |env| named(env, "GEMINI_CLI_HOME", "").join(".gemini/settings.json"), project: Some(".gemini/settings.json"),
+        skills: Some((|env| named(env, "GEMINI_CLI_HOME", "").join(".gemini"), ".gemini")) },
 ];
 
 impl Client {
@@ -62,14 +59,14 @@ impl Client {
     pub fn settings(&self, env: &Env, of_project: bool) -> Option<PathBuf> {
         match of_project {
             true => Some(env.cwd.join(self.project?)),
-            false => Some((self.user)(Places(env))),
+            false => Some((self.user)(env)),
         }
     }
 
     /// Where it reads the skill.
     pub fn skill(&self, env: &Env, of_project: bool) -> Option<PathBuf> {
         let (user, project) = self.skills?;
-        let folder = if of_project { env.cwd.join(project) } else { user(Places(env)) };
+        let folder = if of_project { env.cwd.join(project) } else { user(env) };
         Some(folder.join("skills").join(NAME).join("SKILL.md"))
     }
 
@@ -82,27 +79,30 @@ impl Client {
         entry.insert("command".to_owned(), command.into());
         entry.insert("args".to_owned(), json!(args));
         let set = if self.is_toml() { toml::set } else { json::set };
-        set(settings, self.key, NAME, &entry)
+        set(settings, self.key, &entry)
     }
 
-    /// The settings without the entry; `None` if nothing is left.
-    pub fn without(&self, settings: &str) -> Result<Option<String>, String> {
+    /// The settings without the entry.
+    pub fn without(&self, settings: &str) -> Result<String, String> {
         let remove = if self.is_toml() { toml::remove } else { json::remove };
-        remove(settings, self.key, NAME)
+        remove(settings, self.key)
+    }
+
+    /// Whether the settings have the entry.
+    pub fn has_entry(&self, settings: &str) -> bool {
+        self.without(settings).is_ok_and(|rest| rest != settings)
     }
 
     /// Refuses an entry that does not start `svc mcp`, with this path of `svc` or another one.
     pub fn check(&self, settings: &str, svc: &str) -> Result<(), String> {
         let find = if self.is_toml() { toml::command } else { json::command };
-        match find(settings, self.key, NAME)? {
-            Some([command, first])
-                if first != "mcp"
-                    || (command != svc
-                        && Path::new(&command).file_stem() != Some(NAME.as_ref())) =>
-            {
+        let Some([command, first]) = find(settings, self.key)? else { return Ok(()) };
+        let is_svc = command == svc || Path::new(&command).file_stem() == Some(NAME.as_ref());
+        match is_svc && first == "mcp" {
+            true => Ok(()),
+            false => {
                 Err(format!("its server `{NAME}` does not start svc mcp: give it another name"))
             }
-            _ => Ok(()),
         }
     }
 
@@ -111,21 +111,15 @@ impl Client {
     }
 }
 
-/// The directories of a user.
-#[derive(Clone, Copy)]
-pub struct Places<'a>(&'a Env);
+fn home(env: &Env, path: &str) -> PathBuf {
+    home_directory(env).join(path)
+}
 
-impl Places<'_> {
-    fn home(self, path: &str) -> PathBuf {
-        home_directory(self.0).join(path)
-    }
+fn application(env: &Env, path: &str) -> PathBuf {
+    applications_directory(env).join(path)
+}
 
-    fn applications(self, path: &str) -> PathBuf {
-        applications_directory(self.0).join(path)
-    }
-
-    /// The directory that a variable of the client names, or one in the home directory.
-    fn named(self, variable: &str, in_home: &str) -> PathBuf {
-        self.0.path(variable).unwrap_or_else(|| self.home(in_home))
-    }
+/// The directory that a variable of the client names, or one in the home directory.
+fn named(env: &Env, variable: &str, in_home: &str) -> PathBuf {
+    env.path(variable).unwrap_or_else(|| home(env, in_home))
 }

@@ -1,140 +1,70 @@
-//! Edits one entry of a JSON file with comments. All other bytes stay, and `remove` restores what was
-//! before `set`: an object that `set` created starts on a new line, in an empty one it does not.
+//! Edits one entry of a JSON file with comments, of which everything else stays.
 
-use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
-use jsonc_parser::common::Ranged as _;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use serde::Serialize as _;
-use serde_json::ser::{PrettyFormatter, Serializer};
-use serde_json::{Map, Value, json};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value};
 
-/// The text with `text[key][name]` set to this object. Other members of the entry stay.
-pub fn set(
-    text: &str,
-    key: &str,
-    name: &str,
-    entry: &Map<String, Value>,
-) -> Result<String, String> {
-    let Some(root) = parse(text)? else {
-        return Ok(format!("{text}{}\n", pretty(text, 0, &json!({key: {name: entry}}))));
-    };
-    let Some(servers) = root.get(key) else {
-        return Ok(insert(text, &root, key, &json!({name: entry})));
-    };
-    let servers = object(text, servers)?;
-    let Some(found) = servers.get(name) else {
-        return Ok(insert(text, servers, name, &json!(entry)));
-    };
-    let (start, end) = (found.value.start(), found.value.end());
-    let before = serde_json::from_str(&text[start..end]).unwrap_or(Map::new());
-    let mut after = before.clone();
-    after.extend(entry.clone());
-    if before == after {
-        return Ok(text.to_owned());
+use super::NAME;
+
+/// The text with `text[key][NAME]` set to this object. Other members of the entry stay.
+pub fn set(text: &str, key: &str, entry: &Map<String, Value>) -> Result<String, String> {
+    let root = parse(text)?;
+    let server = servers(&root, key)?.object_value_or_set(NAME);
+    let text = |value: &Value| CstInputValue::from(value.as_str().unwrap_or_default());
+    for (member, value) in entry {
+        let value = match value {
+            Value::Array(values) => CstInputValue::Array(values.iter().map(text).collect()),
+            value => text(value),
+        };
+        match server.get(member) {
+            Some(found) => found.set_value(value),
+            None => drop(server.append(member, value)),
+        }
     }
-    let value = pretty(text, found.start(), &after.into());
-    Ok(format!("{}{value}{}", &text[..start], &text[end..]))
+    Ok(root.to_string())
 }
 
-/// The text without `text[key][name]`; `None` if nothing is left.
-pub fn remove(text: &str, key: &str, name: &str) -> Result<Option<String>, String> {
+/// The text without `text[key][NAME]`, and without objects that are empty then.
+pub fn remove(text: &str, key: &str) -> Result<String, String> {
     let root = parse(text)?;
-    let Some((root, servers)) = root.as_ref().and_then(|root| Some((root, root.get(key)?))) else {
-        return Ok(Some(text.to_owned()));
-    };
-    let object = object(text, servers)?;
-    let rest = match object.get(name) {
-        None => text.to_owned(),
-        Some(entry) if !is_created(text, object) => without(text, entry),
-        Some(_) if !is_created(text, root) => without(text, servers),
-        Some(_) => format!("{}{}", &text[..root.start()], &text[root.end()..]),
-    };
-    parse(&rest)?;
-    Ok((!rest.trim().is_empty()).then_some(rest))
+    let servers = servers(&root, key)?;
+    let Some(server) = servers.get(NAME) else { return Ok(text.to_owned()) };
+    server.remove();
+    let object = root.object_value_or_set();
+    if let Some(property) = object.get(key).filter(|_| is_empty(&servers)) {
+        property.remove();
+    }
+    if is_empty(&object) {
+        object.remove();
+    }
+    Ok(root.to_string())
 }
 
-/// The command and the first argument of `text[key][name]`, if it exists.
-pub fn command(text: &str, key: &str, name: &str) -> Result<Option<[String; 2]>, String> {
-    let root = parse(text)?;
-    let Some(servers) = root.as_ref().and_then(|root| root.get(key)) else { return Ok(None) };
-    let Some(entry) = object(text, servers)?.get(name) else { return Ok(None) };
-    let member = |name| Some(&entry.value.as_object()?.get(name)?.value);
-    let first = member("args").and_then(|args| args.as_array()?.elements.first());
-    let string = |node: Option<&Node<'_>>| {
-        node.and_then(Node::as_string_lit).map(|it| it.value.to_string()).unwrap_or_default()
-    };
-    Ok(Some([string(member("command")), string(first)]))
+/// The command and the first argument of `text[key][NAME]`, if it exists.
+pub fn command(text: &str, key: &str) -> Result<Option<[String; 2]>, String> {
+    let server = servers(&parse(text)?, key)?.get(NAME);
+    Ok(server.map(|server| {
+        let server = server.to_serde_value().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        [text(&server["command"]), text(&server["args"][0])]
+    }))
 }
 
-fn parse(text: &str) -> Result<Option<Object<'_>>, String> {
-    let options = ParseOptions {
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        ..ParseOptions::default()
-    };
+fn parse(text: &str) -> Result<CstRootNode, String> {
     // The kind of an error does not quote the file.
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options)
-        .map_err(|error| format!("line {} is not JSON: {}", error.line_display(), error.kind()))?;
-    match parsed.value {
-        None => Ok(None),
-        Some(Node::Object(root)) => Ok(Some(root)),
-        Some(_) => Err("it is not a JSON object".to_owned()),
-    }
+    CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| format!("line {} is not JSON: {}", error.line_display(), error.kind()))
 }
 
-fn object<'a, 'b>(text: &str, property: &'b ObjectProp<'a>) -> Result<&'b Object<'a>, String> {
-    property.value.as_object().ok_or_else(|| {
-        let line = text[..property.start()].matches('\n').count() + 1;
-        format!("line {line}: `{}` is not an object", property.name.as_str())
-    })
+/// The object with the servers, which is created if it is missing.
+fn servers(root: &CstRootNode, key: &str) -> Result<CstObject, String> {
+    let object = root.object_value_or_create().ok_or("it is not a JSON object")?;
+    object.object_value_or_create(key).ok_or_else(|| format!("`{key}` is not an object"))
 }
 
-/// Adds a property at the start of an object, before the comments of the others.
-fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
-    let (before, after) = text.split_at(object.start() + 1);
-    let first = object.properties.first().map(ObjectProp::start);
-    let value = pretty(text, first.unwrap_or(object.start()), value);
-    match first {
-        Some(first) => format!("{before}{}{}: {value},{after}", line(text, first), json!(name)),
-        None => format!("{before}{}: {value}{after}", json!(name)),
-    }
-}
-
-/// A value for the line at this position, in the style of the file.
-fn pretty(text: &str, at: usize, value: &Value) -> String {
-    let unit = text.lines().map(indent).find(|unit| !unit.is_empty()).unwrap_or("  ");
-    let mut json = Vec::new();
-    let formatter = PrettyFormatter::with_indent(unit.as_bytes());
-    let _ = value.serialize(&mut Serializer::with_formatter(&mut json, formatter));
-    String::from_utf8_lossy(&json).replace('\n', &line(text, at))
-}
-
-/// A new line, indented as that at this position.
-fn line(text: &str, at: usize) -> String {
-    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    format!("{newline}{}", indent(&text[start..]))
-}
-
-fn indent(line: &str) -> &str {
-    &line[..line.len() - line.trim_start().len()]
-}
-
-/// Whether `set` created the object: its only property has lines of its own, without comments.
-fn is_created(text: &str, object: &Object<'_>) -> bool {
-    let [only] = &object.properties[..] else { return false };
-    let around = [&text[object.start() + 1..only.start()], &text[only.end()..object.end() - 1]];
-    around.iter().all(|space| space.contains('\n') && space.trim().is_empty())
-}
-
-/// The text without a property, and without the comma that separates it.
-fn without(text: &str, property: &ObjectProp<'_>) -> String {
-    let (before, after) = (text[..property.start()].trim_end(), &text[property.end()..]);
-    match after.trim_start().strip_prefix(',') {
-        Some(after) => format!("{before}{after}"),
-        None => format!("{}{after}", before.strip_suffix(',').unwrap_or(before)),
-    }
+/// Whether an object has neither properties nor comments.
+fn is_empty(object: &CstObject) -> bool {
+    !object.to_string().contains(|c: char| !c.is_whitespace() && !"{}".contains(c))
 }
 
 #[cfg(test)]
@@ -146,73 +76,65 @@ mod tests {
     const ENTRY: &str = r#"{"command":"/bin/svc","args":["mcp"]}"#;
 
     fn added(text: &str) -> String {
-        set(text, "servers", "svc", &serde_json::from_str(ENTRY).expect("JSON")).expect("set")
+        set(text, "servers", &serde_json::from_str(ENTRY).expect("JSON")).expect("set")
     }
 
-    /// What is added appears after `with`, and `remove` restores the bytes.
-    #[track_caller]
-    fn round_trip(before: &str, after: &str) {
-        assert_eq!(added(before), after);
-        assert_eq!(added(after), after);
-        let restored = remove(after, "servers", "svc").expect("removed");
-        assert_eq!(restored.unwrap_or_default(), before);
+    fn value(text: &str) -> Value {
+        let root = parse(text).expect("JSON").value().expect("a value");
+        root.to_serde_value().expect("no other words")
     }
 
     #[test]
-    fn what_was_added_is_removed_to_the_byte() {
-        let entry = "{\n  \"command\": \"/bin/svc\",\n  \"args\": [\n    \"mcp\"\n  ]\n}";
-        let entry = |indent: &str| entry.replace('\n', &format!("\n{indent}"));
-        let (outer, middle, inner) = (entry(""), entry("  "), entry("    "));
-        round_trip("", &format!("{{\n  \"servers\": {{\n    \"svc\": {inner}\n  }}\n}}\n"));
-        round_trip("{}", &format!("{{\"servers\": {{\n  \"svc\": {middle}\n}}}}"));
-        round_trip("{\"servers\": {}}\n", &format!("{{\"servers\": {{\"svc\": {outer}}}}}\n"));
-        round_trip(
-            "{\"a\": 1, \"servers\": { }}",
-            &format!("{{\"a\": 1, \"servers\": {{\"svc\": {outer} }}}}"),
-        );
-        round_trip(
-            "{\n  \"servers\": {\n    // b, c\n    \"a\": {}, // last\n  }\n}",
-            &format!(
-                "{{\n  \"servers\": {{\n    \"svc\": {inner},\n    // b, c\n    \"a\": {{}}, // last\n  }}\n}}"
-            ),
-        );
-        round_trip(
-            "// all\n{ // none\n}",
-            &format!("// all\n{{\"servers\": {{\n  \"svc\": {middle}\n}} // none\n}}"),
-        );
-        let windows = "{\r\n\t\"a\": 1\r\n}\r\n";
-        let after = added(windows);
-        assert!(after.contains("\r\n\t\t\"svc\": {\r\n\t\t\t\"command\""), "{after}");
-        round_trip(windows, &after);
+    fn what_was_added_is_removed_again() {
+        let entry = "{\n    \"servers\": {\n        \"svc\": {\n            \"command\": \"/bin/svc\",\n            \"args\": [\"mcp\"]\n        }\n    }\n}\n";
+        assert_eq!(added("").replace("  ", "    ").trim_end(), entry.trim_end());
+        for before in [
+            "{\n  \"a\": 1\n}\n",
+            "// all\n{\n\t// b, c\n\t\"servers\": {\n\t\t\"a\": {}, // last\n\t},\n}\n",
+            "{\r\n\t\"a\": 1\r\n}\r\n",
+        ] {
+            let after = added(before);
+            assert_eq!(added(&after), after);
+            assert_eq!(remove(&after, "servers").as_deref(), Ok(before), "{after}");
+        }
+        for before in ["", "{}", "{\"servers\": {}}"] {
+            let rest = remove(&added(before), "servers").expect("removed");
+            assert_eq!(rest.trim(), "", "{before}");
+        }
+        // What has a comment is not empty.
+        for before in ["{ // none\n}", "{\"servers\": { /* none */ }}"] {
+            let rest = remove(&added(before), "servers").expect("removed");
+            assert!(rest.contains("none"), "{rest}");
+        }
     }
 
     #[test]
-    fn what_others_added_later_stays() {
+    fn what_others_added_stays() {
         let after = added("{\"a\": 1}").replace("\"svc\"", "\"other\": {}, \"svc\"");
-        let restored = remove(&after, "servers", "svc").expect("removed").expect("a rest");
-        let restored = serde_json::from_str::<Value>(&restored).expect("JSON");
-        assert_eq!(restored["servers"]["other"], json!({}));
+        let after = after.replace("\"command\"", "\"trust\": false, \"command\"");
+        assert_eq!(value(&added(&after))["servers"]["svc"]["trust"], false);
+        let rest = remove(&after, "servers").expect("removed");
+        assert_eq!(value(&rest), serde_json::json!({"a": 1, "servers": {"other": {}}}));
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let problem = |text: &str| set(text, "servers", "svc", &Map::new()).expect_err("refused");
-        assert_eq!(problem("{\n\"key\": secret\n}"), "line 2 is not JSON: Unexpected word");
+        let problem = |text: &str| set(text, "servers", &Map::new()).expect_err("refused");
+        assert_eq!(problem("{\n\"key\": @secret\n}"), "line 2 is not JSON: Unexpected token");
         assert_eq!(problem("[]"), "it is not a JSON object");
-        assert_eq!(problem("{\n\"servers\": []}"), "line 2: `servers` is not an object");
-        assert!(remove("{", "servers", "svc").is_err());
+        assert_eq!(problem("{\n\"servers\": []}"), "`servers` is not an object");
+        assert!(remove("{", "servers").is_err());
     }
 
     proptest! {
         #[test]
-        fn every_file_is_restored(
-            names in prop::collection::vec("[a-z]{1,3}", 0..4),
+        fn every_other_value_and_comment_stays(
+            names in prop::collection::vec("[a-z]{1,3}", 1..4),
             has_servers: bool,
             gap in r"( |\n  |\n\t|/\* , \*/ |// ,\n  )",
-            end in r"(,?|,?\n|,? /\* \} \*/ )",
+            end in r"(,?|,?\n|,? // \}\n)",
         ) {
             let list = names.iter().map(|name| format!("{gap}\"{name}\": {{}}")).collect::<Vec<_>>();
-            let end = if names.is_empty() { end.replacen(',', "", 1) } else { end };
             let object = format!("{{{}{end}}}", list.join(","));
             let text = match has_servers {
                 true => format!("{{{gap}\"servers\": {object}\n}}\n"),
@@ -220,7 +142,12 @@ mod tests {
             };
             let after = added(&text);
             prop_assert_eq!(added(&after), after.clone());
-            prop_assert_eq!(remove(&after, "servers", "svc"), Ok(Some(text)));
+            prop_assert_eq!(&value(&after)["servers"]["svc"]["command"], "/bin/svc");
+            let rest = remove(&after, "servers").expect("removed");
+            prop_assert_eq!(value(&rest), value(&text));
+            for comment in ["/* , */", "// ,", "// }"] {
+                prop_assert_eq!(text.matches(comment).count(), rest.matches(comment).count());
+            }
         }
     }
 }

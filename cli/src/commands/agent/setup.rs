@@ -89,11 +89,15 @@ impl Setup {
             let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
             return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
         }
-        let settings = self.change(client, env, |text| {
+        let path = client.settings(env, self.project).ok_or_else(|| {
+            Failure::usage(format!("--project: {} has no settings of a project", client.name))
+                .hint("leave out --project: the settings of the user are changed")
+        })?;
+        let settings = Change::of(path, |text| {
             client.check(text, &svc)?;
             match self.remove {
                 true => client.without(text),
-                false => client.with(text, &svc, &args).map(Some),
+                false => client.with(text, &svc, &args),
             }
         })?;
         let mut changes = vec![settings];
@@ -103,69 +107,35 @@ impl Setup {
         let files = files.collect::<Vec<_>>();
         if !changes.is_empty() {
             let shown = changes.iter().map(Change::shown).collect::<String>();
-            match context.out.is_table() {
-                true => context.out.note(shown.trim_end()),
-                false => shown.lines().for_each(|line| context.out.note(line)),
-            }
+            shown.lines().for_each(|line| context.out.note(line));
             confirm(context, &format!("Change {}?", files.join(" and "))).await?;
         }
         changes.iter().try_for_each(Change::write)?;
         let line = args.iter().fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
-        let sentence = match (self.remove, changes.is_empty()) {
-            (true, true) => format!("nothing to change: {} does not use svc", client.name),
-            (true, false) => format!("removed svc from {}", client.name),
-            (false, true) => format!("nothing to change: {} starts {line}", client.name),
-            (false, false) => format!("{} starts {line} from its next start on", client.name),
+        let sentence = match self.remove {
+            true => format!("{} does not use svc", client.name),
+            false => format!("{} starts {line} from its next start on", client.name),
         };
         context.out.done(&sentence, &AgentSetup { client: client.id, files })
-    }
-
-    /// The change of a client's settings.
-    fn change(
-        &self,
-        client: &Client,
-        env: &Env,
-        edit: impl Fn(&str) -> Result<Option<String>, String>,
-    ) -> Result<Change, Failure> {
-        let path = client.settings(env, self.project).ok_or_else(|| {
-            Failure::usage(format!("--project: {} has no settings of a project", client.name))
-                .hint("leave out --project: the settings of the user are changed")
-        })?;
-        let before = read(&path)?;
-        let text = before.as_deref().unwrap_or_default();
-        let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
-        let after = edit(text).map_err(|problem| {
-            Failure::input(format!("{}: {problem}", path.display()))
-                .hint("correct the file, or add the entry yourself: svc agent setup --print")
-        })?;
-        let after = match after {
-            // There was no file, and there is nothing to write.
-            Some(after) if before.is_none() && after.is_empty() => None,
-            // Without a newline at its end, a file is emptied later, and not removed.
-            Some(after) if after != text && before.is_some() && text.trim().is_empty() => {
-                Some(after.trim_end().to_owned())
-            }
-            None if !text.ends_with('\n') => Some(String::new()),
-            after => after,
-        };
-        let after = after.map(|after| format!("{mark}{after}"));
-        Ok(Change { path, before, after })
     }
 
     /// The change of the skill, which stays as long as another client that reads it uses svc.
     fn change_skill(&self, client: &Client, env: &Env) -> Result<Option<Change>, Failure> {
         let Some(path) = client.skill(env, self.project) else { return Ok(None) };
-        let is_used_by = |other: &Client| {
-            let removal = self.change(other, env, |text| other.without(text));
-            removal.is_ok_and(|removal| removal.before != removal.after)
-                && other.skill(env, self.project).as_ref() == Some(&path)
+        let uses_svc = |other: &Client| {
+            let settings = other.settings(env, self.project).map(|path| read(&path));
+            matches!(settings, Some(Ok(Some(text))) if other.has_entry(&text))
         };
-        let mut others = CLIENTS.iter().filter(|other| other.id != client.id);
+        let is_reader = |other: &&Client| {
+            other.id != client.id && other.skill(env, self.project).as_ref() == Some(&path)
+        };
         let before = read(&path)?;
         let sentence = SKILL.split('.').next().unwrap_or_default();
         let is_ours = before.as_deref().is_none_or(|text| text.starts_with(sentence));
         let after = match self.remove {
-            true => before.clone().filter(|_| !is_ours || others.any(is_used_by)),
+            true => before
+                .clone()
+                .filter(|_| !is_ours || CLIENTS.iter().filter(is_reader).any(uses_svc)),
             false if !is_ours => {
                 let problem = format!("{}: it is not the skill of svc", path.display());
                 return Err(Failure::input(problem).hint("give it another name, or remove it"));
@@ -184,6 +154,25 @@ struct Change {
 }
 
 impl Change {
+    /// The change of a file of settings. One that is empty then is removed.
+    fn of(
+        path: PathBuf,
+        edit: impl FnOnce(&str) -> Result<String, String>,
+    ) -> Result<Self, Failure> {
+        let before = read(&path)?;
+        let text = before.as_deref().unwrap_or_default();
+        let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
+        let edited = edit(text).map_err(|problem| {
+            Failure::input(format!("{}: {problem}", path.display()))
+                .hint("correct the file, or add the entry yourself: svc agent setup --print")
+        })?;
+        let after = match edited == text {
+            true => before.clone(),
+            false => Some(format!("{mark}{edited}")).filter(|_| !edited.trim().is_empty()),
+        };
+        Ok(Self { path, before, after })
+    }
+
     /// The lines that differ, except those of a new or removed SKILL.md.
     fn shown(&self) -> String {
         let lines = |text: &Option<String>| {

@@ -146,7 +146,7 @@ impl Resume {
             };
             context.out.note(&format!("{count} emails are left to send"));
             let request = client.emails().send_batch(&[first]).to_request()?;
-            return dry_run::show(&context.out, &request);
+            return dry_run::show_job(&context.out, &request, count, &job.plan.left_out);
         };
         jobs::set_wish(folder, QueueState::Running)?;
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;

@@ -247,7 +247,7 @@ impl Send {
         }
         if context.settings.dry_run {
             let first = client.emails().send_batch(&checked.first).to_request()?;
-            return dry_run::show(&context.out, &first);
+            return dry_run::show_job(&context.out, &first, checked.count, &plan.left_out);
         }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction};
 use serde_json::{Map, Value};
 
-use super::table::{ACTION, AUDIENCE, Action, Argument, EMAIL_FIELDS, From, ROWS, Tool};
+use super::table::{ACTION, Action, Argument, From, Tool};
 use crate::command_spec::Effect;
 use crate::failure::Failure;
 use crate::settings::{Env, home_directory};
@@ -18,9 +18,7 @@ const MAX_FILE: u64 = 64 << 20;
 /// A command line, with what it reads from standard input.
 #[derive(Clone, Debug, Default)]
 pub struct CommandLine {
-    command: Vec<String>,
-    options: Vec<String>,
-    positionals: Vec<String>,
+    pub words: Vec<String>,
     pub stdin: Vec<u8>,
 }
 
@@ -40,75 +38,71 @@ pub fn action<'a>(tool: &'a Tool, given: &mut Map<String, Value>) -> Result<&'a 
 impl CommandLine {
     /// The command line of an action. `root` is the directory whose files it may read.
     pub fn new(action: &Action, given: &Map<String, Value>, root: &Path) -> Result<Self, Failure> {
-        refuse_unknown(action, given)?;
-        let (mut options, mut positionals, mut stdin) = (Vec::new(), Vec::new(), Vec::new());
-        if action.spec.effect == Effect::Removes {
-            options.push("--yes".to_owned());
+        let known = action.arguments.iter().map(|it| it.name).collect::<Vec<_>>();
+        if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Failure::usage(format!("`{name}` is not an argument of this tool"))
+                .hint(format!("its arguments are: {}", known.join(", "))));
         }
-        for Argument { name, from } in &action.arguments {
-            let value = given.get(*name).filter(|value| !value.is_null());
-            let Some(arg) = action.arg(name) else {
-                stdin = Value::Object(given.clone()).to_string().into_bytes();
-                options.push("--body=-".to_owned());
-                continue;
+        let mut line = Self::of(&action.spec.path.split(' ').collect::<Vec<_>>());
+        if action.spec.effect == Effect::Removes {
+            line = line.with("--yes");
+        }
+        let mut positionals = vec!["--".to_owned()];
+        for Argument { name, from, is_required, arg } in &action.arguments {
+            let values = match given.get(*name) {
+                None | Some(Value::Null) if *is_required => {
+                    let of = if action.name.is_empty() { "" } else { " for the action " };
+                    return Err(Failure::usage(format!("{name}: required{of}{}", action.name)));
+                }
+                None | Some(Value::Null) => continue,
+                Some(Value::Array(values)) if *from != From::Stdin => values,
+                Some(value) => std::slice::from_ref(value),
             };
-            let mut values = texts(name, value)?;
-            let is_missing = arg.is_required_set() && values.is_empty();
-            if is_missing && !matches!(from, From::Rows | From::Email) {
-                return Err(missing(action, name));
-            }
-            match from {
-                From::Value => {
-                    values =
-                        values.into_iter().map(|it| literal(arg, it)).collect::<Result<_, _>>()?;
-                }
-                From::File => {
-                    let found = values.iter().map(|path| below(root, name, path));
-                    values = found.collect::<Result<_, _>>()?;
-                }
-                From::Rows | From::Stdin | From::Email => {
-                    // The people of an audience are in place of rows.
-                    let has_audience = !arg.is_required_set() && given.contains_key(AUDIENCE);
-                    stdin = match (from, given.get(ROWS), values.as_slice()) {
-                        (From::Stdin, _, _) => values.concat().into_bytes(),
-                        (_, None, []) if has_audience => continue,
-                        (_, Some(rows @ Value::Array(_)), []) if !has_audience => {
-                            rows.to_string().into_bytes()
-                        }
-                        (_, None, [path]) if !has_audience => read(root, name, path)?,
-                        _ => return Err(missing(action, &either(action, name))),
-                    };
-                    values = vec!["-".to_owned()];
-                }
-            }
-            let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
             for value in values {
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let value = match from {
+                    From::Value => literal(arg, text)?,
+                    From::File => below(root, name, &text)?,
+                    From::Read | From::Stdin if !line.stdin.is_empty() => {
+                        return Err(Failure::usage("rows, file: give one of them"));
+                    }
+                    From::Read => line.reads(read(root, name, &text)?),
+                    From::Stdin => line.reads(text.into_bytes()),
+                };
+                let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
                 match (arg.get_long(), value.as_str()) {
                     (None, _) => positionals.push(value),
-                    (Some(long), "true") if is_flag => options.push(format!("--{long}")),
+                    (Some(long), "true") if is_flag => line.words.push(format!("--{long}")),
                     (Some(_), "false") if is_flag => {}
-                    (Some(_), _) if is_flag => {
-                        return Err(Failure::usage(format!("{name}: not a boolean")));
-                    }
-                    (Some(long), value) => options.push(format!("--{long}={value}")),
+                    (Some(long), value) => line.words.push(format!("--{long}={value}")),
                 }
             }
         }
-        let command = action.spec.path.split(' ').map(str::to_owned).collect();
-        Ok(Self { command, options, positionals, stdin })
+        // After `--`, nothing is an option.
+        line.words.extend(positionals);
+        Ok(line)
     }
 
-    /// The same command with one more option.
+    /// A command line of these words.
+    pub fn of(words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self { words, stdin: Vec::new() }
+    }
+
+    /// The value with which the command reads this.
+    fn reads(&mut self, input: Vec<u8>) -> String {
+        self.stdin = input;
+        "-".to_owned()
+    }
+
+    /// The same command with one more global option.
     pub fn with(&self, option: &str) -> Self {
         let mut line = self.clone();
-        line.options.push(option.to_owned());
+        line.words.insert(0, option.to_owned());
         line
-    }
-
-    /// The words. After `--`, nothing is an option.
-    pub fn words(&self) -> Vec<String> {
-        let end = ["--".to_owned()];
-        [self.command.as_slice(), &self.options, &end, &self.positionals].concat()
     }
 }
 
@@ -116,53 +110,6 @@ impl CommandLine {
 pub fn root(env: &Env) -> Result<PathBuf, Failure> {
     let (root, home) = (env.cwd.canonicalize()?, home_directory(env).canonicalize());
     Ok(if home.is_ok_and(|home| home.starts_with(&root)) { PathBuf::new() } else { root })
-}
-
-/// The names of which one is given, in place of this one.
-pub fn either(action: &Action, name: &str) -> String {
-    let has_audience = action.arg(name).is_some_and(|arg| !arg.is_required_set());
-    format!("{ROWS} or {name}{}", if has_audience { " or audience" } else { "" })
-}
-
-fn missing(action: &Action, name: &str) -> Failure {
-    let of = if action.name.is_empty() { "" } else { &format!(" for the action {}", action.name) };
-    Failure::usage(format!("{name}: required{of}"))
-}
-
-/// The names of the arguments of an action.
-pub fn names(action: &Action) -> Vec<&str> {
-    let names = action.arguments.iter().flat_map(|it| match it.from {
-        From::Email => EMAIL_FIELDS.map(|(field, ..)| field).to_vec(),
-        From::Rows => vec![it.name, ROWS],
-        _ => vec![it.name],
-    });
-    names.collect()
-}
-
-fn refuse_unknown(action: &Action, given: &Map<String, Value>) -> Result<(), Failure> {
-    let known = names(action);
-    match given.keys().find(|name| !known.contains(&name.as_str())) {
-        None => Ok(()),
-        Some(name) => Err(Failure::usage(format!("`{name}` is not an argument of this tool"))
-            .hint(format!("its arguments are: {}", known.join(", ")))),
-    }
-}
-
-/// The texts of an argument. An object is given as JSON.
-fn texts(name: &str, value: Option<&Value>) -> Result<Vec<String>, Failure> {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let texts = match value {
-        None => Vec::new(),
-        Some(Value::Array(values)) => values.iter().map(text).collect(),
-        Some(value) => vec![text(value)],
-    };
-    match texts.iter().any(|text| text.contains('\0')) {
-        true => Err(Failure::usage(format!("{name}: contains a NUL character"))),
-        false => Ok(texts),
-    }
 }
 
 /// A value that is read as it is, not as the name of a file or as standard input.
@@ -189,9 +136,8 @@ fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
     let is_open = |found: &PathBuf| {
         found.is_file() && found.strip_prefix(root).is_ok_and(|it| !it.iter().any(is_hidden))
     };
-    let found = found.filter(is_open);
     // Whether another file exists is not told.
-    let found = found.and_then(|found| found.into_os_string().into_string().ok());
+    let found = found.filter(is_open).and_then(|found| found.into_os_string().into_string().ok());
     found.ok_or_else(|| {
         Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(hint)
     })

@@ -1,29 +1,25 @@
 //! Executes the calls of tools.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::Utc;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, OnceCell, Semaphore, SetOnce};
 use uuid::Uuid;
 
 use super::arguments::{self, CommandLine};
 use super::audit::{Audit, described};
-use super::content::{self, answer, refusal};
-use super::plans::{self, Moment, Plan, Plans};
-use super::policy::Policy;
+use super::content::answer;
+use super::plans::{self, Plan, Plans};
 use super::runner::{Output, Runner};
-use super::table::{ACTION, Action, Kind, Tool};
+use super::table::{ACTION, Action, LOOK, TOKEN, Tool};
 use crate::command_spec::Effect;
-use crate::failure::{Failure, Kind as FailureKind};
-use crate::input::email::is_invisible;
+use crate::failure::{Failure, Kind};
+use crate::input::email::check;
 use crate::private;
-
-/// The argument of `send_planned`.
-const TOKEN: &str = "token";
 
 /// How long a list of the tools waits for the scopes of the key.
 const EXAMINATION: Duration = Duration::from_secs(2);
@@ -31,13 +27,11 @@ const EXAMINATION: Duration = Duration::from_secs(2);
 /// Most calls at a time; others wait.
 pub const MAX_CALLS: u32 = 16;
 
-/// Asks the main task for the sandbox, which it holds until the end.
-pub type AskForSandbox = mpsc::Sender<oneshot::Sender<Result<(), Failure>>>;
-
 /// What all connections share.
 pub struct Shared {
     pub tools: Vec<Tool>,
-    pub policy: Policy,
+    /// The groups that are open.
+    pub allowed: Vec<String>,
     pub runner: Runner,
     pub audit: Audit,
     /// The directory whose files a call may read.
@@ -47,7 +41,9 @@ pub struct Shared {
     /// Where the signing secrets of new webhooks are kept.
     pub secrets: PathBuf,
     pub is_live: bool,
-    pub sandbox: AskForSandbox,
+    /// Asks the main task for the sandbox, which it then holds until the end.
+    pub needs_sandbox: Notify,
+    pub has_sandbox: SetOnce<()>,
     pub plans: Mutex<Plans>,
     pub missing_scopes: OnceCell<Vec<String>>,
     /// A permit for each call that runs.
@@ -55,48 +51,55 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Whether the group of a tool is open.
+    pub fn allows(&self, tool: &Tool) -> bool {
+        tool.group == LOOK || self.allowed.iter().any(|group| group == tool.group)
+    }
+
     /// Executes a call, and records its start and its end.
     pub async fn recorded(&self, tool: &Tool, given: Map<String, Value>) -> CallToolResult {
         let _permit = self.running.acquire().await;
-        let token = given.get(TOKEN).and_then(Value::as_str);
-        let sent = token.map(|token| self.plans().record(token)).unwrap_or_default();
-        let known = tool.actions.iter().flat_map(arguments::names).chain([ACTION, TOKEN]);
-        let known = known.collect::<Vec<_>>();
-        let arguments = described(&given, |name| known.contains(&name));
-        let entry = match self.audit.begin(tool.name, &arguments, sent) {
-            Ok(entry) => entry,
-            Err(failure) => return refusal(&failure),
-        };
-        let (result, error) = match self.call(tool, given).await {
-            Ok(output) => {
-                let error = output.error.clone();
-                match tool.kind {
-                    Kind::Plan if error.is_none() => {
-                        (content::plan(output).unwrap_or_default(), error)
-                    }
-                    _ => (answer(output), error),
-                }
+        let token = given.get(TOKEN).and_then(Value::as_str).filter(|_| given.len() == 1);
+        let sent = self.plans.lock().await.record(token.unwrap_or_default());
+        let names = tool.actions.iter().flat_map(|action| &action.arguments).map(|it| it.name);
+        let arguments = described(&given, &names.chain([ACTION]).collect::<Vec<_>>());
+        let output = match self.audit.begin(tool.name, &arguments, &sent) {
+            Ok(line) => {
+                let output = self.call(tool, given, &line).await.unwrap_or_else(Output::from);
+                self.audit.end(line, &output);
+                output
             }
-            Err(failure) => (refusal(&failure), failure.to_json().get("error").cloned()),
+            Err(failure) => failure.into(),
         };
-        entry.end(error.as_ref());
-        result
+        answer(&output, tool.is_plan() && output.error.is_none()).unwrap_or_default()
     }
 
-    async fn call(&self, tool: &Tool, mut given: Map<String, Value>) -> Result<Output, Failure> {
-        self.policy.check(tool)?;
-        if tool.kind == Kind::SendPlanned {
-            return self.send_planned(&given).await;
+    async fn call(
+        &self,
+        tool: &Tool,
+        mut given: Map<String, Value>,
+        record: &Value,
+    ) -> Result<Output, Failure> {
+        if !self.allows(tool) {
+            let why = format!("{} is not allowed here; nothing was done", tool.name);
+            let hint = format!(
+                "a person opens the group {}: svc mcp --allow, or mcp_policy of the profile",
+                tool.group
+            );
+            return Err(Failure::new(Kind::Refused, why).code("not_allowed").hint(hint));
         }
         let action = arguments::action(tool, &mut given)?;
         let line = CommandLine::new(action, &given, &self.root)?;
         if !self.is_live || action.spec.is_of_sandbox {
-            self.start_sandbox().await?;
+            self.start_sandbox().await;
         }
-        match tool.kind {
-            Kind::Plan => self.plan(action, line).await,
-            _ => self.run(&line).await.map(|output| self.keep_secret(action, output)),
+        if tool.sends_plan() {
+            return self.send_planned(&given, record).await;
         }
+        if tool.is_plan() {
+            return self.plan(action, line).await;
+        }
+        self.runner.run(&line).await.map(|output| self.keep_secret(action, output))
     }
 
     /// Keeps the signing secret of a new webhook in a file: it is shown once, and not in an answer.
@@ -116,12 +119,10 @@ impl Shared {
         output
     }
 
-    /// Makes sure that the sandbox runs.
-    pub async fn start_sandbox(&self) -> Result<(), Failure> {
-        let (done, started) = oneshot::channel();
-        let gone = || Failure::new(FailureKind::Interrupted, "svc mcp is stopping");
-        self.sandbox.send(done).await.map_err(|_| gone())?;
-        started.await.map_err(|_| gone())?
+    /// Waits until the main task holds the sandbox. If it cannot, the command says why.
+    pub async fn start_sandbox(&self) {
+        self.needs_sandbox.notify_one();
+        self.has_sandbox.wait().await;
     }
 
     /// The scopes that the key of a profile is known to lack. Where this cannot be found out at once,
@@ -131,7 +132,7 @@ impl Shared {
             return &[];
         }
         let examined = self.missing_scopes.get_or_init(async || {
-            let doctor = self.runner.run(&["doctor".to_owned()], &[]).await;
+            let doctor = self.runner.run(&CommandLine::of(&["doctor"])).await;
             let findings = doctor.ok().and_then(|output| output.result).unwrap_or_default();
             let findings = findings.as_array().into_iter().flatten();
             let is_missing =
@@ -142,14 +143,6 @@ impl Shared {
         tokio::time::timeout(EXAMINATION, examined).await.map_or(&[], Vec::as_slice)
     }
 
-    async fn run(&self, line: &CommandLine) -> Result<Output, Failure> {
-        self.runner.run(&line.words(), &line.stdin).await
-    }
-
-    fn plans(&self) -> std::sync::MutexGuard<'_, Plans> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn keys(&self) -> [u8; 32] {
         let contents = self.key_files.iter().map(|path| std::fs::read(path).unwrap_or_default());
         Sha256::digest(contents.collect::<Vec<_>>().concat()).into()
@@ -157,110 +150,86 @@ impl Shared {
 
     /// Shows what would be sent, and keeps it.
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
-        let token = plans::new_token();
-        let (key, words) = (plans::idempotency_key(&token), line.words().join("\0"));
+        let (token, made) = (Uuid::new_v4().simple().to_string(), Utc::now());
+        let key = plans::idempotency_key(&token);
         // A bulk job asks before it sends, and is not one request that could have a key.
         let is_email = action.spec.effect == Effect::Creates;
-        let line = line.with(&match is_email {
-            true => format!("--idempotency-key={key}"),
-            false => "--yes".to_owned(),
-        });
-        let keys = self.keys();
-        let shown = self.run(&line.with("--dry-run")).await?;
-        if shown.error.is_some() {
-            return Ok(shown);
-        }
-        let request = shown.result.clone().unwrap_or_default();
+        let option = if is_email { &*format!("--idempotency-key={key}") } else { "--yes" };
+        let (same, line, keys) = (json!(line.words).to_string(), line.with(option), self.keys());
+        let shown = self.runner.run(&line.with("--dry-run")).await?;
+        let (Some(request), None) = (shown.result.clone(), &shown.error) else { return Ok(shown) };
         // The sandbox may be at another port after a restart.
         let url = request["url"].as_str().filter(|_| self.is_live).unwrap_or_default();
         let mut digest = Sha256::new_with_prefix(url);
-        match is_email {
-            true => digest.update(request["body"].to_string()),
-            false => digest.update([words.as_bytes(), &line.stdin].concat()),
+        match action.spec.path.as_str() {
+            "emails send" => digest.update(request["body"].to_string()),
+            // A job knows itself what it has sent.
+            "bulk resume" => digest.update(&token),
+            _ => digest.update([same.as_bytes(), &line.stdin].concat()),
         }
-        let mut record = Map::new();
-        record.insert("request".to_owned(), hex::encode(digest.finalize()).into());
-        if let Some(time) = self.audit.unfinished(&record["request"]) {
+        let digest = Value::from(hex::encode(digest.finalize()));
+        if let Some(time) = self.audit.sent(&digest, &Value::Null, made) {
             let problem = format!("the same was sent at {time}, and whether it arrived is unknown");
             return Err(Failure::check(problem).code("maybe_sent").hint(
                 "look at the recipient or, in the sandbox, with sandbox_emails; mcp.ndjson of the state directory has \
                  the call; a person who knows that it was not sent can send it with svc",
             ));
         }
-        let minutes = plans::LIFETIME.as_secs() / 60;
-        let next = format!("send_planned with this token sends it, once, within {minutes} minutes");
-        let result = match is_email {
-            true => {
-                record.insert("idempotency_key".to_owned(), key.into());
-                let recipients = recipients(&request["body"]);
-                let mut all = recipients
-                    .values()
-                    .flat_map(|them| {
-                        them.as_array().map_or(std::slice::from_ref(them), Vec::as_slice)
-                    })
-                    .filter_map(Value::as_str);
-                if all.any(|text| text.contains(|c: char| c.is_control() || is_invisible(c))) {
-                    return Err(Failure::input(
-                        "to, cc or bcc: contains an invisible or control character",
-                    )
-                    .hint("write the address without it"));
+        let mut record = Map::from_iter([("request".to_owned(), digest)]);
+        let mut result = json!({
+            "token": token,
+            "next": "send_planned with this token sends it, once, within ten minutes",
+        });
+        if is_email {
+            record.insert("idempotency_key".to_owned(), key.into());
+            for field in ["to", "cc", "bcc"] {
+                let Some(addresses) = request["body"][field].as_array() else { continue };
+                for address in addresses.iter().filter_map(Value::as_str) {
+                    check(address).map_err(|why| Failure::input(format!("{field}: {why}")))?;
                 }
-                json!({"token": token, "next": next, "recipients": recipients, "request": request})
+                result["recipients"][field] = addresses.clone().into();
             }
-            false => {
-                let (emails, left_out) = counts(&shown.notes);
-                json!({"token": token, "next": next, "emails": emails, "left_out": left_out, "first": request["body"]})
+            result["request"] = request;
+        } else {
+            for (name, of) in [("emails", "emails"), ("left_out", "left_out"), ("first", "body")] {
+                result[name] = request[of].clone();
             }
-        };
+        }
         let output = Output { result: Some(result), ..shown.clone() };
-        if content::plan(output.clone()).is_none() {
-            return Err(Failure::input(
-                "the plan does not fit into an answer; nothing was planned",
-            )
-            .hint(
+        if answer(&output, true).is_none() {
+            let problem = "the plan does not fit into an answer; nothing was planned";
+            return Err(Failure::input(problem).hint(
                 "send to fewer recipients or with shorter fields, or a person sends it with svc",
             ));
         }
-        self.plans().add(token, Plan { line, shown, record, keys, made: Moment::now() });
+        self.plans.lock().await.add(Plan { token, line, shown, record, keys, made });
         Ok(output)
     }
 
     /// Sends what was shown. The token is gone whatever happens, so nothing is sent twice.
-    async fn send_planned(&self, given: &Map<String, Value>) -> Result<Output, Failure> {
-        let (Some(Value::String(token)), 1) = (given.get(TOKEN), given.len()) else {
-            return Err(Failure::usage("give the token of a plan, and nothing else"));
-        };
-        let plan = self.plans().take(token, Moment::now())?;
-        if !self.is_live {
-            self.start_sandbox().await?;
+    async fn send_planned(
+        &self,
+        given: &Map<String, Value>,
+        record: &Value,
+    ) -> Result<Output, Failure> {
+        let token = given[TOKEN].as_str().unwrap_or_default();
+        let Plan { line, shown, keys, made, .. } =
+            self.plans.lock().await.take(token, Utc::now())?;
+        if let Some(time) = self.audit.sent(&record["request"], &record["call"], made) {
+            let problem =
+                format!("nothing was sent: send_planned was called for the same at {time}");
+            return Err(Failure::check(problem)
+                .code("already_sent")
+                .hint("two plans show the same; if it is to be sent once more, plan it again"));
         }
-        let now = self.run(&plan.line.with("--dry-run")).await?;
-        if now != plan.shown || self.keys() != plan.keys {
-            return Err(Failure::check(
-                "nothing was sent: what would be sent now differs from what was shown",
-            )
-            .code("plan_changed")
-            .hint("settings, a key or the service have changed; plan again and look at the difference"));
+        let now = self.runner.run(&line.with("--dry-run")).await?;
+        let printed = |it: Output| (it.result, it.notes, it.error);
+        if printed(now) != printed(shown) || self.keys() != keys {
+            let problem = "nothing was sent: what would be sent now differs from what was shown";
+            return Err(Failure::check(problem).code("plan_changed").hint(
+                "settings, a key or the service have changed; plan again and look at the difference",
+            ));
         }
-        self.run(&plan.line).await
+        self.runner.run(&line).await
     }
-}
-
-/// Who gets an email.
-fn recipients(email: &Value) -> Map<String, Value> {
-    let lists = ["to", "cc", "bcc"].map(|field| (field.to_owned(), email[field].clone()));
-    lists.into_iter().filter(|(_, them)| !them.is_null()).collect()
-}
-
-/// How many emails a bulk job sends, and how many rows it leaves out, as the notes of its dry run say.
-fn counts(notes: &[Value]) -> (Value, Map<String, Value>) {
-    // Not a warning, which may quote a file.
-    let mut notes = notes.iter().filter_map(|note| note.as_str()?.strip_prefix("note: "));
-    let found = notes.find_map(|note| note.split_once(" to send"));
-    let (emails, rest) = found.unwrap_or_default();
-    let left_out = rest.trim_start_matches("; ").trim_end_matches(" left out");
-    let number = |text: &str| text.parse::<u64>().ok().map(Value::from);
-    let left_out = left_out.split(", ").filter_map(|part| part.split_once(' '));
-    let left_out = left_out.filter_map(|(count, why)| Some((why.to_owned(), number(count)?)));
-    (emails.split(' ').find_map(number).unwrap_or_default(), left_out.collect())
 }

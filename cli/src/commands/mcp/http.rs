@@ -59,6 +59,8 @@ pub async fn serve(
         Some(given) => (given.value, None),
         None => {
             let (file, token) = kept_secret(context.settings.state_dir.join("mcp.token"), "")?;
+            // Whatever its mode was, only the owner reads it now.
+            private::replace(&file, token.as_bytes())?;
             (token, Some(file))
         }
     };
@@ -66,10 +68,6 @@ pub async fn serve(
     if token.trim().len() < 16 {
         return Err(Failure::input(format!("{place}: the bearer token has under 16 characters"))
             .hint("set a longer one, or omit it: svc mcp writes one into a file"));
-    }
-    if let Some(file) = &file {
-        // Whatever its mode was, only the owner reads it now.
-        private::replace(file, token.as_bytes())?;
     }
     let url = format!("http://{address}{PATH}");
     context.out.note(&format!("serving {url}; the bearer token is in {place}"));

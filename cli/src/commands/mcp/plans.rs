@@ -1,18 +1,15 @@
 //! What was shown and may be sent, once.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant, SystemTime};
-
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use uuid::Uuid;
 
 use super::arguments::CommandLine;
 use super::runner::Output;
 use crate::failure::{Failure, Kind};
 
 /// How long a plan can be sent.
-pub const LIFETIME: Duration = Duration::from_secs(600);
+pub const LIFETIME: TimeDelta = TimeDelta::minutes(10);
 
 /// Most plans at a time. The oldest makes room for a new one.
 const MAX_PLANS: usize = 100;
@@ -20,6 +17,7 @@ const MAX_PLANS: usize = 100;
 /// What was shown.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    pub token: String,
     /// The command with its input, without `--dry-run`.
     pub line: CommandLine,
     /// What the dry run has printed.
@@ -28,49 +26,34 @@ pub struct Plan {
     pub record: Map<String, Value>,
     /// A digest of the files with keys.
     pub keys: [u8; 32],
-    pub made: Moment,
+    pub made: DateTime<Utc>,
 }
 
-/// A time on the clock, which a person may set, and one that stands still in suspend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub Instant, pub SystemTime);
-
-impl Moment {
-    pub fn now() -> Self {
-        Self(Instant::now(), SystemTime::now())
-    }
-
-    fn is_recent(self, now: Self) -> bool {
-        let passed = now.1.duration_since(self.1).unwrap_or_default();
-        passed.max(now.0.duration_since(self.0)) < LIFETIME
-    }
-}
-
-/// The plans of this process, by token.
+/// The plans of this process, the oldest first.
 #[derive(Default)]
-pub struct Plans(HashMap<String, Plan>);
+pub struct Plans(Vec<Plan>);
 
 impl Plans {
     /// Keeps a plan.
-    pub fn add(&mut self, token: String, new: Plan) {
-        self.0.retain(|_, plan| plan.made.is_recent(new.made));
+    pub fn add(&mut self, plan: Plan) {
+        self.0.retain(|old| old.is_recent(plan.made));
         if self.0.len() >= MAX_PLANS {
-            let oldest = self.0.iter().min_by_key(|(_, plan)| plan.made);
-            let oldest = oldest.map(|(token, _)| token.clone());
-            oldest.map(|token| self.0.remove(&token));
+            self.0.remove(0);
         }
-        self.0.insert(token, new);
+        self.0.push(plan);
     }
 
     /// What is recorded before a plan is sent.
     pub fn record(&self, token: &str) -> Map<String, Value> {
-        self.0.get(token).map(|plan| plan.record.clone()).unwrap_or_default()
+        let plan = self.0.iter().find(|plan| plan.token == token);
+        plan.map(|plan| plan.record.clone()).unwrap_or_default()
     }
 
     /// Takes a plan out, so that its token works once.
-    pub fn take(&mut self, token: &str, now: Moment) -> Result<Plan, Failure> {
-        let plan = self.0.remove(token);
-        plan.filter(|plan| plan.made.is_recent(now)).ok_or_else(|| {
+    pub fn take(&mut self, token: &str, now: DateTime<Utc>) -> Result<Plan, Failure> {
+        let index = self.0.iter().position(|plan| plan.token == token);
+        let plan = index.map(|index| self.0.remove(index));
+        plan.filter(|plan| plan.is_recent(now)).ok_or_else(|| {
             let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
                            was restarted";
             Failure::new(Kind::NotFound, problem).code("no_plan").hint(
@@ -82,11 +65,11 @@ impl Plans {
     }
 }
 
-/// 128 bits that cannot be guessed.
-pub fn new_token() -> String {
-    // Version 4 has 122 random bits.
-    let random = [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
-    hex::encode(&Sha256::digest(random)[..16])
+impl Plan {
+    /// Whether it can be sent. The clock goes on while the machine is suspended.
+    fn is_recent(&self, now: DateTime<Utc>) -> bool {
+        (TimeDelta::zero()..LIFETIME).contains(&(now - self.made))
+    }
 }
 
 /// The idempotency key of a plan, from which the token cannot be told.
@@ -98,45 +81,38 @@ pub fn idempotency_key(token: &str) -> String {
 mod tests {
     use super::*;
 
-    fn plan(plans: &mut Plans, token: &str, made: Moment) {
+    fn plan(plans: &mut Plans, token: &str, made: DateTime<Utc>) {
         let (line, record) = (CommandLine::default(), Map::new());
-        let shown = Output { result: None, notes: Vec::new(), error: None };
-        plans.add(token.to_owned(), Plan { line, shown, record, keys: [0; 32], made });
-    }
-
-    fn after(start: Moment, passed: Duration) -> Moment {
-        Moment(start.0 + passed, start.1 + passed)
+        let token = token.to_owned();
+        plans.add(Plan { token, line, shown: Output::default(), record, keys: [0; 32], made });
     }
 
     #[test]
     fn a_token_works_once_and_for_ten_minutes() {
-        let (mut plans, start) = (Plans::default(), Moment::now());
+        let (mut plans, start) = (Plans::default(), Utc::now());
         plan(&mut plans, "one", start);
         plan(&mut plans, "two", start);
-        let last = after(start, LIFETIME - Duration::from_millis(1));
+        let last = start + LIFETIME - TimeDelta::milliseconds(1);
         assert!(plans.take("one", last).is_ok());
         assert!(plans.take("one", last).is_err());
-        // The clock goes on while the machine is suspended.
-        assert!(plans.take("two", Moment(start.0, start.1 + LIFETIME)).is_err());
+        assert!(plans.take("two", start + LIFETIME).is_err());
         assert!(plans.take("three", start).is_err());
     }
 
     #[test]
     fn the_oldest_plan_makes_room() {
-        let (mut plans, start) = (Plans::default(), Moment::now());
-        for number in 0..=100u64 {
-            plan(&mut plans, &number.to_string(), after(start, Duration::from_millis(number)));
+        let (mut plans, start) = (Plans::default(), Utc::now());
+        for number in 0..=100 {
+            plan(&mut plans, &number.to_string(), start + TimeDelta::milliseconds(number));
         }
         assert!(plans.take("0", start).is_err());
-        assert!(plans.take("1", after(start, LIFETIME / 2)).is_ok());
+        assert!(plans.take("1", start + LIFETIME / 2).is_ok());
     }
 
     #[test]
-    fn tokens_differ_and_keys_follow_from_them() {
-        let (one, other) = (new_token(), new_token());
-        assert_eq!(one.len(), 32);
-        assert_ne!(one, other);
-        assert_eq!(idempotency_key(&one), idempotency_key(&one));
-        assert!(!idempotency_key(&one).contains(&one));
+    fn a_key_follows_from_the_token_and_does_not_tell_it() {
+        assert_eq!(idempotency_key("one"), idempotency_key("one"));
+        assert_ne!(idempotency_key("one"), idempotency_key("two"));
+        assert!(!idempotency_key("one").contains("one"));
     }
 }

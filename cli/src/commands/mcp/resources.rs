@@ -1,27 +1,32 @@
 //! Resources: the book, the OpenAPI descriptions of the services, and the messages of the sandbox;
 //! and prompts for what people ask most.
 
+use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Resource, ResourceContents,
     ResourceTemplate, Role,
 };
-use serde_json::Value;
+use serde_json::Map;
 
+use super::arguments::CommandLine;
 use super::calls::Shared;
-use super::content::{bounded, fence};
-use crate::failure::Failure;
+use super::runner::Output;
+use super::table::{ACTION, Tool};
 
 /// The chapters of the book: paths and texts.
 const BOOK: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/book.rs"));
 
 const CHAPTER: &str = "svc://book/";
-const OPENAPI: &str = "svc://openapi/";
 const MESSAGE: &str = "svc://messages/";
 
 /// The tool that reads messages. Where it is not offered, messages are not resources.
 const MESSAGE_TOOL: &str = "sandbox_messages";
 
-const SERVICES: [&str; 2] = ["email", "extraction"];
+/// The OpenAPI descriptions: addresses, and where the sandbox has them.
+const OPENAPI: [(&str, &str); 2] = [
+    ("svc://openapi/email.json", "/openapi/email.json"),
+    ("svc://openapi/extraction.json", "/openapi/extraction.json"),
+];
 
 /// The prompts: name, description, argument, and text, in which the argument replaces `{}`.
 const PROMPTS: [(&str, &str, &str, &str); 3] = [
@@ -53,25 +58,8 @@ const PROMPTS: [(&str, &str, &str, &str); 3] = [
 ];
 
 impl Shared {
-    fn offers_messages(&self) -> bool {
-        let tool = self.tools.iter().find(|tool| tool.name == MESSAGE_TOOL);
-        tool.is_some_and(|tool| self.policy.check(tool).is_ok())
-    }
-
-    /// The resources that have a fixed address.
-    pub fn resources(&self) -> Vec<Resource> {
-        let chapters = BOOK.iter().map(|(path, text)| {
-            let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(path);
-            Resource::new(format!("{CHAPTER}{path}"), *path)
-                .with_title(title)
-                .with_mime_type("text/markdown")
-        });
-        let services = SERVICES.iter().map(|service| {
-            Resource::new(format!("{OPENAPI}{service}.json"), format!("{service} service"))
-                .with_title(format!("OpenAPI description of the {service} service"))
-                .with_mime_type("application/json")
-        });
-        chapters.chain(services).collect()
+    fn message_tool(&self) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == MESSAGE_TOOL && self.allows(tool))
     }
 
     /// The resources whose address has an ID.
@@ -79,47 +67,53 @@ impl Shared {
         let template = ResourceTemplate::new(format!("{MESSAGE}{{id}}"), "message")
             .with_title("A message in the sandbox's mailbox")
             .with_mime_type("text/plain");
-        self.offers_messages().then_some(template).into_iter().collect()
+        self.message_tool().map(|_| template).into_iter().collect()
     }
 
-    /// Reads a resource. `None`: there is none with this address.
-    pub async fn read(&self, uri: &str) -> Result<Option<ResourceContents>, Failure> {
-        if let Some(path) = uri.strip_prefix(CHAPTER) {
-            let chapter = BOOK.iter().find(|(chapter, _)| *chapter == path);
-            let contents = chapter.map(|(_, text)| ResourceContents::text(*text, uri));
-            return Ok(contents.map(|it| it.with_mime_type("text/markdown")));
+    /// Reads a resource. A message is read with its tool, so that it is marked and recorded.
+    pub async fn read(&self, uri: &str) -> Result<ResourceContents, ErrorData> {
+        let chapter = uri.strip_prefix(CHAPTER);
+        if let Some((_, text)) = BOOK.iter().find(|(path, _)| Some(*path) == chapter) {
+            return Ok(ResourceContents::text(*text, uri).with_mime_type("text/markdown"));
         }
-        if let Some(file) = uri.strip_prefix(OPENAPI) {
-            if !SERVICES.iter().any(|service| file.strip_suffix(".json") == Some(service)) {
-                return Ok(None);
-            }
-            let path = format!("/openapi/{file}");
-            let description = self.sandbox_output(&["api", "GET", &path]).await?;
-            let contents = ResourceContents::text(description.to_string(), uri);
-            return Ok(Some(contents.with_mime_type("application/json")));
+        if let Some((_, path)) = OPENAPI.iter().find(|(known, _)| *known == uri) {
+            self.start_sandbox().await;
+            let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
+            let Output { result, error, .. } =
+                self.runner.run(&get).await.unwrap_or_else(Output::from);
+            let problem = || ErrorData::internal_error("the sandbox did not answer", error);
+            let text = result.ok_or_else(problem)?.to_string();
+            return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
         }
-        match uri.strip_prefix(MESSAGE) {
-            Some(id) if self.offers_messages() && !id.is_empty() => {
-                let get = ["sandbox", "messages", "get", "--", id];
-                let text = fence(&bounded(self.sandbox_output(&get).await?).to_string());
-                Ok(Some(ResourceContents::text(text, uri).with_mime_type("text/plain")))
-            }
-            _ => Ok(None),
+        let (Some(id), Some(tool)) = (uri.strip_prefix(MESSAGE), self.message_tool()) else {
+            return Err(ErrorData::resource_not_found("no resource has this address", None));
+        };
+        let given =
+            [(ACTION, "get"), ("id", id)].map(|(name, text)| (name.to_owned(), text.into()));
+        let read = self.recorded(tool, Map::from_iter(given)).await;
+        let text = read.content.first().and_then(|block| block.as_text());
+        let text = text.map(|text| text.text.clone()).unwrap_or_default();
+        match read.is_error {
+            Some(true) => Err(ErrorData::internal_error(text, None)),
+            _ => Ok(ResourceContents::text(text, uri).with_mime_type("text/plain")),
         }
     }
+}
 
-    /// What a command of the sandbox prints.
-    async fn sandbox_output(&self, args: &[&str]) -> Result<Value, Failure> {
-        self.start_sandbox().await?;
-        let args = args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
-        let output = self.runner.run_in_sandbox(&args).await?;
-        match output.error {
-            None => Ok(output.result.unwrap_or_default()),
-            Some(error) => {
-                Err(Failure::other(error["message"].as_str().unwrap_or_default().to_owned()))
-            }
-        }
-    }
+/// The resources that have a fixed address.
+pub fn fixed() -> Vec<Resource> {
+    let chapters = BOOK.iter().map(|(path, text)| {
+        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(path);
+        Resource::new(format!("{CHAPTER}{path}"), *path)
+            .with_title(title)
+            .with_mime_type("text/markdown")
+    });
+    let openapi = OPENAPI.iter().map(|(uri, path)| {
+        Resource::new(*uri, *path)
+            .with_title("OpenAPI description of the service")
+            .with_mime_type("application/json")
+    });
+    chapters.chain(openapi).collect()
 }
 
 /// Every prompt.

@@ -2,35 +2,33 @@
 
 use std::ffi::OsString;
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clap::parser::ValueSource;
 use serde_json::{Deserializer, Value};
 
+use super::arguments::CommandLine;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::process::{Process, Terminals};
-use crate::zone::Zone;
+use crate::settings::Env;
 
 /// The stack of a run, as that of a main thread.
 const STACK: usize = 8 << 20;
 
-/// The global options that each run gets from the command line of `svc mcp`.
+/// The global options that each run gets from the command line of `svc mcp`. The first three need
+/// a profile.
 const PASSED_ON: [&str; 7] =
-    ["email_url", "extraction_url", "key_file", "env_file", "timeout", "retries", "ca_bundle"];
+    ["email-url", "extraction-url", "key-file", "env-file", "timeout", "retries", "ca-bundle"];
 
 /// What all runs have in common. No request changes it.
 pub struct Runner {
-    run: fn(&[OsString], Process) -> u8,
+    run: fn(&[OsString], Process) -> (u8, Option<String>),
     options: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
-    cwd: PathBuf,
-    zone: Zone,
+    env: Env,
 }
 
 /// What a command has printed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Output {
     /// Its result, if there is one.
     pub result: Option<Value>,
@@ -38,20 +36,25 @@ pub struct Output {
     pub notes: Vec<Value>,
     /// The error object.
     pub error: Option<Value>,
+    /// The ID of its last request.
+    pub request_id: Option<String>,
 }
 
 impl Runner {
-    pub fn new(context: &Context, tree: clap::Command, is_live: bool) -> Self {
-        let mut options = Vec::new();
+    pub fn new(context: &Context, tree: clap::Command, is_live: bool) -> Result<Self, Failure> {
         let matches = tree.try_get_matches_from(context.typed()).ok();
         let matches = matches.as_ref().and_then(|matches| matches.subcommand());
-        for name in PASSED_ON {
-            let Some((_, matches)) = matches else { continue };
-            if matches.value_source(name) != Some(ValueSource::CommandLine) {
-                continue;
-            }
-            for value in matches.get_raw(name).into_iter().flatten() {
-                let mut option = OsString::from(format!("--{}=", name.replace('_', "-")));
+        let mut options = Vec::new();
+        for (index, name) in PASSED_ON.iter().enumerate() {
+            let given = matches.and_then(|(_, given)| given.get_raw(&name.replace('-', "_")));
+            for value in given.into_iter().flatten() {
+                if index < 3 && !is_live {
+                    return Err(Failure::usage(format!(
+                        "--{name} has no effect without --profile"
+                    ))
+                    .hint("name the profile that it is for: --profile NAME"));
+                }
+                let mut option = OsString::from(format!("--{name}="));
                 option.push(value);
                 options.push(option);
             }
@@ -60,41 +63,20 @@ impl Runner {
             true => format!("--profile={}", context.settings.profile.value).into(),
             false => "--sandbox".into(),
         });
-        let env = &context.settings.env;
-        Self {
-            run: context.run_inside,
-            options,
-            env: env.all(),
-            cwd: env.cwd.clone(),
-            zone: env.zone,
-        }
+        Ok(Self { run: context.run_inside, options, env: context.settings.env.clone() })
     }
 
     /// Runs a command, to its end even if the future is dropped.
-    pub async fn run(&self, args: &[String], stdin: &[u8]) -> Result<Output, Failure> {
-        self.run_with(&self.options, args, stdin).await
-    }
-
-    /// Runs a command with the sandbox.
-    pub async fn run_in_sandbox(&self, args: &[String]) -> Result<Output, Failure> {
-        self.run_with(&["--sandbox".into()], args, &[]).await
-    }
-
-    async fn run_with(
-        &self,
-        options: &[OsString],
-        args: &[String],
-        stdin: &[u8],
-    ) -> Result<Output, Failure> {
+    pub async fn run(&self, line: &CommandLine) -> Result<Output, Failure> {
         let program = ["svc", "--json"].map(OsString::from).into_iter();
-        let args = program.chain(options.iter().cloned()).chain(args.iter().map(OsString::from));
-        let args = args.collect::<Vec<_>>();
+        let words = line.words.iter().map(OsString::from);
+        let args = program.chain(self.options.iter().cloned()).chain(words).collect::<Vec<_>>();
         let (stdout, stderr) = (Captured::default(), Captured::default());
         let process = Process {
-            env: self.env.clone(),
-            cwd: self.cwd.clone(),
-            zone: self.zone,
-            stdin: Box::new(Cursor::new(stdin.to_vec())),
+            env: self.env.all(),
+            cwd: self.env.cwd.clone(),
+            zone: self.env.zone,
+            stdin: Box::new(Cursor::new(line.stdin.clone())),
             stdout: Box::new(stdout.clone()),
             stderr: Box::new(stderr.clone()),
             terminals: Terminals::default(),
@@ -104,20 +86,18 @@ impl Runner {
         let run = self.run;
         let thread = std::thread::Builder::new().stack_size(STACK);
         thread.spawn(move || done.send(run(&args, process)))?;
-        let code = ended.await.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
-        Ok(Output::of(code, &stdout.text(), &stderr.text()))
+        let ended = ended.await;
+        let (code, request_id) =
+            ended.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
+        Ok(Output { request_id, ..Output::of(code, &stdout.text(), &stderr.text()) })
     }
 }
 
 impl Output {
     fn of(code: u8, stdout: &str, stderr: &str) -> Self {
-        let mut values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
-        let first = values.next();
-        let rest = values.collect::<Vec<Value>>();
-        let result = match rest.is_empty() {
-            true => first,
-            false => Some(first.into_iter().chain(rest).collect()),
-        };
+        let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
+        let mut values = values.collect::<Vec<Value>>();
+        let result = if values.len() > 1 { Some(values.into()) } else { values.pop() };
         let mut lines = stderr.lines().collect::<Vec<_>>();
         let error = (code != 0).then(|| {
             let found = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
@@ -127,7 +107,15 @@ impl Output {
                 Failure::other(message).to_json()["error"].take()
             })
         });
-        Self { result, notes: lines.into_iter().map(Value::from).collect(), error }
+        let notes = lines.into_iter().map(Value::from).collect();
+        Self { result, notes, error, request_id: None }
+    }
+}
+
+impl From<Failure> for Output {
+    fn from(failure: Failure) -> Self {
+        let error = failure.to_json().get_mut("error").map(Value::take);
+        Self { error, ..Self::default() }
     }
 }
 

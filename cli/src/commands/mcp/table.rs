@@ -1,7 +1,7 @@
 //! The tools, as `tools.tsv` lists them: each is a name for commands of `svc`, and for the arguments of
 //! them that a client may set. Descriptions and schemas follow from the commands.
 
-use clap::{Arg, Command, ValueEnum};
+use clap::{Arg, Command};
 
 use crate::command_spec::{self, CommandSpec};
 
@@ -10,63 +10,21 @@ const TABLE: &str = include_str!("tools.tsv");
 
 /// The argument that selects an action, of tools that have several.
 pub const ACTION: &str = "action";
-/// The argument of rows.
+/// The argument with rows, in place of a file.
 pub const ROWS: &str = "rows";
-/// The argument in place of rows.
-pub const AUDIENCE: &str = "audience";
+/// The argument of the tool that sends what a plan has shown.
+pub const TOKEN: &str = "token";
 
-/// The fields of an email, and the options of `emails send` that describe them, or descriptions.
-pub const EMAIL_FIELDS: [(&str, &str, &str); 13] = [
-    ("from", "from", "string"),
-    ("to", "to", "array"),
-    ("cc", "cc", "array"),
-    ("bcc", "bcc", "array"),
-    ("replyTo", "reply_to", "array"),
-    ("subject", "subject", "string"),
-    ("text", "Text body", "string"),
-    ("html", "HTML body", "string"),
-    ("templateId", "template", "string"),
-    ("variables", "vars", "object"),
-    ("headers", "Names and values of more headers", "object"),
-    ("tags", "Names and values", "object"),
-    ("scheduledAt", "Send time in RFC 3339, such as 2030-01-31T09:00:00Z", "string"),
-];
-
-/// What a client may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Group {
-    /// Read; always allowed
-    Look,
-    /// Send and cancel emails
-    Send,
-    /// Create and change audiences and contacts
-    Contacts,
-    /// Create and verify domains
-    Domains,
-    /// Create, change and test webhooks
-    Webhooks,
-    /// Delete
-    Delete,
-    /// Control the sandbox
-    Sandbox,
-}
-
-/// How a call is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Runs the command.
-    Run,
-    /// Runs it with `--dry-run` and keeps the plan.
-    Plan,
-    /// Runs a plan.
-    SendPlanned,
-}
+/// What a client may do: reading, which is always allowed, and what a person allows.
+pub const GROUPS: [&str; 7] =
+    [LOOK, "send", "contacts", "domains", "webhooks", "delete", "sandbox"];
+/// The group of tools that read.
+pub const LOOK: &str = "look";
 
 /// A tool.
 pub struct Tool {
     pub name: &'static str,
-    pub group: Group,
-    pub kind: Kind,
+    pub group: &'static str,
     pub actions: Vec<Action>,
 }
 
@@ -78,11 +36,12 @@ pub struct Action {
     pub command: Command,
 }
 
-/// An argument of a command, by its name in clap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An argument of a command.
 pub struct Argument {
     pub name: &'static str,
     pub from: From,
+    pub is_required: bool,
+    pub arg: Arg,
 }
 
 /// Where the value of an argument comes from.
@@ -92,25 +51,21 @@ pub enum From {
     Value,
     /// The name of a file below the directory of `svc mcp`.
     File,
-    /// A text, which the command reads from standard input.
+    /// Such a file, which the command reads from standard input.
+    Read,
+    /// A text or JSON, which the command reads from standard input.
     Stdin,
-    /// The argument `rows`, or a file; the command reads them from standard input.
-    Rows,
-    /// All arguments: the fields of an email, which the command reads from standard input.
-    Email,
 }
 
-impl Group {
-    /// The name on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+impl Tool {
+    /// Whether it runs its command with `--dry-run` and keeps the plan.
+    pub fn is_plan(&self) -> bool {
+        self.name.starts_with("plan_")
     }
-}
 
-impl Action {
-    /// The argument of the command with this name.
-    pub fn arg(&self, name: &str) -> Option<&Arg> {
-        self.command.get_arguments().find(|arg| arg.get_id() == name)
+    /// Whether it runs the command of a plan.
+    pub fn sends_plan(&self) -> bool {
+        self.name == "send_planned"
     }
 }
 
@@ -118,43 +73,50 @@ impl Action {
 pub fn tools(tree: &Command) -> Vec<Tool> {
     let mut tools = Vec::<Tool>::new();
     for line in TABLE.lines().skip(1) {
-        let mut columns = line.split('\t').map(|cell| if cell == "-" { "" } else { cell });
-        let mut next = || columns.next().unwrap_or_default();
-        let (group, name, action) = (next(), next(), next());
-        let (path, arguments) = (next(), next());
-        let Ok(group) = Group::from_str(group, false) else { continue };
-        if tools.last().is_none_or(|last| last.name != name) {
-            let kind = match name {
-                "send_planned" => Kind::SendPlanned,
-                _ if name.starts_with("plan_") => Kind::Plan,
-                _ => Kind::Run,
-            };
-            tools.push(Tool { name, group, kind, actions: Vec::new() });
-        }
-        let path = path.split(' ').collect::<Vec<_>>();
-        let command = path.iter().try_fold(tree, |level, name| level.find_subcommand(name));
-        if let (Some(command), Some(tool)) = (command, tools.last_mut()) {
-            tool.actions.push(Action {
-                name: action,
-                arguments: arguments.split_whitespace().map(argument).collect(),
-                spec: command_spec::find(tree, &path),
-                command: command.clone(),
-            });
+        let columns = line.split('\t').map(|cell| if cell == "-" { "" } else { cell });
+        let [group, name, action, path, arguments] = columns.collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let path = path.split_whitespace().collect::<Vec<_>>();
+        let found = path.iter().try_fold(tree, |level, name| level.find_subcommand(name));
+        let command = found.filter(|_| !path.is_empty()).cloned().unwrap_or_else(send_planned);
+        let arguments = arguments.split_whitespace();
+        let action = Action {
+            name: action,
+            arguments: arguments.filter_map(|text| argument(&command, text)).collect(),
+            spec: command_spec::find(tree, &path),
+            command,
+        };
+        match tools.last_mut().filter(|last| last.name == name) {
+            Some(tool) => tool.actions.push(action),
+            None => tools.push(Tool { name, group, actions: vec![action] }),
         }
     }
     tools
 }
 
-fn argument(text: &'static str) -> Argument {
+/// What `send_planned` takes, which is no command of `svc`.
+fn send_planned() -> Command {
+    let token = Arg::new(TOKEN).required(true).help("The token that a plan has answered");
+    Command::new("send_planned")
+        .about("Send what a plan has shown: once, within ten minutes of it")
+        .arg(token)
+}
+
+/// The argument that a cell describes: `name`, or `name:from`; with `!` after the name it is required.
+fn argument(command: &Command, text: &'static str) -> Option<Argument> {
     let (name, from) = text.split_once(':').unwrap_or((text, ""));
-    let from = match from {
-        "file" => From::File,
-        "stdin" => From::Stdin,
-        "rows" => From::Rows,
-        "email" => From::Email,
-        _ => From::Value,
+    let (name, is_marked) = name.strip_suffix('!').map_or((name, false), |name| (name, true));
+    let id = if name == ROWS { "file" } else { name };
+    let arg = command.get_arguments().find(|arg| arg.get_id() == id)?.clone();
+    let (from, is_alone) = match from {
+        "file" => (From::File, true),
+        "read" => (From::Read, false),
+        "stdin" => (From::Stdin, name != ROWS),
+        _ => (From::Value, true),
     };
-    Argument { name, from }
+    let is_required = is_marked || (is_alone && arg.is_required_set());
+    Some(Argument { name, from, is_required, arg })
 }
 
 #[cfg(test)]
@@ -165,16 +127,16 @@ mod tests {
     fn every_row_names_a_command_and_its_arguments() {
         let tools = tools(&crate::command());
         let actions = tools.iter().flat_map(|tool| &tool.actions).collect::<Vec<_>>();
-        // The header, and the tool without a command.
-        assert_eq!(actions.len(), TABLE.lines().count() - 2);
-        for action in actions {
-            for Argument { name, from } in &action.arguments {
-                let is_known = action.arg(name).is_some() || *from == From::Email;
-                assert!(is_known, "`{}` has no {name}", action.spec.path);
-            }
+        assert_eq!(actions.len(), TABLE.lines().count() - 1);
+        assert!(tools.iter().all(|tool| GROUPS.contains(&tool.group)));
+        for (action, line) in actions.iter().zip(TABLE.lines().skip(1)) {
+            let columns = line.split('\t').collect::<Vec<_>>();
+            let path = if columns[3] == "-" { "send_planned" } else { columns[3] };
+            assert!(path.ends_with(action.command.get_name()), "{line}");
+            let names = columns[4].split(' ').filter(|cell| *cell != "-");
+            assert_eq!(action.arguments.len(), names.count(), "{line}");
             // No option that selects what `svc mcp` was started with, or a person decides.
-            let is_global = |name: &str| action.arg(name).is_some_and(Arg::is_global_set);
-            assert!(action.arguments.iter().all(|it| !is_global(it.name)), "{}", action.spec.path);
+            assert!(action.arguments.iter().all(|it| !it.arg.is_global_set()), "{line}");
         }
     }
 }

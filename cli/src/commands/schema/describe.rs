@@ -1,5 +1,7 @@
 //! Describes every command as JSON Schema, from the clap tree that parses it.
 
+use std::any::TypeId;
+
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
@@ -76,10 +78,16 @@ fn input(command: &Command) -> Value {
 pub(in crate::commands) fn argument(arg: &Arg) -> Value {
     let possible = arg.get_possible_values();
     let names = possible.iter().map(PossibleValue::get_name).collect::<Vec<_>>();
-    let mut schema = match arg.get_action() {
-        ArgAction::SetTrue | ArgAction::SetFalse => json!({"type": "boolean"}),
-        _ if !names.is_empty() => json!({"enum": names}),
-        _ => json!({"type": "string"}),
+    let parsed = arg.get_value_parser().type_id();
+    let integers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
+    let mut schema = if parsed == TypeId::of::<bool>() {
+        json!({"type": "boolean"})
+    } else if integers.iter().any(|integer| parsed == *integer) {
+        json!({"type": "integer"})
+    } else if names.is_empty() {
+        json!({"type": "string"})
+    } else {
+        json!({"enum": names})
     };
     if matches!(arg.get_action(), ArgAction::Append) {
         schema = json!({"type": "array", "items": schema});
