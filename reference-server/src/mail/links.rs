@@ -27,15 +27,29 @@ pub(super) fn start_of(text: &str, bytes: usize) -> &str {
 /// The links of the HTML part in order, then those that only the text part contains.
 /// Searches the first 4 MiB of each part.
 pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -> Vec<Link> {
-    let html = html.map(|html| start_of(html, MAX_SEARCHED));
-    let text = text.map(|text| start_of(text, MAX_SEARCHED));
-    let mut links = html.map(|html| html_links(html, tracked)).unwrap_or_default();
-    let mut known: HashSet<String> = links.iter().map(|link| link.url.clone()).collect();
-    let mut finder = LinkFinder::new();
-    finder.kinds(&[LinkKind::Url]);
-    for found in text.into_iter().flat_map(|text| finder.links(text)) {
-        if known.insert(found.as_str().to_owned()) {
-            links.push(Link { url: found.as_str().to_owned(), tracked_url: None, text: None });
+    let html = start_of(html.unwrap_or_default(), MAX_SEARCHED);
+    let text = start_of(text.unwrap_or_default(), MAX_SEARCHED);
+    let (mut links, mut known): (Vec<Link>, HashSet<String>) = Default::default();
+    let mut anchors = anchors(html).peekable();
+    while let Some(Anchor { url, tag, .. }) = anchors.next() {
+        let (url, tracked_url) = match tracked.resolve(&url) {
+            Some(target) => (target.to_owned(), Some(url)),
+            None => (url, None),
+        };
+        if !is_web(&url) || !known.insert(url.clone()) {
+            continue;
+        }
+        // A link ends where the next one begins.
+        let next = anchors.peek().map_or(html.len(), |next| next.tag.start);
+        let text = start_of(&html[tag.end..next], MAX_LINK_TEXT);
+        let close = find_ignoring_case(text, "</a").unwrap_or(text.len());
+        let text = Some(visible_text(&text[..close])).filter(|text| !text.is_empty());
+        links.push(Link { url, tracked_url, text });
+    }
+    for found in LinkFinder::new().kinds(&[LinkKind::Url]).links(text) {
+        let url = found.as_str().to_owned();
+        if known.insert(url.clone()) {
+            links.push(Link { url, tracked_url: None, text: None });
         }
     }
     links
@@ -93,27 +107,6 @@ fn tracked_links(html: &str) -> impl Iterator<Item = (Range<usize>, String)> {
 
 fn is_web(url: &str) -> bool {
     url.starts_with("http://") || url.starts_with("https://")
-}
-
-fn html_links(html: &str, tracked: &Targets) -> Vec<Link> {
-    let (mut links, mut known): (Vec<Link>, HashSet<String>) = Default::default();
-    let mut anchors = anchors(html).peekable();
-    while let Some(Anchor { url, tag, .. }) = anchors.next() {
-        let (url, tracked_url) = match tracked.resolve(&url) {
-            Some(target) => (target.to_owned(), Some(url)),
-            None => (url, None),
-        };
-        if !is_web(&url) || !known.insert(url.clone()) {
-            continue;
-        }
-        // A link ends where the next one begins.
-        let next = anchors.peek().map_or(html.len(), |next| next.tag.start);
-        let text = start_of(&html[tag.end..next], MAX_LINK_TEXT);
-        let close = find_ignoring_case(text, "</a").unwrap_or(text.len());
-        let text = visible_text(&text[..close]);
-        links.push(Link { url, tracked_url, text: Some(text).filter(|text| !text.is_empty()) });
-    }
-    links
 }
 
 /// A start tag of a link.

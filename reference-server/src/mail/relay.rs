@@ -483,7 +483,7 @@ mod tests {
             send(&relay(address, "ada:p%40ss@"), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
         assert_eq!(
-            reason.to_string(),
+            *reason,
             "the relay did not get the message: the server rejected the credentials: 535 5.7.8 no"
         );
     }

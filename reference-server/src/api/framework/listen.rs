@@ -1,4 +1,4 @@
-//! The accept loop, over hyper: `axum::serve` limits neither the size and the duration of request
+//! HTTP connections, over hyper: `axum::serve` limits neither the size and the duration of request
 //! heads nor the number of connections.
 
 use std::panic::AssertUnwindSafe;
