@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
-use crate::output::{Printer, View};
+use crate::output::{Printer, View, to_value};
 
 /// A request as it is shown.
 fn to_json(request: &RequestPreview) -> Result<Value, Failure> {
@@ -52,15 +53,11 @@ pub fn show_job(
     emails: u64,
     left_out: &impl Serialize,
 ) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct ShownJob<'a, T> {
-        #[serde(flatten)]
-        first: &'a ShownRequest,
-        emails: u64,
-        left_out: &'a T,
-    }
-    let first = &ShownRequest::new(first)?;
-    out.done(first.text().trim_end(), &ShownJob { first, emails, left_out })?;
+    let mut shown = to_json(first)?;
+    let text = text(&shown);
+    shown["emails"] = emails.into();
+    shown["left_out"] = to_value(left_out);
+    out.done(text.trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
 }
