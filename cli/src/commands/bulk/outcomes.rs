@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
-use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use svc_bulk::RowState;
 
 use super::plan::{LEFT_OUT, LeftOutRow};
+use super::store::StoredJob;
 use crate::failure::Failure;
 use crate::output::timestamp;
 use crate::private;
@@ -69,33 +69,22 @@ pub struct FinalStatus {
 }
 
 impl FinalStatus {
-    /// The file in the folder of a job, to add to.
-    pub fn append(folder: &Path) -> Result<File, Failure> {
-        let mut file = private::append(&folder.join(FINAL_STATUSES))?;
-        // Ends a line that a killed process did not complete.
-        file.write_all(b"\n")?;
-        Ok(file)
-    }
-
-    pub fn write(&self, file: &mut File) -> Result<(), Failure> {
+    /// Records the status of an email of a job of this machine.
+    pub fn write(&self, job: &StoredJob) -> Result<(), Failure> {
+        let Some(folder) = job.folder() else { return Ok(()) };
         let line = serde_json::to_string(self).map_err(std::io::Error::from)?;
-        Ok(file.write_all(format!("{line}\n").as_bytes())?)
+        // A killed process may have left an incomplete line.
+        let line = format!("\n{line}\n");
+        Ok(private::append(&folder.join(FINAL_STATUSES))?.write_all(line.as_bytes())?)
     }
 
     /// The final statuses of a job's emails, by row.
-    pub fn read(folder: &Path) -> Result<HashMap<u64, FinalStatus>, Failure> {
-        let file = match File::open(folder.join(FINAL_STATUSES)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut rows = HashMap::new();
-        for line in BufReader::new(file).lines() {
-            // What is not readable is asked for again.
-            if let Ok(known) = serde_json::from_str::<FinalStatus>(&line?) {
-                rows.insert(known.row, known);
-            }
-        }
-        Ok(rows)
+    pub fn read(job: &StoredJob) -> Result<HashMap<u64, FinalStatus>, Failure> {
+        let file = job.folder().map(|folder| File::open(folder.join(FINAL_STATUSES)));
+        let Some(Ok(file)) = file else { return Ok(HashMap::new()) };
+        // What is not readable is asked for again.
+        let known = BufReader::new(file).lines().map_while(Result::ok);
+        let known = known.filter_map(|line| serde_json::from_str::<FinalStatus>(&line).ok());
+        Ok(known.map(|known| (known.row, known)).collect())
     }
 }
