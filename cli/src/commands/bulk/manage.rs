@@ -226,7 +226,7 @@ async fn cancel_scheduled(
             Ok(_) => {
                 count += 1;
                 let status = FinalStatus { row, status: "cancelled".to_owned(), reason: None };
-                status.write(job)?;
+                status.write(job.folder())?;
             }
             // It was sent already.
             Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -10,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use svc_bulk::RowState;
 
 use super::plan::{LEFT_OUT, LeftOutRow};
-use super::store::StoredJob;
 use crate::failure::Failure;
 use crate::output::timestamp;
 use crate::private;
@@ -69,9 +69,9 @@ pub struct FinalStatus {
 }
 
 impl FinalStatus {
-    /// Records the status of an email of a job of this machine.
-    pub fn write(&self, job: &StoredJob) -> Result<(), Failure> {
-        let Some(folder) = job.folder() else { return Ok(()) };
+    /// Records the status of an email, if the job has a folder on this machine.
+    pub fn write(&self, folder: Option<&Path>) -> Result<(), Failure> {
+        let Some(folder) = folder else { return Ok(()) };
         let line = serde_json::to_string(self).map_err(std::io::Error::from)?;
         // A killed process may have left an incomplete line.
         let line = format!("\n{line}\n");
@@ -79,12 +79,12 @@ impl FinalStatus {
     }
 
     /// The final statuses of a job's emails, by row.
-    pub fn read(job: &StoredJob) -> Result<HashMap<u64, FinalStatus>, Failure> {
-        let file = job.folder().map(|folder| File::open(folder.join(FINAL_STATUSES)));
-        let Some(Ok(file)) = file else { return Ok(HashMap::new()) };
+    pub fn read(folder: Option<&Path>) -> HashMap<u64, FinalStatus> {
+        let file = folder.map(|folder| File::open(folder.join(FINAL_STATUSES)));
+        let Some(Ok(file)) = file else { return HashMap::new() };
         // What is not readable is asked for again.
         let known = BufReader::new(file).lines().map_while(Result::ok);
         let known = known.filter_map(|line| serde_json::from_str::<FinalStatus>(&line).ok());
-        Ok(known.map(|known| (known.row, known)).collect())
+        known.map(|known| (known.row, known)).collect()
     }
 }

@@ -97,9 +97,9 @@ impl Resume {
         if context.settings.dry_run {
             return show_first_request(context, &client, &job, left).await;
         }
+        let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
         job.reopen(again).await?;
         job.set(SendState::Running).await?;
-        let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
         let sender = Job::new(&client).concurrency(job.plan.concurrency);
         let sent = run::run(context, sender, &mut job, subscribers.as_ref(), "", &mut stop).await;
         self.wait.after(sent, context, &client, &job, &mut stop).await

@@ -1,6 +1,7 @@
 //! Runs a job in the terminal: progress, Ctrl-C, and the result.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,58 +35,59 @@ pub async fn run(
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = job.renderer().await?;
-    let plan = job.plan.clone();
-    let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers, row);
-    let (notes, noted) = mpsc::unbounded_channel();
+    let render = |row: &_| job.plan.email_to_subscriber(&renderer, subscribers, row);
     let (interrupted, result) = match &job.place {
         Place::Here { folder, .. } => {
-            let rows = rows(folder)?;
-            let (mut journal, folder) = (job.open_journal()?, folder.clone());
-            let (paused, was_paused) = (notes.clone(), AtomicBool::new(false));
-            let sender = sender.rate(job.plan.rate.unwrap_or_default()).state(move || {
-                let wish = jobs::wish(&folder);
-                let is_paused = wish == SendState::Paused;
-                if is_paused && !was_paused.swap(is_paused, Ordering::Relaxed) {
-                    let _ = paused.send(None);
-                }
-                was_paused.store(is_paused, Ordering::Relaxed);
-                wish
-            });
-            let run = async |job: Job| job.run(stream::iter(rows), render, &mut journal).await;
-            supervise(context, sender, job.total(), (notes, noted), stop, run).await
+            let (rows, mut journal) = (rows(folder)?, job.open_journal()?);
+            let run =
+                async |sender: Job| sender.run(stream::iter(rows), render, &mut journal).await;
+            supervise(context, sender, job, stop, run).await
         }
         Place::Redis { queue, .. } => {
             let run = async |sender: Job| sender.work(queue, &job.info.job, render).await;
-            supervise(context, sender, job.total(), (notes, noted), stop, run).await
+            supervise(context, sender, job, stop, run).await
         }
     };
     job.reload().await?;
     report(context, job, option, interrupted, result.and_then(Result::err))
 }
 
-/// What a job that is sent has to tell: how long the service asks it to wait, or that it is paused.
-type Notes = (mpsc::UnboundedSender<Option<Duration>>, mpsc::UnboundedReceiver<Option<Duration>>);
-
 /// Runs a job with progress, the settings of this run, and Ctrl-C. Returns whether Ctrl-C has stopped
 /// it, and its result unless it was stopped at once.
 async fn supervise(
     context: &Context,
     sender: Job,
-    total: u64,
-    (notes, mut noted): Notes,
+    stored: &StoredJob,
     stop: &mut StopSignal,
     run: impl AsyncFnOnce(Job) -> Result<Totals, svc_bulk::Error>,
 ) -> (bool, Option<Result<Totals, svc_bulk::Error>>) {
     let (stopper, stopped) = oneshot::channel::<()>();
+    // How long the service asks to wait, or that the job is paused.
+    let (notes, mut noted) = mpsc::unbounded_channel::<Option<Duration>>();
+    let (paused, was_paused) = (notes.clone(), AtomicBool::new(false));
     let progress = Arc::new(context.out.progress("sending"));
     let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
-    let mut job = sender.stop_when(async { drop(stopped.await) }).on_request(move |request| {
-        if request.pause.is_some() {
-            let _ = notes.send(request.pause);
-        }
-        sent += request.outcomes.len() as u64;
-        shown.set_text(describe(request.totals, total, sent, start.elapsed()));
-    });
+    let total = stored.total();
+    let mut job = sender
+        .rate(stored.plan.rate.unwrap_or_default())
+        .stop_when(async { drop(stopped.await) })
+        .on_request(move |request| {
+            if request.pause.is_some() {
+                let _ = notes.send(request.pause);
+            }
+            sent += request.outcomes.len() as u64;
+            shown.set_text(describe(request.totals, total, sent, start.elapsed()));
+        });
+    if let Some(folder) = stored.folder().map(Path::to_owned) {
+        job = job.state(move || {
+            let wish = jobs::wish(&folder);
+            let is_paused = wish == SendState::Paused;
+            if !was_paused.swap(is_paused, Ordering::Relaxed) && is_paused {
+                let _ = paused.send(None);
+            }
+            wish
+        });
+    }
     if context.settings.retries.source != Source::Default {
         job = job.retries(context.settings.retries.value);
     }

@@ -446,7 +446,7 @@ impl StoredJob {
         mut each: impl FnMut(Outcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut left_out = left_out(self.file(LEFT_OUT).await?, self.info.at).peekable();
-        let statuses = FinalStatus::read(self)?;
+        let statuses = FinalStatus::read(self.folder());
         let mut tell = |number, row: PreparedRow, known: &JournalState| {
             let Some(known) = known.row(number) else { return Ok(()) };
             let is_before = |left_out: &Result<Outcome, Failure>| {

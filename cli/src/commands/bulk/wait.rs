@@ -80,7 +80,7 @@ async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Res
         Ok(())
     };
     job.report(accepted).await?;
-    let mut known = FinalStatus::read(job)?;
+    let mut known = FinalStatus::read(job.folder());
     let deadline = Instant::now() + LIMIT;
     let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
     let progress = context.out.progress("waiting for delivery");
@@ -108,7 +108,7 @@ async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Res
                 true => {
                     let (status, reason) = (status.to_string(), wait::reason(&email));
                     let known_now = FinalStatus { row, status, reason };
-                    known_now.write(job)?;
+                    known_now.write(job.folder())?;
                     known.insert(row, known_now);
                 }
                 false => still_open.push((row, id)),
