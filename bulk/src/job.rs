@@ -4,7 +4,7 @@ use std::fmt;
 use std::fmt::Display;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -42,7 +42,7 @@ pub struct Job {
     pub(crate) retries: u32,
     pub(crate) timeout: Duration,
     pub(crate) stop: Mutex<BoxFuture<'static, ()>>,
-    state: Option<StateOf>,
+    state: StateOf,
     pub(crate) observer: Mutex<Option<Observer>>,
 }
 
@@ -59,7 +59,7 @@ impl Job {
             retries: 6,
             timeout: Duration::from_secs(60),
             stop: Mutex::new(Box::pin(pending())),
-            state: None,
+            state: Arc::new(|| SendState::Running),
             observer: Mutex::default(),
         }
     }
@@ -125,7 +125,7 @@ impl Job {
     /// is paused, and no other one once it is cancelled. Only for a job with a journal: a queue has
     /// [a state](crate::RedisQueue::set_state) of its own.
     pub fn state(mut self, state: impl Fn() -> SendState + Send + Sync + 'static) -> Self {
-        self.state = Some(Box::new(state));
+        self.state = Arc::new(state);
         self
     }
 
@@ -153,7 +153,7 @@ impl Job {
     ///
     /// [`ErrorKind`] lists why a job stops early. Requests in flight are completed first.
     pub async fn run<S, T, E, R, M>(
-        mut self,
+        self,
         rows: S,
         render: R,
         journal: &mut Journal,
@@ -171,7 +171,7 @@ impl Job {
         let source = RowSource { rows, render, collector, last: None, ended: false };
         let ledger = JournalLedger {
             has_keys: self.key_life.is_some(),
-            state_of: self.state.take(),
+            state_of: Arc::clone(&self.state),
             source: tokio::sync::Mutex::new(source),
             state: Mutex::new(state),
             journal,
@@ -204,7 +204,7 @@ impl fmt::Debug for Job {
 }
 
 /// What someone wants of a job.
-type StateOf = Box<dyn Fn() -> SendState + Send + Sync>;
+type StateOf = Arc<dyn Fn() -> SendState + Send + Sync>;
 
 /// The rows of a stream, and a journal.
 struct JournalLedger<'a, S, R> {
@@ -213,7 +213,7 @@ struct JournalLedger<'a, S, R> {
     journal: &'a Journal,
     pace: Mutex<Pace>,
     has_keys: bool,
-    state_of: Option<StateOf>,
+    state_of: StateOf,
 }
 
 struct RowSource<'a, S, R> {
@@ -236,7 +236,7 @@ where
     async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<()>>, ErrorKind> {
         let (mut source, mut invalid) = (self.source.lock().await, Vec::new());
         let source = &mut *source;
-        if self.state_of.as_ref().is_some_and(|state| state() == SendState::Cancelled) {
+        if (self.state_of)() == SendState::Cancelled {
             return Ok(None);
         }
         loop {
@@ -268,16 +268,14 @@ where
     }
 
     async fn begin(&self, (): &mut (), request: &Request) -> io::Result<Begin> {
-        match self.state_of.as_ref().map(|state| state()) {
-            Some(SendState::Paused) => return Ok(Begin::Later(POLL)),
-            Some(SendState::Cancelled) => return Ok(Begin::Lost),
+        match (self.state_of)() {
+            SendState::Paused => return Ok(Begin::Later(POLL)),
+            SendState::Cancelled => return Ok(Begin::Lost),
             _ => {}
         }
         let wait = lock(&self.pace).start(request.rows.len());
         if let Some(wait) = wait {
-            // Meanwhile, the state may change.
-            let longest = self.state_of.as_ref().map_or(Duration::MAX, |_| POLL);
-            return Ok(Begin::Later(wait.min(longest)));
+            return Ok(Begin::Later(wait));
         }
         // It has its intent already.
         if let Some((number, key)) = &request.repeats {

@@ -243,7 +243,8 @@ impl<L: Ledger> Run<L> {
             let (number, key) = match self.ledger.begin(part, &request).await {
                 Ok(Begin::Send(number, key)) => (number, key),
                 Ok(Begin::Later(time)) => {
-                    wait = time;
+                    // Meanwhile, the job may be cancelled.
+                    wait = time.min(POLL);
                     continue;
                 }
                 Ok(Begin::Lost) => return Err(End::Lost),

@@ -252,7 +252,7 @@ where
             Some("ok") => {}
             Some("wait") => {
                 let wait = response.get(1).and_then(|wait| wait.parse().ok()).unwrap_or_default();
-                return Ok(Begin::Later(Duration::from_micros(wait).min(POLL)));
+                return Ok(Begin::Later(Duration::from_micros(wait)));
             }
             Some("paused") => return Ok(Begin::Later(POLL)),
             // Or the job was cancelled, and this worker ends.
