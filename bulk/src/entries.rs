@@ -4,8 +4,6 @@ use chrono::{DateTime, SubsecRound, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::JournalState;
-
 /// The version of the format that this crate writes and reads.
 const VERSION: u32 = 2;
 
@@ -16,7 +14,7 @@ const MAX_MESSAGE: usize = 200;
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct JobInfo {
-    /// The id of the job, part of each idempotency key.
+    /// The id of the job, part of each idempotency key: 1 to 100 visible ASCII characters.
     pub job: String,
     /// The version of the format.
     pub version: u32,
@@ -35,33 +33,11 @@ pub struct JobInfo {
 
 impl JobInfo {
     /// Describes a new job. `source` identifies its rows and how they are rendered: use a
-    /// checksum of both.
+    /// checksum of both. The id is made from the time and a random number; any field may be changed.
     pub fn new(source: impl Into<String>) -> Self {
         let at = now();
         let job = format!("{}-{:08x}", at.format("%Y%m%d-%H%M%S"), fastrand::u32(..));
         Self { job, version: VERSION, at, source: source.into(), rows: None, settings: Value::Null }
-    }
-
-    /// Sets the id of the job: 1 to 100 visible ASCII characters. By default, it is made from
-    /// the time and a random number.
-    #[must_use]
-    pub fn id(mut self, id: impl Into<String>) -> Self {
-        self.job = id.into();
-        self
-    }
-
-    /// Sets the number of rows to send.
-    #[must_use]
-    pub fn rows(mut self, rows: u64) -> Self {
-        self.rows = Some(rows);
-        self
-    }
-
-    /// Sets what the application needs to continue the job.
-    #[must_use]
-    pub fn settings(mut self, settings: impl Into<Value>) -> Self {
-        self.settings = settings.into();
-        self
     }
 
     pub(crate) fn problem(&self) -> Option<String> {
@@ -85,16 +61,30 @@ impl std::fmt::Debug for JobInfo {
     }
 }
 
+/// Whether a job is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SendState {
+    /// It is.
+    Running,
+    /// It waits.
+    Paused,
+    /// It has stopped for good.
+    Cancelled,
+    /// No row is left to send. Some may be unknown.
+    Complete,
+}
+
 /// The current time, in milliseconds.
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(3)
 }
 
-/// A line of a [`Journal`](crate::Journal) after the first.
+/// A line of a journal after the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum JournalEntry {
+pub(crate) enum JournalEntry {
     /// The emails of these rows are about to be sent in one request.
     Intent {
         /// The number of the request in this job.
@@ -106,8 +96,6 @@ pub enum JournalEntry {
         key: Option<String>,
         /// The numbers of the rows, ascending.
         rows: Vec<u64>,
-        /// The first recipient of each row.
-        to: Vec<String>,
     },
     /// The service responded to a request.
     Outcome {
@@ -122,11 +110,6 @@ pub enum JournalEntry {
     NotSent {
         /// The number of the request.
         request: u64,
-        /// When.
-        at: DateTime<Utc>,
-        /// The service's error code.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        code: Option<String>,
     },
     /// The service may have processed a request, but its response is missing.
     Unknown {
@@ -151,11 +134,6 @@ pub enum JournalEntry {
     Reopened {
         /// The numbers of the rows.
         rows: Vec<u64>,
-        /// When.
-        at: DateTime<Utc>,
-        /// The service's code, if the rows were refused for a cause that concerns the whole job.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        code: Option<String>,
     },
     /// Unknown rows were accepted, as someone has found out.
     Settled {
@@ -166,27 +144,18 @@ pub enum JournalEntry {
     },
 }
 
-/// What someone has decided about unknown rows: `sent` were accepted, and `resend` are sent again.
-pub(crate) fn decisions(state: &JournalState, sent: &[u64], resend: &[u64]) -> Vec<JournalEntry> {
-    let unknown = |rows: &[u64]| {
-        rows.iter().copied().filter(|row| state.is_unknown(*row)).collect::<Vec<_>>()
-    };
-    let (sent, resend, at) = (unknown(sent), unknown(resend), now());
-    let mut entries = Vec::new();
-    if !sent.is_empty() {
-        entries.push(JournalEntry::Settled { rows: sent, at });
+impl JournalEntry {
+    /// `Reopened`, if there are rows.
+    pub(crate) fn reopened(rows: Vec<u64>) -> Option<Self> {
+        (!rows.is_empty()).then_some(Self::Reopened { rows })
     }
-    if !resend.is_empty() {
-        entries.push(JournalEntry::Reopened { rows: resend, at, code: None });
-    }
-    entries
 }
 
-/// How many rows the entries of [`decisions`] settle, and how many they send again.
-pub(crate) fn counts(decisions: &[JournalEntry]) -> (u64, u64) {
-    decisions.iter().fold((0, 0), |(sent, resend), entry| match entry {
+/// How many rows the entries settle, and how many they send again.
+pub(crate) fn counts(entries: &[JournalEntry]) -> (u64, u64) {
+    entries.iter().fold((0, 0), |(sent, resend), entry| match entry {
         JournalEntry::Settled { rows, .. } => (sent + rows.len() as u64, resend),
-        JournalEntry::Reopened { rows, .. } => (sent, resend + rows.len() as u64),
+        JournalEntry::Reopened { rows } => (sent, resend + rows.len() as u64),
         _ => (sent, resend),
     })
 }

@@ -10,10 +10,13 @@ use crate::{RowRefusal, Totals};
 /// The journal holds everything that was done; run the job again with it to continue.
 #[derive(Debug, thiserror::Error)]
 #[error("the job stopped before its end; run it again with the same journal to continue")]
+#[non_exhaustive]
 pub struct Error {
+    /// Why the job stopped.
     #[source]
-    kind: ErrorKind,
-    totals: Totals,
+    pub kind: ErrorKind,
+    /// What was done, in this run and those before it.
+    pub totals: Totals,
 }
 
 /// Why a job stopped early.
@@ -27,7 +30,7 @@ pub enum ErrorKind {
     /// Several emails in a row were refused for one cause that seems to concern the whole job: the
     /// domain of the sender is not verified, the template does not exist, the key lacks a scope.
     /// Their rows count as not sent. If the cause is none of these, and other emails of the job
-    /// were accepted, they count as refused; [`Job::resend_refused`](crate::Job::resend_refused)
+    /// were accepted, they count as refused; [`Journal::reopen`](crate::Journal::reopen)
     /// sends them again.
     #[error("the service refuses the emails of the job ({})", .0.code.as_deref().unwrap_or("no code"))]
     Refused(RowRefusal),
@@ -37,25 +40,4 @@ pub enum ErrorKind {
     /// The stream of rows failed.
     #[error("the rows cannot be read")]
     Rows(#[source] Box<dyn StdError + Send + Sync>),
-}
-
-impl Error {
-    pub(crate) fn new(kind: ErrorKind, totals: Totals) -> Self {
-        Self { kind, totals }
-    }
-
-    /// Why the job stopped.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.kind
-    }
-
-    /// The kind, by value.
-    pub fn into_kind(self) -> ErrorKind {
-        self.kind
-    }
-
-    /// What was done, in this run and those before it.
-    pub fn totals(&self) -> Totals {
-        self.totals
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fmt::Display;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,53 +16,34 @@ use svc_sdk::email::Email;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::entries::now;
+use crate::entries::{JournalEntry, now};
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Observer, RequestReport, Run, Work, lock};
-use crate::{Error, ErrorKind, Journal, JournalEntry, JournalState, RowRefusal, Totals};
+use crate::run::{Begin, Ledger, Observer, POLL, RequestReport, Run, Work, lock};
+use crate::{Error, ErrorKind, Journal, JournalState, RowRefusal, SendState, Totals};
 
 /// The most emails in one request.
 const MAX_SIZE: usize = 100;
 
-/// The most rows in one entry, and the most invalid rows that are kept before they are recorded.
-const MAX_ROWS: usize = 1_000;
+/// The most invalid rows that are kept before they are recorded.
+const MAX_INVALID: usize = 1_000;
 
 /// The longest time between two requests, so that the clock can represent it.
 const MAX_SPACE: Duration = Duration::from_secs(365 * 86_400);
 
-/// A row of a job.
-#[derive(Clone, Debug)]
-pub struct BulkRow<T> {
-    /// The number by which the journal knows the row. Numbers ascend in the stream, and a row
-    /// has the same one in every run.
-    pub number: u64,
-    /// What the email is rendered from.
-    pub data: T,
-}
-
-impl<T> BulkRow<T> {
-    /// Creates a row.
-    pub fn new(number: u64, data: T) -> Self {
-        Self { number, data }
-    }
-}
-
 /// Sends an email for each row. See the [crate](crate).
 #[must_use = "a job does nothing until it runs"]
 pub struct Job {
-    client: EmailClient,
+    pub(crate) client: EmailClient,
     request_size: usize,
     rate: Option<f64>,
-    concurrency: usize,
-    resend_unknown: bool,
-    resend_refused: bool,
+    pub(crate) concurrency: usize,
     key_life: Option<Duration>,
     local_checks: bool,
-    retries: u32,
+    pub(crate) retries: u32,
     pub(crate) timeout: Duration,
-    max_retry_after: Duration,
-    stop: BoxFuture<'static, ()>,
-    observer: Option<Observer>,
+    pub(crate) stop: Mutex<BoxFuture<'static, ()>>,
+    state: StateOf,
+    pub(crate) observer: Mutex<Option<Observer>>,
 }
 
 impl Job {
@@ -73,15 +54,13 @@ impl Job {
             request_size: MAX_SIZE,
             rate: None,
             concurrency: 4,
-            resend_unknown: false,
-            resend_refused: false,
             key_life: None,
             local_checks: true,
             retries: 6,
             timeout: Duration::from_secs(60),
-            max_retry_after: Duration::from_secs(15 * 60),
-            stop: Box::pin(pending()),
-            observer: None,
+            stop: Mutex::new(Box::pin(pending())),
+            state: Arc::new(|| SendState::Running),
+            observer: Mutex::default(),
         }
     }
 
@@ -106,19 +85,6 @@ impl Job {
         self
     }
 
-    /// Sends rows with an unknown outcome again. Some recipients may then get the email
-    /// twice. Default: false, they are kept back.
-    pub fn resend_unknown(mut self, resend: bool) -> Self {
-        self.resend_unknown = resend;
-        self
-    }
-
-    /// Sends rows again that the service refused in earlier runs. Default: false.
-    pub fn resend_refused(mut self, resend: bool) -> Self {
-        self.resend_refused = resend;
-        self
-    }
-
     /// Gives each request an idempotency key, which the service remembers for this long, such as
     /// 24 hours: a request with an unknown outcome is then repeated with its key. Only for a
     /// service that honors the header `Idempotency-Key`. Default: `None`, no keys.
@@ -136,7 +102,7 @@ impl Job {
 
     /// Sets how often a request is tried again that was certainly not processed, or has an
     /// idempotency key, with pauses of up to 10 s. Default: 6. A 429 with `Retry-After` does not
-    /// count.
+    /// count: the job waits, up to 15 minutes, and [`RequestReport::pause`] tells of it.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
@@ -148,27 +114,31 @@ impl Job {
         self
     }
 
-    /// Sets the longest `Retry-After` of a 429 that the job waits for. If the service asks for
-    /// more, the job stops. Default: 15 minutes. [`RequestReport::pause`] tells of each pause.
-    pub fn max_retry_after(mut self, max: Duration) -> Self {
-        self.max_retry_after = max;
-        self
-    }
-
     /// Stops the job when this future is ready: no further attempt is started, and those in flight
     /// are completed.
     pub fn stop_when(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.stop = Box::pin(stop);
+        self.stop = Mutex::new(Box::pin(stop));
+        self
+    }
+
+    /// Asks this function before each attempt what someone wants of the job: none is started while it
+    /// is paused, and no other one once it is cancelled. Only for a job with a journal: a queue has
+    /// [a state](crate::RedisQueue::set_state) of its own.
+    pub fn state(mut self, state: impl Fn() -> SendState + Send + Sync + 'static) -> Self {
+        self.state = Arc::new(state);
         self
     }
 
     /// Registers a function that is called after every request.
     pub fn on_request(mut self, observer: impl FnMut(&RequestReport) + Send + 'static) -> Self {
-        self.observer = Some(Box::new(observer));
+        self.observer = Mutex::new(Some(Box::new(observer)));
         self
     }
 
     /// Runs the job until the stream ends, and returns the outcome of all its rows.
+    ///
+    /// Each row has a number, by which the journal knows it. Numbers ascend in the stream, and a row has
+    /// the same one in every run.
     ///
     /// `render` makes the email of a row. A row for which it fails, or whose email exceeds a
     /// documented limit, is recorded as invalid and not sent.
@@ -189,34 +159,26 @@ impl Job {
         journal: &mut Journal,
     ) -> Result<Totals, Error>
     where
-        S: Stream<Item = Result<BulkRow<T>, E>>,
+        S: Stream<Item = Result<(u64, T), E>>,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
-        let failed = |error| Error::new(ErrorKind::Journal(error), Totals::default());
-        let mut state = journal.load().await.map_err(failed)?.stopped();
-        let reopened = state.reopenable(self.resend_refused, self.resend_unknown);
-        let entries = reopened.chunks(MAX_ROWS).map(|rows| JournalEntry::Reopened {
-            rows: rows.to_vec(),
-            at: now(),
-            code: None,
-        });
-        let entries = entries.collect::<Vec<_>>();
-        entries.iter().for_each(|entry| state.apply(entry));
-        journal.append(entries, false).await.map_err(failed)?;
+        let failed = |error| Error { kind: ErrorKind::Journal(error), totals: Totals::default() };
+        let state = journal.load().await.map_err(failed)?;
         let rows = pin!(rows);
         let (collector, pace) = (self.collector(), Mutex::new(Pace::new(self.rate)));
         let source = RowSource { rows, render, collector, last: None, ended: false };
         let ledger = JournalLedger {
             has_keys: self.key_life.is_some(),
+            state_of: Arc::clone(&self.state),
             source: tokio::sync::Mutex::new(source),
             state: Mutex::new(state),
             journal,
             pace,
         };
-        let (run, senders, stop) = self.start(ledger);
-        run.until_the_end(senders, stop).await;
+        let run = Run::new(self, ledger);
+        run.until_the_end().await;
         // Outcomes survive a crash of the machine from here on.
         if let Err(error) = run.ledger.journal.append(Vec::new(), true).await {
             run.fail(ErrorKind::Journal(error));
@@ -233,25 +195,16 @@ impl Job {
         let size = self.request_size.min(rate).clamp(1, MAX_SIZE);
         Collector::new(size, key_life, self.local_checks)
     }
-
-    /// The job with the number of its senders and what stops it.
-    pub(crate) fn start<L: Ledger>(self, ledger: L) -> (Run<L>, usize, BoxFuture<'static, ()>) {
-        let settings = (self.retries, self.timeout, self.max_retry_after);
-        (Run::new(self.client, settings, self.observer, ledger), self.concurrency, self.stop)
-    }
 }
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job")
-            .field("request_size", &self.request_size)
-            .field("rate", &self.rate)
-            .field("concurrency", &self.concurrency)
-            .field("resend_unknown", &self.resend_unknown)
-            .field("resend_refused", &self.resend_refused)
-            .finish_non_exhaustive()
+        f.debug_struct("Job").finish_non_exhaustive()
     }
 }
+
+/// What someone wants of a job.
+type StateOf = Arc<dyn Fn() -> SendState + Send + Sync>;
 
 /// The rows of a stream, and a journal.
 struct JournalLedger<'a, S, R> {
@@ -260,6 +213,7 @@ struct JournalLedger<'a, S, R> {
     journal: &'a Journal,
     pace: Mutex<Pace>,
     has_keys: bool,
+    state_of: StateOf,
 }
 
 struct RowSource<'a, S, R> {
@@ -272,7 +226,7 @@ struct RowSource<'a, S, R> {
 
 impl<S, T, E, R, M> Ledger for JournalLedger<'_, S, R>
 where
-    S: Stream<Item = Result<BulkRow<T>, E>>,
+    S: Stream<Item = Result<(u64, T), E>>,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
     R: FnMut(&T) -> Result<Email, M>,
     M: Display,
@@ -282,9 +236,12 @@ where
     async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<()>>, ErrorKind> {
         let (mut source, mut invalid) = (self.source.lock().await, Vec::new());
         let source = &mut *source;
+        if (self.state_of)() == SendState::Cancelled {
+            return Ok(None);
+        }
         loop {
             let request = source.collector.pop();
-            if request.is_some() || source.ended || invalid.len() >= MAX_ROWS {
+            if request.is_some() || source.ended || invalid.len() >= MAX_INVALID {
                 let requests = request.into_iter().collect::<Vec<_>>();
                 let is_end = requests.is_empty() && invalid.is_empty();
                 return Ok((!is_end).then_some(Work { part: (), requests, invalid }));
@@ -297,7 +254,7 @@ where
                 source.ended = true;
                 continue;
             };
-            let BulkRow { number, data } = row.map_err(|error| ErrorKind::Rows(error.into()))?;
+            let (number, data) = row.map_err(|error| ErrorKind::Rows(error.into()))?;
             if source.last.is_some_and(|last| number <= last) {
                 let problem = format!("row {number} comes after a row with a number as high");
                 return Err(ErrorKind::Rows(problem.into()));
@@ -311,6 +268,11 @@ where
     }
 
     async fn begin(&self, (): &mut (), request: &Request) -> io::Result<Begin> {
+        match (self.state_of)() {
+            SendState::Paused => return Ok(Begin::Later(POLL)),
+            SendState::Cancelled => return Ok(Begin::Lost),
+            _ => {}
+        }
         let wait = lock(&self.pace).start(request.rows.len());
         if let Some(wait) = wait {
             return Ok(Begin::Later(wait));
@@ -323,7 +285,8 @@ where
             let mut state = lock(&self.state);
             let number = state.next_request();
             let key = self.has_keys.then(|| format!("{}-{number}", self.journal.info().job));
-            let intent = request.intent(number, now(), key.clone());
+            let (rows, at) = (request.rows.clone(), now());
+            let intent = JournalEntry::Intent { request: number, at, key: key.clone(), rows };
             state.apply(&intent);
             (number, key, intent)
         };
@@ -349,14 +312,10 @@ where
         Ok(())
     }
 
-    async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
-        let rows = rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let code = refusal.code.clone();
-        let reopened = JournalEntry::Reopened { rows, at: now(), code };
-        self.record(&mut (), vec![reopened]).await.map(|_| ())
+    async fn refused(&self, _: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
+        let rows = rows.into_iter().map(|(_, row)| row).collect();
+        let reopened = JournalEntry::reopened(rows);
+        self.record(&mut (), reopened.into_iter().collect()).await.map(|_| ())
     }
 
     fn number((): &()) -> u64 {

@@ -5,14 +5,14 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::entries::{counts, decisions};
-use crate::{JobInfo, JournalEntry, JournalState};
+use crate::entries::{JournalEntry, counts};
+use crate::{JobInfo, JournalState};
 
 /// What a job sends, recorded in a file with a JSON object per line.
 ///
-/// The first line is the [`JobInfo`], each other one a [`JournalEntry`]. An intent is synced to
-/// disk before its request is sent. The file holds the recipients' addresses, so on Unix only its
-/// owner can read it. While a journal is open, `NAME.lock` beside it is locked against other
+/// The first line is the [`JobInfo`]. Each other one tells of rows that are about to be sent, which
+/// is synced to disk before their request is sent, or of their outcomes. On Unix, only the owner of
+/// the file can read it. While a journal is open, `NAME.lock` beside it is locked against other
 /// processes.
 ///
 /// If the last line is not complete, because the process was killed while it wrote, it is
@@ -49,58 +49,40 @@ struct Appender {
 }
 
 impl Journal {
-    /// Creates the journal of a new job, durably.
+    /// Opens the journal of a job to continue it or, if the file does not exist, creates it, durably.
     ///
     /// # Errors
     ///
-    /// If the file exists, or cannot be written.
-    pub fn create(path: impl AsRef<Path>, info: &JobInfo) -> io::Result<Self> {
+    /// If another process has opened it ([`WouldBlock`](io::ErrorKind::WouldBlock)), it belongs to
+    /// rows with another [`JobInfo::source`], a line cannot be read, or it cannot be written.
+    pub fn open(path: impl AsRef<Path>, info: &JobInfo) -> io::Result<Self> {
         let path = path.as_ref();
         if let Some(problem) = info.problem() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let lock = lock(path)?;
-        let mut file = private(OpenOptions::new().append(true).create_new(true)).open(path)?;
-        file.write_all(&lines(&[info])?)?;
-        file.sync_all()?;
-        // Makes the name of the new file durable.
-        if cfg!(unix) {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        let is_new = !path.exists();
+        let mut file = private(OpenOptions::new().append(true).create(true)).open(path)?;
+        if is_new {
+            file.write_all(&lines(&[info])?)?;
+            file.sync_all()?;
+            // Makes the name of the new file durable.
+            if cfg!(unix) {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+            }
         }
-        Ok(Self::new(path, info.clone(), file, lock))
-    }
-
-    /// Opens the journal of a job to continue it.
-    ///
-    /// # Errors
-    ///
-    /// If another process has opened it ([`WouldBlock`](io::ErrorKind::WouldBlock)), it
-    /// belongs to rows with another [`JobInfo::source`], or a line cannot be read.
-    pub fn open(path: impl AsRef<Path>, source: &str) -> io::Result<Self> {
-        let path = path.as_ref();
-        let lock = lock(path)?;
-        let file = OpenOptions::new().append(true).open(path)?;
-        let mut reader = Self::read(path)?;
-        if reader.info.source != source {
+        let (known, state, end) = replay(path, JournalState::default())?;
+        if known.source != info.source {
             return Err(invalid(
                 "the rows or the settings have changed since the job was started; start a new job",
             ));
         }
-        let state = reader.state()?;
         // Removes an incomplete last line.
-        file.set_len(reader.position)?;
-        Ok(Self { state: Some(state), ..Self::new(path, reader.info, file, lock) })
-    }
-
-    /// Opens the journal if the file exists, and creates it otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](Self::open) and [`create`](Self::create).
-    pub fn open_or_create(path: impl AsRef<Path>, info: &JobInfo) -> io::Result<Self> {
-        let path = path.as_ref();
-        if path.exists() { Self::open(path, &info.source) } else { Self::create(path, info) }
+        file.set_len(end)?;
+        let inner = Inner { file: Mutex::new(Appender { file, failed: false }), lock };
+        let state = Some(state.stopped());
+        Ok(Self { info: known, path: path.to_owned(), inner: Arc::new(inner), state })
     }
 
     /// The first line of the file.
@@ -108,21 +90,17 @@ impl Journal {
         &self.info
     }
 
-    /// Reads the file of a journal, which another process may be writing.
+    /// Reads the file of a journal, which another process may be writing: what the job is, and what
+    /// is known about its rows. `known` is [`JournalState::with_rows`] or the default.
     ///
     /// # Errors
     ///
-    /// If the file or its first line cannot be read.
-    pub fn read(path: impl AsRef<Path>) -> io::Result<JournalReader> {
-        let mut reader = BufReader::with_capacity(64 * 1024, File::open(path)?);
-        let mut buffer = Vec::new();
-        reader.read_until(b'\n', &mut buffer)?;
-        let info: JobInfo = serde_json::from_slice(&buffer)
-            .map_err(|_| invalid("the first line is not that of a journal"))?;
-        if let Some(problem) = info.problem() {
-            return Err(invalid(&problem));
-        }
-        Ok(JournalReader { info, reader, position: buffer.len() as u64, number: 1, buffer })
+    /// If the file or a line cannot be read.
+    pub fn read(
+        path: impl AsRef<Path>,
+        known: JournalState,
+    ) -> io::Result<(JobInfo, JournalState)> {
+        replay(path.as_ref(), known).map(|(info, state, _)| (info, state))
     }
 
     /// Settles rows whose outcome is unknown: those that were `sent`, as someone has found out,
@@ -133,8 +111,25 @@ impl Journal {
     ///
     /// If the journal cannot be read or written.
     pub async fn settle(&mut self, sent: &[u64], resend: &[u64]) -> io::Result<(u64, u64)> {
-        let mut state = self.load().await?.stopped();
-        let entries = decisions(&state, sent, resend);
+        self.amend(|state| state.decided(sent, resend)).await
+    }
+
+    /// Lets the next run send rows again: those that were `refused`, those that are `unknown`, of
+    /// whom some may then get the email twice, or both. Returns how many there are.
+    ///
+    /// # Errors
+    ///
+    /// If the journal cannot be read or written.
+    pub async fn reopen(&mut self, refused: bool, unknown: bool) -> io::Result<u64> {
+        self.amend(|state| state.reopened(refused, unknown)).await.map(|(_, reopened)| reopened)
+    }
+
+    async fn amend(
+        &mut self,
+        amend: impl FnOnce(&JournalState) -> Vec<JournalEntry>,
+    ) -> io::Result<(u64, u64)> {
+        let mut state = self.load().await?;
+        let entries = amend(&state);
         let count = counts(&entries);
         entries.iter().for_each(|entry| state.apply(entry));
         self.append(entries, true).await?;
@@ -160,18 +155,14 @@ impl Journal {
         }
     }
 
-    fn new(path: &Path, info: JobInfo, file: File, lock: File) -> Self {
-        let file = Mutex::new(Appender { file, failed: false });
-        Self { info, path: path.to_owned(), inner: Arc::new(Inner { file, lock }), state: None }
-    }
-
-    /// What the entries so far say.
+    /// What the entries so far say. Nothing is in flight, as no run has the journal.
     pub(crate) async fn load(&mut self) -> io::Result<JournalState> {
         match self.state.take() {
             Some(state) => Ok(state),
             None => {
                 let path = self.path.clone();
-                in_background(move || Self::read(path)?.state()).await
+                let read = in_background(move || replay(&path, JournalState::default())).await;
+                read.map(|(_, state, _)| state.stopped())
             }
         }
     }
@@ -210,64 +201,31 @@ impl Appender {
     }
 }
 
-/// The entries of a [`Journal`] on disk, in their order. An incomplete last line is left out.
-#[derive(Debug)]
-pub struct JournalReader {
-    info: JobInfo,
-    reader: BufReader<File>,
-    /// The end of the last complete line.
-    position: u64,
-    number: u64,
-    buffer: Vec<u8>,
-}
-
-impl JournalReader {
-    /// The first line of the file.
-    pub fn info(&self) -> &JobInfo {
-        &self.info
+/// The first line of a file, what the others say, and where the last complete one ends.
+fn replay(path: &Path, mut state: JournalState) -> io::Result<(JobInfo, JournalState, u64)> {
+    let mut reader = BufReader::with_capacity(64 * 1024, File::open(path)?);
+    let mut buffer = Vec::new();
+    reader.read_until(b'\n', &mut buffer)?;
+    let info: JobInfo = serde_json::from_slice(&buffer)
+        .map_err(|_| invalid("the first line is not that of a journal"))?;
+    if let Some(problem) = info.problem() {
+        return Err(invalid(&problem));
     }
-
-    /// What all entries together say that were not read yet.
-    ///
-    /// # Errors
-    ///
-    /// If a line cannot be read.
-    pub fn state(&mut self) -> io::Result<JournalState> {
-        let mut state = JournalState::default();
-        for entry in self {
-            state.apply(&entry?);
+    let mut end = buffer.len() as u64;
+    for number in 2.. {
+        buffer.clear();
+        if reader.read_until(b'\n', &mut buffer)? == 0 {
+            break;
         }
-        Ok(state)
-    }
-}
-
-impl Iterator for JournalReader {
-    type Item = io::Result<JournalEntry>;
-
-    fn next(&mut self) -> Option<io::Result<JournalEntry>> {
-        self.buffer.clear();
-        self.number += 1;
-        match self.reader.read_until(b'\n', &mut self.buffer) {
-            Ok(0) => return None,
-            Ok(_) => {}
-            Err(error) => return Some(Err(error)),
-        }
-        match serde_json::from_slice(&self.buffer) {
-            Ok(entry) if self.buffer.ends_with(b"\n") => {
-                self.position += self.buffer.len() as u64;
-                Some(Ok(entry))
-            }
+        match serde_json::from_slice(&buffer) {
+            Ok(entry) if buffer.ends_with(b"\n") => state.apply(&entry),
             // After a crash of the machine, the end may hold anything.
-            _ => match self.reader.fill_buf() {
-                Ok([]) => None,
-                Ok(_) => {
-                    let number = self.number;
-                    Some(Err(invalid(&format!("line {number} of the journal is damaged"))))
-                }
-                Err(error) => Some(Err(error)),
-            },
+            _ if reader.fill_buf()?.is_empty() => break,
+            _ => return Err(invalid(&format!("line {number} of the journal is damaged"))),
         }
+        end += buffer.len() as u64;
     }
+    Ok((info, state, end))
 }
 
 /// A line of JSON for each value.
@@ -332,7 +290,7 @@ mod tests {
     fn a_journal_is_unlocked_even_if_a_new_process_has_its_files_open() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("job.ndjson");
-        let open = || Journal::open_or_create(&path, &JobInfo::new("list"));
+        let open = || Journal::open(&path, &JobInfo::new("list"));
         let first = open().expect("created");
         assert_eq!(open().expect_err("locked").kind(), io::ErrorKind::WouldBlock);
         // What a process inherits between `fork` and `exec`.

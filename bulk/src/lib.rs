@@ -12,11 +12,11 @@ mod request;
 mod run;
 mod state;
 
-pub use entries::{JobInfo, JournalEntry, RowOutcome, RowRefusal};
+pub use entries::{JobInfo, RowOutcome, RowRefusal, SendState};
 pub use error::{Error, ErrorKind};
-pub use job::{BulkRow, Job};
-pub use journal::{Journal, JournalReader};
+pub use job::Job;
+pub use journal::Journal;
 #[cfg(feature = "redis")]
-pub use queue::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
+pub use queue::{QueueStatus, RedisQueue};
 pub use run::RequestReport;
 pub use state::{JournalState, RowState, Totals};

@@ -13,11 +13,11 @@ use connection::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::entries::{counts, decisions, now};
+use crate::entries::{JournalEntry, counts};
 use crate::journal::lines;
-use crate::{BulkRow, JobInfo, JournalEntry, JournalState, RowRefusal, Totals};
+use crate::{JobInfo, JournalState, RowRefusal, SendState, Totals};
 
-pub use status::{QueueState, QueueStatus, WorkerStatus};
+pub use status::QueueStatus;
 
 /// How long a job that is being stored is kept if its process ends, in seconds.
 const LIFE_OF_DRAFT: i64 = 3600;
@@ -42,25 +42,25 @@ const JOBS: &str = "svc:bulk:jobs";
 /// If the service refuses several emails in a row for one cause that concerns the whole job, the job
 /// is paused: see [`QueueStatus::cause`].
 ///
-/// The rows, the outcomes and the recipients' addresses stay in Redis until someone deletes the
+/// The rows and the outcomes stay in Redis until someone deletes the
 /// keys that start with `svc:bulk:{JOB}`.
 ///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), Box<dyn std::error::Error>> {
-/// use svc_bulk::{BulkRow, Job, JobInfo, RedisQueue};
+/// use svc_bulk::{Job, JobInfo, RedisQueue};
 /// use svc_sdk::email::Email;
 ///
-/// let queue = RedisQueue::connect("redis://:secret@10.0.0.5").await?;
+/// let queue = RedisQueue::connect("redis://:secret@10.0.0.5", None).await?;
 /// // Once:
 /// let people = ["ada@example.com", "bob@example.com"];
-/// let rows = people.iter().zip(1..).map(|(address, number)| Ok(BulkRow::new(number, address)));
-/// let info = JobInfo::new("list-7").id("news");
-/// queue.create(&info, 50, &[], rows).await?;
+/// let mut info = JobInfo::new("list-7");
+/// info.job = "news".to_owned();
+/// queue.create(&info, 50, &[], (1..).zip(people).map(Ok)).await?;
 /// // In each worker:
 /// let render = |to: &String| {
 ///     Ok::<_, std::io::Error>(Email::new("hello@shop.example", to, "News").text("Hello"))
 /// };
-/// let worker = async move { Job::new(&client).work(&queue, "news", "worker-1", render).await };
+/// let worker = async move { Job::new(&client).work(&queue, "news", render).await };
 /// tokio::spawn(worker).await??;
 /// # Ok(())
 /// # }
@@ -73,28 +73,17 @@ pub struct RedisQueue {
 
 impl RedisQueue {
     /// Connects to a server, such as `redis://:password@host:6379/0`. The connection is made
-    /// again whenever it is lost. `rediss://` is encrypted, and trusts the platform's certificates.
-    /// If the process has no default crypto provider of rustls, ring becomes it.
+    /// again whenever it is lost. `rediss://` is encrypted, and trusts the certificates in the PEM
+    /// text of `ca_pem`, or else the platform's. If the process has no default crypto provider of
+    /// rustls, ring becomes it.
     ///
     /// # Errors
     ///
-    /// If the URL is invalid, or the server cannot be reached. No error contains the URL.
-    pub async fn connect(url: &str) -> io::Result<Self> {
-        Self::open(url, None).await
-    }
-
-    /// As [`connect`](Self::connect), but trusts the certificates in this PEM text instead of the
-    /// platform's.
-    ///
-    /// # Errors
-    ///
-    /// As for [`connect`](Self::connect), or if the text holds no valid certificate.
-    pub async fn connect_with_ca(url: &str, pem: impl AsRef<[u8]>) -> io::Result<Self> {
-        Self::open(url, Some(pem.as_ref())).await
-    }
-
-    async fn open(url: &str, pem: Option<&[u8]>) -> io::Result<Self> {
-        Ok(Self { connection: Connection::open(url, pem).await?, lease: Duration::from_secs(60) })
+    /// If the URL is invalid, the server cannot be reached, or the text holds no valid certificate.
+    /// No error contains the URL.
+    pub async fn connect(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Self> {
+        let connection = Connection::open(url, ca_pem).await?;
+        Ok(Self { connection, lease: Duration::from_secs(60) })
     }
 
     /// Sets how long a worker may be silent before others take over what it has claimed. The
@@ -120,7 +109,7 @@ impl RedisQueue {
         info: &JobInfo,
         emails_per_second: impl Into<f64>,
         files: &[(&str, &[u8])],
-        rows: impl IntoIterator<Item = io::Result<BulkRow<T>>>,
+        rows: impl IntoIterator<Item = io::Result<(u64, T)>>,
     ) -> io::Result<()> {
         if let Some(problem) = info.problem() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
@@ -143,7 +132,7 @@ impl RedisQueue {
         info: &JobInfo,
         rate: f64,
         files: &[(&str, &[u8])],
-        rows: impl IntoIterator<Item = io::Result<BulkRow<T>>>,
+        rows: impl IntoIterator<Item = io::Result<(u64, T)>>,
     ) -> io::Result<()> {
         let key = |name| key(&info.job, name);
         let mut batch = redis::pipe();
@@ -159,7 +148,7 @@ impl RedisQueue {
         loop {
             let row = rows.next().transpose()?;
             let is_end = row.is_none();
-            if let Some(BulkRow { number, data }) = row {
+            if let Some((number, data)) = row {
                 if last.is_some_and(|last| number <= last) {
                     let problem = format!("row {number} comes after a row with a number as high");
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
@@ -222,20 +211,30 @@ impl RedisQueue {
         &self,
         job: &str,
         chunk: u64,
-    ) -> io::Result<Vec<BulkRow<T>>> {
+    ) -> io::Result<Vec<(u64, T)>> {
         let Some(rows) = self.field(key(job, ":rows"), chunk).await? else { return Ok(Vec::new()) };
-        let rows: Vec<(u64, T)> = serde_json::from_slice(&rows)?;
-        Ok(rows.into_iter().map(|(number, data)| BulkRow { number, data }).collect())
+        Ok(serde_json::from_slice(&rows)?)
     }
 
-    /// The entries of a chunk, whose numbers start with 0; empty if it was not sent yet. The
-    /// numbers of the requests in the entries are unique in the job.
+    /// What is known about the rows of a chunk, whose numbers start with 0, in addition to what is
+    /// `known` already. The numbers of the requests are unique in the job.
     ///
     /// # Errors
     ///
     /// If Redis fails, or an entry cannot be read.
-    pub async fn entries(&self, job: &str, chunk: u64) -> io::Result<Vec<JournalEntry>> {
-        entries(&self.field(key(job, ":log"), chunk).await?.unwrap_or_default())
+    pub async fn read(
+        &self,
+        job: &str,
+        chunk: u64,
+        mut known: JournalState,
+    ) -> io::Result<JournalState> {
+        let log = self.log(job, chunk).await?;
+        entries(&log)?.iter().for_each(|entry| known.apply(entry));
+        Ok(known)
+    }
+
+    async fn log(&self, job: &str, chunk: u64) -> io::Result<Vec<u8>> {
+        Ok(self.field(key(job, ":log"), chunk).await?.unwrap_or_default())
     }
 
     /// Pauses, continues or cancels a job. No worker starts another attempt; those in flight are
@@ -244,9 +243,9 @@ impl RedisQueue {
     /// # Errors
     ///
     /// If Redis fails, there is no such job ([`NotFound`](io::ErrorKind::NotFound)), or `state`
-    /// is [`Complete`](QueueState::Complete).
-    pub async fn set_state(&self, job: &str, state: QueueState) -> io::Result<QueueState> {
-        if state == QueueState::Complete {
+    /// is [`Complete`](SendState::Complete).
+    pub async fn set_state(&self, job: &str, state: SendState) -> io::Result<SendState> {
+        if state == SendState::Complete {
             let problem = "only its workers complete a job";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
@@ -256,33 +255,25 @@ impl RedisQueue {
     async fn change_state(
         &self,
         job: &str,
-        state: QueueState,
+        state: SendState,
         cause: Option<&RowRefusal>,
-    ) -> io::Result<QueueState> {
+    ) -> io::Result<SendState> {
         let (name, cause) = (serde_json::to_value(state)?, serde_json::to_string(&cause)?);
         let command = &mut script(scripts::SET_STATE, job);
         let state: String = self.connection.query(command.arg(name.as_str()).arg(cause)).await?;
-        QueueState::parse(&state).ok_or_else(status::missing)
+        state_named(&state).ok_or_else(status::missing)
     }
 
-    /// Sends rows with an unknown outcome again, if no worker is sending others of their chunk.
-    /// Some recipients may then get the email twice. Returns the number of chunks with such rows.
+    /// Lets workers send rows again: those that were `refused`, those that are `unknown`, of whom
+    /// some may then get the email twice, or both. Rows whose chunk a worker has are passed over.
+    /// Returns how many there are.
     ///
     /// # Errors
     ///
     /// If Redis fails.
-    pub async fn resend_unknown(&self, job: &str) -> io::Result<u64> {
-        self.resend(job, false, true).await
-    }
-
-    /// Sends rows again that the service refused, if no worker is sending others of their chunk.
-    /// Returns the number of chunks with such rows.
-    ///
-    /// # Errors
-    ///
-    /// If Redis fails.
-    pub async fn resend_refused(&self, job: &str) -> io::Result<u64> {
-        self.resend(job, true, false).await
+    pub async fn reopen(&self, job: &str, refused: bool, unknown: bool) -> io::Result<u64> {
+        let counts = self.amend_all(job, |state| state.reopened(refused, unknown)).await?;
+        Ok(counts.1)
     }
 
     /// Settles rows whose outcome is unknown: those that were `sent`, as someone has found out,
@@ -293,8 +284,7 @@ impl RedisQueue {
     ///
     /// If Redis fails.
     pub async fn settle(&self, job: &str, sent: &[u64], resend: &[u64]) -> io::Result<(u64, u64)> {
-        let decide = |state: &JournalState| decisions(state, sent, resend);
-        Ok(counts(&self.amend_all(job, |totals| totals.unknown > 0, decide).await?))
+        self.amend_all(job, |state| state.decided(sent, resend)).await
     }
 
     /// Deletes a job with its rows, outcomes and files. Its workers end.
@@ -309,71 +299,42 @@ impl RedisQueue {
         Ok(())
     }
 
-    async fn resend(&self, job: &str, refused: bool, unknown: bool) -> io::Result<u64> {
-        let is_meant =
-            |totals: Totals| (refused && totals.refused > 0) || (unknown && totals.unknown > 0);
-        let reopen = |state: &JournalState| {
-            let rows = state.reopenable(refused, unknown);
-            vec![JournalEntry::Reopened { rows, at: now(), code: None }]
-        };
-        Ok(self.amend_all(job, is_meant, reopen).await?.len() as u64)
-    }
-
-    /// Adds entries to the chunks with totals of which this is true. Returns those that were added.
+    /// Adds entries to all chunks. Returns how many rows they settle, and how many they reopen.
     async fn amend_all(
         &self,
         job: &str,
-        is_meant: impl Fn(Totals) -> bool,
         amend: impl Fn(&JournalState) -> Vec<JournalEntry>,
-    ) -> io::Result<Vec<JournalEntry>> {
-        let mut all = Vec::new();
-        for chunk in self.chunks_with(job, is_meant).await? {
-            all.extend(self.amend(job, chunk, &amend).await?);
+    ) -> io::Result<(u64, u64)> {
+        let mut sum = (0, 0);
+        let chunks = self.field(key(job, ""), "chunks").await?.unwrap_or_default();
+        for chunk in 0..String::from_utf8_lossy(&chunks).parse().unwrap_or_default() {
+            let (settled, reopened) = self.amend(job, chunk, &amend).await?;
+            sum = (sum.0 + settled, sum.1 + reopened);
         }
-        Ok(all)
+        Ok(sum)
     }
 
-    /// The chunks with totals of which this is true.
-    async fn chunks_with(
-        &self,
-        job: &str,
-        is_meant: impl Fn(Totals) -> bool,
-    ) -> io::Result<Vec<u64>> {
-        let (mut cursor, mut chunks) = ("0".to_owned(), Vec::new());
-        loop {
-            let mut scan = redis::cmd("HSCAN");
-            scan.arg(key(job, ":counts")).arg(&cursor).arg("COUNT").arg(1000);
-            let (next, counts): (String, Vec<(u64, String)>) = self.connection.query(&scan).await?;
-            let meant = counts.iter().filter(|(_, counts)| is_meant(totals(counts.split(' '))));
-            chunks.extend(meant.map(|(chunk, _)| *chunk));
-            if next == "0" {
-                return Ok(chunks);
-            }
-            cursor = next;
-        }
-    }
-
-    /// Adds entries to a chunk, unless a worker has it. Returns those that were added.
+    /// Adds entries to a chunk, unless a worker has it.
     async fn amend(
         &self,
         job: &str,
         chunk: u64,
         amend: impl FnOnce(&JournalState) -> Vec<JournalEntry>,
-    ) -> io::Result<Vec<JournalEntry>> {
-        let log = self.field(key(job, ":log"), chunk).await?.unwrap_or_default();
+    ) -> io::Result<(u64, u64)> {
+        let log = self.log(job, chunk).await?;
         let mut state = JournalState::default();
         entries(&log)?.iter().for_each(|entry| state.apply(entry));
         let added = amend(&state);
+        let counts = counts(&added);
         if added.is_empty() {
-            return Ok(added);
+            return Ok(counts);
         }
         added.iter().for_each(|entry| state.apply(entry));
-        let is_done = !added.iter().any(|entry| matches!(entry, JournalEntry::Reopened { .. }));
         let mut command = script(scripts::REOPEN, job);
-        command.arg("").arg(chunk).arg("").arg("").arg(log.len()).arg(lines(&added)?);
-        command.arg(u8::from(is_done));
+        command.arg("").arg(0).arg(chunk).arg("").arg("").arg(log.len()).arg(lines(&added)?);
+        command.arg(u8::from(counts.1 == 0));
         let is_added = self.connection.query(with_totals(&mut command, state.totals())).await?;
-        Ok(if is_added { added } else { Vec::new() })
+        Ok(if is_added { counts } else { (0, 0) })
     }
 
     async fn field(
@@ -383,6 +344,10 @@ impl RedisQueue {
     ) -> io::Result<Option<Vec<u8>>> {
         self.connection.query(redis::cmd("HGET").arg(key).arg(field)).await
     }
+}
+
+fn state_named(name: &str) -> Option<SendState> {
+    serde_json::from_value(name.into()).ok()
 }
 
 /// A key of a job. The braces keep all of them on one node of a cluster.

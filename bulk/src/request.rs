@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use svc_sdk::FieldProblem;
 use svc_sdk::email::{BatchOutcome, BatchResponse, Email};
 
-use crate::{JournalEntry, JournalState, RowOutcome, RowRefusal};
+use crate::{JournalState, RowOutcome, RowRefusal};
 
 /// The most bytes of content in one request, so that it fits in memory and the service takes
 /// it. A single larger email is sent alone.
@@ -28,16 +28,6 @@ impl Request {
         self.bytes += size(&email);
         self.rows.push(row);
         self.emails.push(email);
-    }
-
-    pub(crate) fn intent(
-        &self,
-        request: u64,
-        at: DateTime<Utc>,
-        key: Option<String>,
-    ) -> JournalEntry {
-        let to = self.emails.iter().map(|email| address(email).to_owned()).collect();
-        JournalEntry::Intent { request, at, key, rows: self.rows.clone(), to }
     }
 
     /// Both halves, the second first.
@@ -131,13 +121,6 @@ fn size(email: &Email) -> u64 {
     1024 + texts.sum::<u64>() + attachments.sum::<u64>()
 }
 
-/// The address of the first recipient, without a name.
-fn address(email: &Email) -> &str {
-    let text = email.to.first().map_or("", |to| to.trim());
-    let named = text.strip_suffix('>').and_then(|named| named.rsplit_once('<'));
-    named.map_or(text, |(_, address)| address)
-}
-
 /// What emails are refused for: the service's code and the field of the email.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cause {
@@ -179,7 +162,7 @@ impl Cause {
 }
 
 /// The refusal of a request with a single email, and its cause.
-pub(crate) fn refusal(error: &svc_sdk::Error) -> (RowRefusal, Cause) {
+pub(crate) fn refusal(error: &svc_sdk::Error) -> (Cause, RowRefusal) {
     let status = error.status().map(|status| format!("http_{}", status.as_u16()));
     let code = error.code().or(status.as_deref());
     refused(code, error.message(), error.fields())
@@ -189,13 +172,16 @@ fn refused(
     code: Option<&str>,
     message: Option<&str>,
     fields: &[FieldProblem],
-) -> (RowRefusal, Cause) {
+) -> (Cause, RowRefusal) {
     let field = fields.first().map(|each| format!("{}: {}", each.field, each.message));
-    (RowRefusal::new(code, field.as_deref().or(message)), Cause::new(code, fields))
+    (Cause::new(code, fields), RowRefusal::new(code, field.as_deref().or(message)))
 }
 
 /// The outcome of each email of a request, and the cause if all were refused for the same one.
-pub(crate) fn outcomes(response: &BatchResponse, sent: usize) -> (Vec<RowOutcome>, Option<Cause>) {
+pub(crate) fn outcomes(
+    response: &BatchResponse,
+    sent: usize,
+) -> (Vec<RowOutcome>, Option<(Cause, RowRefusal)>) {
     let mut outcomes = vec![RowOutcome::Unknown; sent];
     let (mut seen, mut causes) = (vec![false; sent], Vec::new());
     for item in &response.items {
@@ -205,9 +191,9 @@ pub(crate) fn outcomes(response: &BatchResponse, sent: usize) -> (Vec<RowOutcome
             _ if seen[index] => RowOutcome::Unknown,
             BatchOutcome::Accepted(email) => RowOutcome::Accepted(email.id.clone()),
             BatchOutcome::Refused(it) => {
-                let (refusal, cause) =
+                let (cause, refusal) =
                     refused(it.code.as_deref(), it.message.as_deref(), &it.fields);
-                causes.push(cause);
+                causes.push((cause, refusal.clone()));
                 RowOutcome::Refused(refusal)
             }
             _ => RowOutcome::Unknown,
@@ -215,6 +201,6 @@ pub(crate) fn outcomes(response: &BatchResponse, sent: usize) -> (Vec<RowOutcome
         seen[index] = true;
     }
     let are_all = outcomes.iter().all(|outcome| matches!(outcome, RowOutcome::Refused(_)));
-    let is_one = causes.iter().all(|cause| *cause == causes[0]);
+    let is_one = causes.iter().all(|(cause, _)| *cause == causes[0].0);
     (outcomes, causes.pop().filter(|_| are_all && is_one))
 }

@@ -6,13 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures_util::future::{Either, join_all, select};
-use svc_sdk::{EmailClient, Outcome};
+use futures_util::future::{Either, join_all, pending, select};
+use svc_sdk::Outcome;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::entries::JournalEntry;
 use crate::request::{Cause, Request, outcomes, refusal};
-use crate::{Error, ErrorKind, JournalEntry, RowOutcome, RowRefusal, Totals};
+use crate::{Error, ErrorKind, Job, RowOutcome, RowRefusal, Totals};
 
 /// A job stops after this many requests in a row with an unknown outcome: the service is
 /// probably down, and each further one would make more rows unknown.
@@ -20,6 +21,12 @@ const MAX_UNKNOWN_REQUESTS: u32 = 3;
 
 /// The longest back-off before the first retry, and before any.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// The longest time until a sender that waits looks again whether it may send.
+pub(crate) const POLL: Duration = Duration::from_millis(300);
+
+/// The longest `Retry-After` of a 429 that a job waits for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The shortest pause after a 429: some services ask for none again and again.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
@@ -104,16 +111,12 @@ pub(crate) enum Begin {
     /// Ask again after this time.
     Later(Duration),
     /// Another worker has taken its rows over, or the job was cancelled.
-    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only a queue says so"))]
     Lost,
 }
 
 /// A job that runs.
 pub(crate) struct Run<L> {
-    pub(crate) client: EmailClient,
-    pub(crate) retries: u32,
-    pub(crate) timeout: Duration,
-    pub(crate) max_retry_after: Duration,
+    job: Job,
     pub(crate) ledger: L,
     stop: CancellationToken,
     progress: Mutex<Progress>,
@@ -122,13 +125,11 @@ pub(crate) struct Run<L> {
 /// What all senders know about the job.
 #[derive(Default)]
 struct Progress {
-    observer: Option<Observer>,
     unknown_in_a_row: u32,
     /// Rows that were refused in a row for one cause, with their parts.
     refused: Vec<(u64, u64)>,
-    cause: Option<Cause>,
-    /// The last of these refusals.
-    refusal: Option<RowRefusal>,
+    /// The cause, and the last of these refusals.
+    cause: Option<(Cause, RowRefusal)>,
     /// Whether the cause has stopped the job.
     is_stopped: bool,
     failure: Option<ErrorKind>,
@@ -149,21 +150,15 @@ enum Next {
 }
 
 impl<L: Ledger> Run<L> {
-    pub(crate) fn new(
-        client: EmailClient,
-        (retries, timeout, max_retry_after): (u32, Duration, Duration),
-        observer: Option<Observer>,
-        ledger: L,
-    ) -> Self {
-        let progress = Progress { observer, ..Progress::default() };
-        let (stop, progress) = (CancellationToken::new(), Mutex::new(progress));
-        Self { client, retries, timeout, max_retry_after, ledger, stop, progress }
+    pub(crate) fn new(job: Job, ledger: L) -> Self {
+        Self { job, ledger, stop: CancellationToken::new(), progress: Mutex::default() }
     }
 
-    /// Sends until nothing is left, the job fails, or `stop` is ready.
-    pub(crate) async fn until_the_end(&self, senders: usize, stop: impl Future<Output = ()>) {
-        let senders = join_all((0..senders).map(|_| self.send_all()));
-        if let Either::Right(((), senders)) = select(senders, std::pin::pin!(stop)).await {
+    /// Sends until nothing is left, the job fails, or it is stopped.
+    pub(crate) async fn until_the_end(&self) {
+        let stop = std::mem::replace(&mut *lock(&self.job.stop), Box::pin(pending()));
+        let senders = join_all((0..self.job.concurrency).map(|_| self.send_all()));
+        if let Either::Right(((), senders)) = select(senders, stop).await {
             self.stop.cancel();
             senders.await;
         } else if let Some((refusal, rows)) = self.all_refused() {
@@ -174,10 +169,10 @@ impl<L: Ledger> Run<L> {
     /// The rows of a short job that were all refused for a cause of the whole job.
     fn all_refused(&self) -> Option<(RowRefusal, Vec<(u64, u64)>)> {
         let mut progress = self.progress();
-        let concerns_job = progress.cause.as_ref().is_some_and(Cause::concerns_job);
-        let are_all = concerns_job && !progress.is_stopped && self.ledger.totals().accepted == 0;
-        let rows = std::mem::take(&mut progress.refused);
-        progress.refusal.take().filter(|_| are_all).map(|refusal| (refusal, rows))
+        let (cause, refusal) = progress.cause.take()?;
+        let are_all =
+            cause.concerns_job() && !progress.is_stopped && self.ledger.totals().accepted == 0;
+        are_all.then(|| (refusal, std::mem::take(&mut progress.refused)))
     }
 
     /// Fails because the service refuses the emails of the job.
@@ -191,7 +186,7 @@ impl<L: Ledger> Run<L> {
     /// The result, with the totals at the end.
     pub(crate) fn result(&self, totals: Totals) -> Result<Totals, Error> {
         let failure = self.progress().failure.take();
-        failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+        failure.map_or(Ok(totals), |kind| Err(Error { kind, totals }))
     }
 
     /// Keeps the first failure, and stops all senders.
@@ -248,7 +243,8 @@ impl<L: Ledger> Run<L> {
             let (number, key) = match self.ledger.begin(part, &request).await {
                 Ok(Begin::Send(number, key)) => (number, key),
                 Ok(Begin::Later(time)) => {
-                    wait = time;
+                    // Meanwhile, the job may be cancelled.
+                    wait = time.min(POLL);
                     continue;
                 }
                 Ok(Begin::Lost) => return Err(End::Lost),
@@ -257,17 +253,17 @@ impl<L: Ledger> Run<L> {
                     return Err(End::Stopped);
                 }
             };
-            let call = self.client.emails().send_batch(&request.emails);
+            let call = self.job.client.emails().send_batch(&request.emails);
             // What is tried again, and when, is decided here.
-            let call = call.timeout(self.timeout).retries(0);
+            let call = call.timeout(self.job.timeout).retries(0);
             let result = match &key {
                 Some(key) => call.idempotency_key(key).await,
                 None => call.await,
             };
             let next = match result {
                 Ok(response) => {
-                    let (results, cause) = outcomes(&response, request.rows.len());
-                    self.conclude(part, &request, number, results, cause).await?;
+                    let results = outcomes(&response, request.rows.len());
+                    self.conclude(part, &request, number, results).await?;
                     return Ok(Vec::new());
                 }
                 Err(error) => {
@@ -299,9 +295,9 @@ impl<L: Ledger> Run<L> {
         let is_invalid = error.outcome() == Outcome::Refused
             && matches!(error.kind(), svc_sdk::ErrorKind::Invalid | svc_sdk::ErrorKind::TooLarge);
         if is_invalid && !is_repeat && request.rows.len() == 1 {
-            let (refusal, cause) = refusal(&error);
-            let results = vec![RowOutcome::Refused(refusal)];
-            self.conclude(part, request, number, results, Some(cause)).await?;
+            let (cause, refusal) = refusal(&error);
+            let results = vec![RowOutcome::Refused(refusal.clone())];
+            self.conclude(part, request, number, (results, Some((cause, refusal)))).await?;
             return Ok(Next::Requests(Vec::new()));
         }
         let status = || error.status().map(|status| status.as_u16().to_string());
@@ -310,7 +306,7 @@ impl<L: Ledger> Run<L> {
         // A refusal of the repetition says nothing about the first request.
         let entry = match is_unknown || is_repeat {
             true => JournalEntry::Unknown { request: number, at, code },
-            false => JournalEntry::NotSent { request: number, at, code },
+            false => JournalEntry::NotSent { request: number },
         };
         if !self.record(part, vec![entry]).await {
             return Err(End::Lost);
@@ -321,7 +317,7 @@ impl<L: Ledger> Run<L> {
         };
         let asked = error.retry_after().filter(|_| error.is_rate_limited());
         let next = match asked {
-            Some(wait) if wait <= self.max_retry_after => {
+            Some(wait) if wait <= MAX_RETRY_AFTER => {
                 let wait = wait.max(MIN_PAUSE);
                 if let Err(error) = self.ledger.pause(wait).await {
                     self.fail(ErrorKind::Journal(error));
@@ -329,12 +325,12 @@ impl<L: Ledger> Run<L> {
                 self.report(Vec::new(), Some(wait));
                 Next::Retry(Duration::ZERO)
             }
-            None if may_retry && retries < self.retries => {
+            None if may_retry && retries < self.job.retries => {
                 if let Some(key) = key.filter(|_| is_unknown) {
                     request.repeats = Some((number, key));
                 }
                 let (first, longest) = BACK_OFF;
-                let longest = longest.min(self.timeout / 2);
+                let longest = longest.min(self.job.timeout / 2);
                 let most = first.saturating_mul(1 << retries.min(16)).min(longest);
                 Next::Retry(most.mul_f64(fastrand::f64()).max(Duration::from_millis(1)))
             }
@@ -371,30 +367,17 @@ impl<L: Ledger> Run<L> {
         part: &mut L::Part,
         request: &Request,
         number: u64,
-        results: Vec<RowOutcome>,
-        cause: Option<Cause>,
+        (results, cause): (Vec<RowOutcome>, Option<(Cause, RowRefusal)>),
     ) -> Result<(), End> {
         let (at, place) = (self.ledger.now(part), L::number(part));
-        let mut entries =
-            vec![JournalEntry::Outcome { request: number, at, results: results.clone() }];
+        let outcome = JournalEntry::Outcome { request: number, at, results: results.clone() };
         let rows = request.rows.iter().map(|row| (place, *row));
-        let refusal = results.iter().find_map(|result| match result {
-            RowOutcome::Refused(refusal) => Some(refusal.clone()),
-            _ => None,
-        });
-        let stopped = {
-            let mut progress = self.progress();
-            progress.refusal.clone_from(&refusal);
-            progress.take(rows, cause, self.ledger.totals().accepted)
-        };
-        let refusal = refusal.filter(|_| stopped.is_some());
-        let reopened = stopped.as_deref().unwrap_or_default();
-        let (here, elsewhere) = reopened.iter().partition::<Vec<_>, _>(|(at, _)| *at == place);
-        if let Some(refusal) = refusal.as_ref().filter(|_| !here.is_empty()) {
-            let rows = here.iter().map(|(_, row)| *row).collect();
-            entries.push(JournalEntry::Reopened { rows, at, code: refusal.code.clone() });
-        }
-        if !self.record(part, entries).await {
+        let stopped = self.progress().take(rows, cause, self.ledger.totals().accepted);
+        let (refusal, reopened) = stopped.unzip();
+        let (here, elsewhere) =
+            reopened.unwrap_or_default().into_iter().partition::<Vec<_>, _>(|(at, _)| *at == place);
+        let reopened = JournalEntry::reopened(here.iter().map(|(_, row)| *row).collect());
+        if !self.record(part, [outcome].into_iter().chain(reopened).collect()).await {
             return Err(End::Lost);
         }
         let outcomes = request.rows.iter().copied().zip(results);
@@ -415,7 +398,7 @@ impl<L: Ledger> Run<L> {
 
     fn report(&self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
         let totals = self.ledger.totals();
-        if let Some(observer) = &mut self.progress().observer {
+        if let Some(observer) = &mut *lock(&self.job.observer) {
             observer(&RequestReport { outcomes, totals, pause });
         }
     }
@@ -431,19 +414,20 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Progress {
     /// Takes in the rows of a response, and the cause if all were refused for the same one. Returns
-    /// `Some` if that stops the job: the rows that were refused and are to be sent again.
+    /// what stops the job, and the rows that were refused and are to be sent again.
     fn take(
         &mut self,
         rows: impl Iterator<Item = (u64, u64)>,
-        cause: Option<Cause>,
+        refused: Option<(Cause, RowRefusal)>,
         accepted: u64,
-    ) -> Option<Vec<(u64, u64)>> {
+    ) -> Option<(RowRefusal, Vec<(u64, u64)>)> {
         self.unknown_in_a_row = 0;
-        if self.cause != cause {
+        if self.cause.as_ref().map(|(cause, _)| cause) != refused.as_ref().map(|(cause, _)| cause) {
             self.refused.clear();
-            (self.cause, self.is_stopped) = (cause, false);
+            self.is_stopped = false;
         }
-        let cause = self.cause.as_ref()?;
+        self.cause = refused;
+        let (cause, refusal) = self.cause.clone()?;
         self.refused.extend(rows);
         // Also the rows of requests that were in flight then.
         if self.refused.len() < cause.limit() && !self.is_stopped {
@@ -453,6 +437,6 @@ impl Progress {
         // If not, rows that are refused whatever their sender does would stop every run.
         let are_spared = cause.concerns_job() || accepted == 0;
         let refused = std::mem::take(&mut self.refused);
-        Some(if are_spared { refused } else { Vec::new() })
+        Some((refusal, if are_spared { refused } else { Vec::new() }))
     }
 }

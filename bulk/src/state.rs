@@ -1,11 +1,14 @@
 //! What the entries of a journal say about each row.
 
+#[cfg(feature = "redis")]
+use std::collections::BTreeSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use roaring::RoaringTreemap;
 
-use crate::{JournalEntry, RowOutcome, RowRefusal};
+use crate::entries::{JournalEntry, now};
+use crate::{RowOutcome, RowRefusal};
 
 /// How many rows have which outcome, in all runs of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,18 +31,16 @@ pub struct JournalState {
     /// Accepted, refused or invalid.
     settled: RoaringTreemap,
     refused: RoaringTreemap,
-    /// Unknown rows that are to be sent again.
-    resend: HashSet<u64>,
     /// Rows that were sent again while they were unknown.
     perhaps_twice: HashSet<u64>,
     /// Of each settled row, if that is asked for.
     outcomes: Option<HashMap<u64, RowState>>,
     accepted: u64,
     invalid: u64,
-    /// Requests without a complete outcome, by their number.
+    /// Rows that were sent and have no outcome.
     open: BTreeMap<u64, Open>,
-    /// The request that a row without an outcome belongs to.
-    request_of: HashMap<u64, u64>,
+    /// The requests that they were sent in, by their number.
+    requests: BTreeMap<u64, Sent>,
     next_request: u64,
 }
 
@@ -59,23 +60,28 @@ pub struct RowState {
     pub why: RowRefusal,
 }
 
+/// A row that was sent and has no outcome.
+#[derive(Debug)]
+struct Open {
+    request: u64,
+    in_flight: bool,
+    /// Whether it is to be sent again.
+    resend: bool,
+    /// When it was sent, and why it has no outcome.
+    told: (DateTime<Utc>, Option<String>),
+    /// The same of an earlier request, of which it was unknown already.
+    before: Option<(DateTime<Utc>, Option<String>)>,
+}
+
 /// A request without a complete outcome.
 #[derive(Debug)]
-pub(crate) struct Open {
-    /// Its rows without an outcome.
+pub(crate) struct Sent {
     pub(crate) rows: Vec<u64>,
     pub(crate) key: Option<String>,
     at: DateTime<Utc>,
-    in_flight: bool,
-    /// Why its rows have no outcome.
-    cause: Option<String>,
-    /// Rows that were unknown before this request, too: since when, and why.
-    before: HashMap<u64, (DateTime<Utc>, Option<String>)>,
-    /// Whether the request was not processed.
-    taken_back: bool,
-    /// The number of rows in the request.
-    sent: usize,
 }
+
+const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
 
 impl JournalState {
     /// Nothing is known yet. What became of each row is remembered for [`row`](Self::row), which
@@ -86,66 +92,23 @@ impl JournalState {
 
     /// What became of a row, if it was sent or is invalid.
     pub fn row(&self, row: u64) -> Option<RowState> {
-        let Some(open) = self.request_of.get(&row).and_then(|request| self.open.get(request))
-        else {
+        let Some(Open { in_flight, told: (at, cause), .. }) = self.open.get(&row) else {
             return self.outcomes.as_ref()?.get(&row).cloned();
         };
-        let (at, cause) = open.told(row);
-        let (status, code) = match open.in_flight {
+        let (status, code) = match in_flight {
             true => ("in_flight", None),
             false => ("unknown", Some(cause.as_deref().unwrap_or("interrupted"))),
         };
-        Some(RowState { status, at, id: None, why: RowRefusal::new(code, None) })
-    }
-
-    fn remember(
-        &mut self,
-        row: u64,
-        status: &'static str,
-        at: DateTime<Utc>,
-        id: Option<&String>,
-        why: RowRefusal,
-    ) {
-        if let Some(outcomes) = &mut self.outcomes {
-            outcomes.insert(row, RowState { status, at, id: id.cloned(), why });
-        }
-    }
-
-    /// Takes in the next entry.
-    pub fn apply(&mut self, entry: &JournalEntry) {
-        match entry {
-            JournalEntry::Intent { request, at, key, rows, .. } => {
-                self.intend(*request, *at, key.clone(), rows);
-            }
-            JournalEntry::Outcome { request, at, results } => {
-                self.conclude(*request, *at, results);
-            }
-            JournalEntry::NotSent { request, .. } => self.take_back(*request),
-            JournalEntry::Unknown { request, code, .. } => {
-                if let Some(open) = self.open.get_mut(request) {
-                    open.in_flight = false;
-                    open.cause = Some(code.as_deref().unwrap_or("no_response").to_owned());
-                }
-            }
-            JournalEntry::Invalid { row, at, message } => {
-                self.invalid += u64::from(self.settled.insert(*row));
-                self.remember(*row, "invalid", *at, None, RowRefusal::new(None, Some(message)));
-            }
-            JournalEntry::Reopened { rows, .. } => rows.iter().for_each(|row| self.reopen(*row)),
-            JournalEntry::Settled { rows, at } => {
-                rows.iter().for_each(|row| self.settle(*row, *at));
-            }
-        }
+        Some(RowState { status, at: *at, id: None, why: RowRefusal::new(code, None) })
     }
 
     /// How many rows have which outcome. Requests in flight are not counted.
     pub fn totals(&self) -> Totals {
-        let unknown = self.open.values().filter(|open| !open.in_flight);
         Totals {
             accepted: self.accepted,
             refused: self.refused.len(),
             invalid: self.invalid,
-            unknown: unknown.map(|open| open.rows.len() as u64).sum(),
+            unknown: self.open.values().filter(|open| !open.in_flight).count() as u64,
         }
     }
 
@@ -161,7 +124,12 @@ impl JournalState {
 
     /// Whether a row was sent without a known outcome.
     pub fn is_unknown(&self, row: u64) -> bool {
-        self.request_of.contains_key(&row)
+        self.open.contains_key(&row)
+    }
+
+    /// Whether a row is not to be sent: it is settled, or unknown and kept back.
+    pub fn is_kept_back(&self, row: u64) -> bool {
+        self.is_settled(row) || self.open.get(&row).is_some_and(|open| !open.resend)
     }
 
     /// Counts requests in flight as unknown. For the journal of a job that is not running.
@@ -171,150 +139,172 @@ impl JournalState {
         self
     }
 
-    /// Whether a row is not to be sent: it is settled, or unknown and kept back.
-    pub(crate) fn is_kept_back(&self, row: u64) -> bool {
-        self.is_settled(row) || (self.is_unknown(row) && !self.resend.contains(&row))
-    }
-
-    /// The rows that were refused, and those that are unknown, as far as they are asked for.
-    pub(crate) fn reopenable(&self, refused: bool, unknown: bool) -> Vec<u64> {
-        let unknown = self.request_of.keys().filter(|_| unknown).copied();
+    /// Rows that were refused, and those that are unknown, as far as they are asked for, are to be
+    /// sent again.
+    pub(crate) fn reopened(&self, refused: bool, unknown: bool) -> Vec<JournalEntry> {
+        let unknown = self.open.keys().filter(|_| unknown).copied();
         let mut rows = self.refused.iter().filter(|_| refused).chain(unknown).collect::<Vec<_>>();
         rows.sort_unstable();
-        rows
+        JournalEntry::reopened(rows).into_iter().collect()
+    }
+
+    /// What someone has decided about unknown rows: `sent` were accepted, and `resend` are sent
+    /// again.
+    pub(crate) fn decided(&self, sent: &[u64], resend: &[u64]) -> Vec<JournalEntry> {
+        let unknown = |rows: &[u64]| {
+            rows.iter().copied().filter(|row| self.is_unknown(*row)).collect::<Vec<_>>()
+        };
+        let sent = Some(unknown(sent)).filter(|rows| !rows.is_empty());
+        let sent = sent.map(|rows| JournalEntry::Settled { rows, at: now() });
+        sent.into_iter().chain(JournalEntry::reopened(unknown(resend))).collect()
     }
 
     /// The numbers of the requests in flight.
     #[cfg(feature = "redis")]
-    pub(crate) fn in_flight(&self) -> Vec<u64> {
-        self.open.iter().filter(|(_, open)| open.in_flight).map(|(request, _)| *request).collect()
+    pub(crate) fn in_flight(&self) -> BTreeSet<u64> {
+        self.open.values().filter(|open| open.in_flight).map(|open| open.request).collect()
     }
 
-    pub(crate) fn next_request(&mut self) -> u64 {
-        self.next_request += 1;
-        self.next_request - 1
+    /// The number of the next request.
+    pub(crate) fn next_request(&self) -> u64 {
+        self.next_request
     }
 
-    /// The request of an unknown row that can be repeated with its idempotency key.
+    /// The request of an unknown row that can be repeated with its idempotency key, if none of its
+    /// rows has an outcome.
     pub(crate) fn repeatable(
         &self,
         row: u64,
         now: DateTime<Utc>,
         life: TimeDelta,
-    ) -> Option<(u64, &Open)> {
-        let request = *self.request_of.get(&row)?;
-        let open = self.open.get(&request)?;
-        open.is_repeatable(now, life).then_some((request, open))
+    ) -> Option<(u64, &Sent)> {
+        let number = self.open.get(&row)?.request;
+        let request = self.requests.get(&number)?;
+        let age = now - request.at;
+        // A clock that was set back does not tell the age.
+        let is_alive = age >= TimeDelta::zero() && age < life;
+        let is_open = |row: &u64| {
+            self.open.get(row).is_some_and(|open| open.request == number && !open.in_flight)
+        };
+        let is_repeatable = request.key.is_some() && is_alive && request.rows.iter().all(is_open);
+        is_repeatable.then_some((number, request))
     }
 
     /// Whether any request can be repeated with its idempotency key.
     #[cfg(feature = "redis")]
     pub(crate) fn has_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
-        self.open.values().any(|open| open.is_repeatable(now, life))
+        self.open.keys().any(|row| self.repeatable(*row, now, life).is_some())
     }
 
-    fn intend(&mut self, request: u64, at: DateTime<Utc>, key: Option<String>, rows: &[u64]) {
-        let mut before = HashMap::new();
-        for row in rows {
-            if self.resend.remove(row) {
-                self.perhaps_twice.insert(*row);
-            }
-            if let Some(earlier) = self.request_of.insert(*row, request) {
-                let told = self.open.get(&earlier).map(|open| open.told(*row));
-                before.insert(*row, told.unwrap_or((at, None)));
-                self.close(earlier, &HashSet::from([*row]));
-            }
-        }
-        self.next_request = self.next_request.max(request + 1);
-        let (rows, sent) = (rows.to_vec(), rows.len());
-        let (in_flight, cause, taken_back) = (true, None, false);
-        let open = Open { rows, key, at, in_flight, cause, before, taken_back, sent };
-        self.open.insert(request, open);
-    }
-
-    fn conclude(&mut self, request: u64, at: DateTime<Utc>, results: &[RowOutcome]) {
-        let Some(mut open) = self.open.remove(&request) else { return };
-        open.in_flight = false;
-        open.cause = Some("not_told".to_owned());
-        let mut results = results.iter();
-        open.rows.retain(|&row| {
-            match results.next() {
-                Some(RowOutcome::Accepted(id)) => {
-                    self.accepted += u64::from(self.settled.insert(row));
-                    let twice = self.perhaps_twice.contains(&row).then_some(PERHAPS_TWICE);
-                    self.remember(row, "accepted", at, Some(id), RowRefusal::new(None, twice));
-                }
-                Some(RowOutcome::Refused(refusal)) => {
-                    if self.settled.insert(row) {
-                        self.refused.insert(row);
+    /// Takes in the next entry.
+    pub(crate) fn apply(&mut self, entry: &JournalEntry) {
+        match entry {
+            JournalEntry::Intent { request, at, key, rows } => {
+                for row in rows {
+                    let earlier = self.open.remove(row);
+                    if earlier.as_ref().is_some_and(|earlier| earlier.resend) {
+                        self.perhaps_twice.insert(*row);
                     }
-                    self.remember(row, "refused", at, None, refusal.clone());
+                    let before = earlier.map(|earlier| earlier.told);
+                    let (request, told) = (*request, (*at, None));
+                    let open = Open { request, in_flight: true, resend: false, told, before };
+                    self.open.insert(*row, open);
                 }
-                Some(RowOutcome::Unknown) | None => return true,
+                self.next_request = self.next_request.max(request + 1);
+                let sent = Sent { rows: rows.clone(), key: key.clone(), at: *at };
+                self.requests.insert(*request, sent);
             }
-            self.request_of.remove(&row);
-            false
-        });
-        if !open.rows.is_empty() {
-            self.open.insert(request, open);
-        }
-    }
-
-    /// A request was not processed. Rows that were unknown before it still are.
-    fn take_back(&mut self, request: u64) {
-        let Some(open) = self.open.get_mut(&request) else { return };
-        (open.in_flight, open.taken_back) = (false, true);
-        open.key = None;
-        let kept = |row: &u64| open.before.contains_key(row);
-        let closed = open.rows.iter().copied().filter(|row| !kept(row)).collect::<HashSet<_>>();
-        for row in &closed {
-            self.request_of.remove(row);
-        }
-        self.close(request, &closed);
-    }
-
-    /// Removes rows from an open request.
-    fn close(&mut self, request: u64, closed: &HashSet<u64>) {
-        if let Some(open) = self.open.get_mut(&request) {
-            open.rows.retain(|row| !closed.contains(row));
-            if open.rows.is_empty() {
-                self.open.remove(&request);
+            JournalEntry::Outcome { request, at, results } => {
+                let rows = self.rows_of(*request);
+                for (row, result) in rows.iter().zip(results) {
+                    let (status, id, why) = match result {
+                        RowOutcome::Accepted(id) => {
+                            let twice = self.perhaps_twice.contains(row).then_some(PERHAPS_TWICE);
+                            ("accepted", Some(id), RowRefusal::new(None, twice))
+                        }
+                        RowOutcome::Refused(refusal) => ("refused", None, refusal.clone()),
+                        RowOutcome::Unknown => continue,
+                    };
+                    self.settle(*row, status, *at, id, why);
+                }
+                self.interrupt(*request, "not_told");
+            }
+            // Rows that were unknown before the request still are.
+            JournalEntry::NotSent { request } => {
+                for row in self.rows_of(*request) {
+                    let Some(mut open) = self.open.remove(&row) else { continue };
+                    if let Some(before) = open.before.take() {
+                        (open.told, open.in_flight) = (before, false);
+                        self.open.insert(row, open);
+                    }
+                }
+                self.requests.remove(request);
+            }
+            JournalEntry::Unknown { request, code, .. } => {
+                self.interrupt(*request, code.as_deref().unwrap_or("no_response"));
+            }
+            JournalEntry::Invalid { row, at, message } => {
+                let why = RowRefusal::new(None, Some(message));
+                self.settle(*row, "invalid", *at, None, why);
+            }
+            JournalEntry::Reopened { rows } => rows.iter().for_each(|row| {
+                if self.refused.remove(*row) {
+                    self.settled.remove(*row);
+                    self.outcomes.as_mut().map(|outcomes| outcomes.remove(row));
+                } else if let Some(open) = self.open.get_mut(row) {
+                    open.resend = true;
+                }
+            }),
+            JournalEntry::Settled { rows, at } => {
+                for row in rows.iter().copied() {
+                    let why = RowRefusal::new(None, Some("settled by hand"));
+                    if self.is_unknown(row) {
+                        self.settle(row, "accepted", *at, None, why);
+                    }
+                }
             }
         }
     }
 
-    fn settle(&mut self, row: u64, at: DateTime<Utc>) {
-        let Some(request) = self.request_of.remove(&row) else { return };
-        self.close(request, &HashSet::from([row]));
-        self.resend.remove(&row);
-        self.accepted += u64::from(self.settled.insert(row));
-        self.remember(row, "accepted", at, None, RowRefusal::new(None, Some("settled by hand")));
+    /// The rows of a request that have no outcome yet, in their order.
+    fn rows_of(&self, request: u64) -> Vec<u64> {
+        let rows = self.requests.get(&request).map(|sent| &sent.rows[..]).unwrap_or_default();
+        let is_open = |row: &&u64| self.open.get(row).is_some_and(|open| open.request == request);
+        rows.iter().filter(is_open).copied().collect()
     }
 
-    fn reopen(&mut self, row: u64) {
-        if self.refused.remove(row) {
-            self.settled.remove(row);
-            self.outcomes.as_mut().map(|outcomes| outcomes.remove(&row));
-        } else if self.is_unknown(row) {
-            self.resend.insert(row);
+    /// The rows of a request without an outcome are unknown.
+    fn interrupt(&mut self, request: u64, cause: &str) {
+        let rows = self.rows_of(request);
+        if rows.is_empty() {
+            self.requests.remove(&request);
+        }
+        for row in rows {
+            if let Some(open) = self.open.get_mut(&row) {
+                (open.in_flight, open.told.1) = (false, Some(cause.to_owned()));
+            }
         }
     }
-}
 
-const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
-
-impl Open {
-    /// When a row was sent, and why it has no outcome.
-    fn told(&self, row: u64) -> (DateTime<Utc>, Option<String>) {
-        let earlier = self.before.get(&row).filter(|_| self.taken_back);
-        earlier.cloned().unwrap_or_else(|| (self.at, self.cause.clone()))
-    }
-
-    fn is_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
-        let age = now - self.at;
-        // A clock that was set back does not tell the age.
-        let is_alive = age >= TimeDelta::zero() && age < life;
-        self.key.is_some() && is_alive && self.rows.len() == self.sent && !self.in_flight
+    fn settle(
+        &mut self,
+        row: u64,
+        status: &'static str,
+        at: DateTime<Utc>,
+        id: Option<&String>,
+        why: RowRefusal,
+    ) {
+        self.open.remove(&row);
+        if self.settled.insert(row) {
+            match status {
+                "accepted" => self.accepted += 1,
+                "invalid" => self.invalid += 1,
+                _ => _ = self.refused.insert(row),
+            }
+        }
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.insert(row, RowState { status, at, id: id.cloned(), why });
+        }
     }
 }
 
@@ -324,9 +314,8 @@ mod tests {
     use crate::RowRefusal;
 
     fn intent(request: u64, rows: &[u64], key: Option<&str>) -> JournalEntry {
-        let to = rows.iter().map(|row| format!("{row}@b.test")).collect();
         let key = key.map(str::to_owned);
-        JournalEntry::Intent { request, at: Utc::now(), key, rows: rows.to_vec(), to }
+        JournalEntry::Intent { request, at: Utc::now(), key, rows: rows.to_vec() }
     }
 
     fn outcome(request: u64, results: &[RowOutcome]) -> JournalEntry {
@@ -375,7 +364,7 @@ mod tests {
             JournalEntry::Unknown { request: 1, at, code },
             intent(2, &[6], None),
             JournalEntry::Invalid { row: 7, at, message: "empty".to_owned() },
-            JournalEntry::Reopened { rows: vec![5], at, code: None },
+            JournalEntry::Reopened { rows: vec![5] },
             intent(3, &[5], None),
             outcome(3, &[accepted]),
             JournalEntry::Settled { rows: vec![3], at },
@@ -413,13 +402,13 @@ mod tests {
         for entry in [
             intent(0, &[1], None),
             JournalEntry::Unknown { request: 0, at, code: code.clone() },
-            JournalEntry::Reopened { rows: vec![1], at, code: None },
+            JournalEntry::Reopened { rows: vec![1] },
         ] {
             state.apply(&entry);
         }
         let first = state.row(1).expect("known").at;
         state.apply(&intent(1, &[1, 2], None));
-        let not_sent = JournalEntry::NotSent { request: 1, at, code: None };
+        let not_sent = JournalEntry::NotSent { request: 1 };
         let killed = state.stopped();
         let cause = |row: u64| killed.row(row).and_then(|row| row.why.code);
         assert_eq!([1, 2].map(cause), [(); 2].map(|()| Some("interrupted".to_owned())));
@@ -431,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_request_that_was_not_processed_leaves_no_trace() {
-        let not_sent = JournalEntry::NotSent { request: 0, at: Utc::now(), code: None };
+        let not_sent = JournalEntry::NotSent { request: 0 };
         let state = state(&[intent(0, &[1, 2], None), not_sent]);
         assert_eq!(state.totals(), Totals::default());
         assert!(!state.is_unknown(1) && !state.is_settled(1));
@@ -439,7 +428,7 @@ mod tests {
 
     #[test]
     fn an_unknown_row_that_is_sent_again_and_not_processed_stays_unknown() {
-        let not_sent = JournalEntry::NotSent { request: 1, at: Utc::now(), code: None };
+        let not_sent = JournalEntry::NotSent { request: 1 };
         let mut state =
             state(&[intent(0, &[1, 2], Some("k")), intent(1, &[1, 2, 3], Some("l")), not_sent]);
         assert_eq!(state.totals().unknown, 2);

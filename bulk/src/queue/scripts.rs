@@ -11,18 +11,19 @@
 //! - `:log`: a hash from the number of a chunk to the lines of its journal
 //! - `:counts`: a hash from the number of a chunk to its totals
 //! - `:done`: the set of the chunks that have no more rows to send
-//! - `:workers`: a hash with the workers and what they have done
+//! - `:alive`: a sorted set of the workers, with the time until which they may be silent
 
 /// The keys of each script, in this order.
 pub(crate) const KEYS: [&str; 8] =
-    ["", ":rows", ":files", ":chunks", ":log", ":counts", ":done", ":workers"];
+    ["", ":rows", ":files", ":chunks", ":log", ":counts", ":done", ":alive"];
 
-/// Starts each script. Where one is about a claimed chunk, its first arguments are the worker, the
-/// chunk, its id in the stream, and how often it was claimed: if a worker was suspended for longer
-/// than its lease and another one has claimed the chunk, the last two differ.
+/// Starts each script. Those of a worker start with its name and its lease in ms. Where one is about
+/// a claimed chunk, the next arguments are the chunk, its id in the stream, and how often it was
+/// claimed: if a worker was suspended for longer than its lease and another one has claimed the
+/// chunk, the last two differ.
 pub(crate) const SHARED: &str = "
-local job, rows, files, chunks, log, counts, done, workers = unpack(KEYS)
-local worker, chunk, id, claims = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local job, rows, files, chunks, log, counts, done, alive = unpack(KEYS)
+local worker, lease, chunk, id, claims = unpack(ARGV)
 local names = {'accepted', 'refused', 'invalid', 'unknown'}
 local function micros()
     local time = redis.call('TIME')
@@ -30,7 +31,7 @@ local function micros()
 end
 local function text(number) return string.format('%.0f', number) end
 local function seen()
-    redis.call('HSET', workers, worker .. '|seen', text(math.floor(micros() / 1000)))
+    redis.call('ZADD', alive, text(micros() / 1000 + lease), worker)
 end
 local function is_mine()
     local claim = redis.call('XPENDING', chunks, 'workers', id, id, 1)[1]
@@ -50,16 +51,13 @@ local function append(length, lines)
     end
     return true
 end
-local function count(first, by)
+local function count(first)
     local before = redis.call('HGET', counts, chunk) or '0 0 0 0'
     local at = 0
     for known in string.gmatch(before, '%d+') do
         local more = ARGV[first + at] - known
         at = at + 1
-        if more ~= 0 then
-            redis.call('HINCRBY', job, names[at], more)
-            if by then redis.call('HINCRBY', workers, by .. '|' .. names[at], more) end
-        end
+        if more ~= 0 then redis.call('HINCRBY', job, names[at], more) end
     end
     redis.call('HSET', counts, chunk, table.concat(ARGV, ' ', first, first + 3))
 end
@@ -67,17 +65,16 @@ end
 
 /// Takes the next chunk: one whose worker is gone, or a new one.
 ///
-/// Arguments: worker, lease in ms.
+/// Arguments: worker, lease.
 pub(crate) const CLAIM: &str = "
 local state = redis.call('HGET', job, 'state')
 if not state or state == 'preparing' then return {'missing'} end
 seen()
-redis.call('HSET', workers, worker .. '|lease', ARGV[2])
 if redis.call('SCARD', done) >= tonumber(redis.call('HGET', job, 'chunks')) or state == 'cancelled' then
     return {'end'}
 end
 if state ~= 'running' then return {'nothing'} end
-local entry = redis.call('XAUTOCLAIM', chunks, 'workers', worker, ARGV[2], '0-0', 'COUNT', 1)[2][1]
+local entry = redis.call('XAUTOCLAIM', chunks, 'workers', worker, lease, '0-0', 'COUNT', 1)[2][1]
 if not entry then
     local read = redis.call('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', 1, 'STREAMS', chunks, '>')
     entry = read and read[1][2][1]
@@ -98,14 +95,14 @@ seen()
 keep()
 local state = redis.call('HGET', job, 'state')
 if state ~= 'running' then return {state or 'lost'} end
-if is_appended(ARGV[5], ARGV[6]) then return {'ok'} end
+if is_appended(ARGV[6], ARGV[7]) then return {'ok'} end
 local now = micros()
 local due = tonumber(redis.call('HGET', job, 'due') or '0')
 if due > now then return {'wait', text(due - now)} end
-if not append(ARGV[5], ARGV[6]) then return {'lost'} end
+if not append(ARGV[6], ARGV[7]) then return {'lost'} end
 local rate = tonumber(redis.call('HGET', job, 'rate') or '0')
 if rate > 0 then
-    redis.call('HSET', job, 'due', text(now + math.min(ARGV[7] / rate, 31536000) * 1000000))
+    redis.call('HSET', job, 'due', text(now + math.min(ARGV[8] / rate, 31536000) * 1000000))
 end
 return {'ok'}";
 
@@ -114,10 +111,10 @@ return {'ok'}";
 /// Arguments: those of a claim, length of the chunk's log, lines, whether the chunk is done (1 or
 /// 0), and its totals: accepted, refused, invalid, unknown.
 pub(crate) const RECORD: &str = "
-if not is_mine() or not append(ARGV[5], ARGV[6]) then return false end
+if not is_mine() or not append(ARGV[6], ARGV[7]) then return false end
 seen()
-count(8, worker)
-if ARGV[7] == '1' then
+count(9)
+if ARGV[8] == '1' then
     redis.call('SADD', done, chunk)
     redis.call('XACK', chunks, 'workers', id)
 else
@@ -141,11 +138,11 @@ return 1";
 
 /// Changes what the log of a done chunk says, and makes it a chunk to send, unless it is still done.
 ///
-/// Arguments: as for [`RECORD`], of which the worker and the id are not used.
+/// Arguments: as for [`RECORD`], of which those of the claim but the chunk are not used.
 pub(crate) const REOPEN: &str = "
-if redis.call('SISMEMBER', done, chunk) == 0 or not append(ARGV[5], ARGV[6]) then return 0 end
-count(8)
-if ARGV[7] == '1' then return 1 end
+if redis.call('SISMEMBER', done, chunk) == 0 or not append(ARGV[6], ARGV[7]) then return 0 end
+count(9)
+if ARGV[8] == '1' then return 1 end
 redis.call('SREM', done, chunk)
 redis.call('XADD', chunks, '*', 'chunk', chunk)
 return 1";

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::marker::PhantomData;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -13,22 +14,20 @@ use svc_sdk::email::Email;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    QueueState, RedisQueue, damaged, entries, key, script, scripts, status, totals, with_totals,
-};
-use crate::entries::now;
+use super::{RedisQueue, damaged, entries, key, script, scripts, status, totals, with_totals};
+use crate::entries::JournalEntry;
 use crate::journal::lines;
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Work, lock};
-use crate::{BulkRow, Error, ErrorKind, Job, JournalEntry, JournalState, RowRefusal, Totals};
+use crate::run::{Begin, Ledger, POLL, Run, Work, lock};
+use crate::{Error, ErrorKind, Job, JournalState, RowRefusal, SendState, Totals};
 
-/// How long a sender without rows to send waits before it looks again: at first, as the others will
-/// probably have sent the last rows soon, and at most.
-const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(300));
+/// How long a sender without rows to send waits at first before it looks again, as the others will
+/// probably have sent the last rows soon.
+const FIRST_POLL: Duration = Duration::from_millis(10);
 
-/// The bits of a request's number that count the entries of its chunk; the others are the number
+/// The bits of a request's number that count the requests of its chunk; the others are the number
 /// of the chunk.
-const ENTRY_BITS: u32 = 20;
+const REQUEST_BITS: u32 = 20;
 
 /// How often a request is sent with its idempotency key, by all workers that take it over.
 const MAX_REPEATS: usize = 10;
@@ -37,11 +36,9 @@ impl Job {
     /// Works on a job in Redis until none of its rows is left to send, together with other
     /// workers. Returns the outcomes of the whole job.
     ///
-    /// `worker` names this process in [`RedisQueue::status`]; a random suffix is added. `render`
-    /// is as for [`run`](Self::run), and must make the same email of a row in every worker. The
-    /// [`rate`](Self::rate) is that of the job; the one of this worker is not used. Nor are
-    /// [`resend_unknown`](Self::resend_unknown) and [`resend_refused`](Self::resend_refused), for
-    /// which the queue has functions. If Redis cannot be reached for two minutes, the worker ends.
+    /// `render` is as for [`run`](Self::run), and must make the same email of a row in every worker. The
+    /// [`rate`](Self::rate) is that of the job; the one of this worker is not used. If Redis cannot be
+    /// reached for two minutes, the worker ends.
     ///
     /// [`stop_when`](Self::stop_when) ends this worker in order. Dropping the future ends it at
     /// once; its rows in flight are unknown when its lease has ended.
@@ -54,7 +51,6 @@ impl Job {
         mut self,
         queue: &RedisQueue,
         job: &str,
-        worker: &str,
         render: R,
     ) -> Result<Totals, Error>
     where
@@ -62,23 +58,23 @@ impl Job {
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
-        let failed = |error| Error::new(ErrorKind::Journal(error), Totals::default());
+        let failed = |error| Error { kind: ErrorKind::Journal(error), totals: Totals::default() };
         queue.check_durability().await.map_err(failed)?;
         self = self.rate(0);
         self.timeout = self.timeout.min(queue.lease * 2 / 3);
         let ledger = QueueLedger {
             queue,
             job,
-            worker: format!("{worker}-{:08x}", fastrand::u32(..)),
+            worker: format!("{:016x}", fastrand::u64(..)),
             settings: self.collector(),
             render: Mutex::new(render),
             totals: Mutex::default(),
             row: PhantomData,
         };
-        let (run, senders, stop) = self.start(ledger);
-        run.until_the_end(senders, stop).await;
-        let mut leave = redis::cmd("HSET");
-        leave.arg(key(job, ":workers")).arg(format!("{}|left", run.ledger.worker)).arg(1);
+        let run = Run::new(self, ledger);
+        run.until_the_end().await;
+        let mut leave = redis::cmd("ZREM");
+        leave.arg(key(job, ":alive")).arg(&run.ledger.worker);
         let status = async {
             let _: u64 = queue.connection.query(&leave).await?;
             queue.status(job).await
@@ -116,8 +112,6 @@ struct Claim {
     claims: u64,
     /// The length of its log.
     length: usize,
-    /// The number of entries in its log.
-    entries: u64,
     /// How often a request became unknown.
     unknown: usize,
     state: JournalState,
@@ -125,30 +119,22 @@ struct Claim {
     clock_offset: TimeDelta,
 }
 
-/// What a claim gives.
-enum Claimed {
-    Chunk(Box<Claim>),
-    /// Nothing now.
-    Nothing,
-    /// No row is left, or the job was cancelled.
-    End,
-}
-
 /// The response to a claim: the time in ms, the id in the stream, the number of the chunk, how often
 /// it was claimed, and its log.
 type ClaimResponse = (i64, String, u64, u64, Vec<u8>);
 
 impl<T, R> QueueLedger<'_, T, R> {
-    async fn claim(&self) -> io::Result<Claimed> {
-        let mut command = script(scripts::CLAIM, self.job);
-        command.arg(&self.worker).arg(millis(self.queue.lease));
+    /// Claims a chunk. `Continue` if there is none now, and `Break(None)` if no row is left or the job
+    /// was cancelled.
+    async fn claim(&self) -> io::Result<ControlFlow<Option<Claim>>> {
+        let command = self.script(scripts::CLAIM);
         let response: Vec<redis::Value> = self.queue.connection.query(&command).await?;
         let mut response = response.into_iter();
         match response.next().map_or(Ok(String::new()), parse)?.as_str() {
             "chunk" => {}
-            "end" => return Ok(Claimed::End),
+            "end" => return Ok(Break(None)),
             "missing" => return Err(status::missing()),
-            _ => return Ok(Claimed::Nothing),
+            _ => return Ok(Continue(())),
         }
         let claimed: ClaimResponse = response.next().map_or_else(|| Err(damaged()), parse)?;
         let (now, id, chunk, claims, log) = claimed;
@@ -158,7 +144,6 @@ impl<T, R> QueueLedger<'_, T, R> {
             id,
             claims,
             length: log.len(),
-            entries: 0,
             unknown: 0,
             state: JournalState::default(),
             clock_offset: now - Utc::now(),
@@ -169,9 +154,9 @@ impl<T, R> QueueLedger<'_, T, R> {
         let lost = in_flight.map(|request| JournalEntry::Unknown { request, at, code: None });
         let lost = lost.collect::<Vec<_>>();
         if !lost.is_empty() && !self.append(&mut claim, lost, false).await? {
-            return Ok(Claimed::Nothing);
+            return Ok(Continue(()));
         }
-        Ok(Claimed::Chunk(Box::new(claim)))
+        Ok(Break(Some(claim)))
     }
 
     /// Appends entries to the log of a chunk. Returns false if another worker has claimed it since.
@@ -183,7 +168,7 @@ impl<T, R> QueueLedger<'_, T, R> {
     ) -> io::Result<bool> {
         let text = lines(&entries)?;
         entries.iter().for_each(|entry| claim.apply(entry));
-        let mut command = self.script(scripts::RECORD, claim);
+        let mut command = self.script_about(scripts::RECORD, claim);
         command.arg(claim.length).arg(&text).arg(u8::from(is_done));
         with_totals(&mut command, claim.state.totals());
         let counts: Option<Vec<Option<String>>> = self.queue.connection.query(&command).await?;
@@ -194,10 +179,16 @@ impl<T, R> QueueLedger<'_, T, R> {
         Ok(true)
     }
 
-    /// A script about a claimed chunk.
-    fn script(&self, body: &str, claim: &Claim) -> redis::Cmd {
+    fn script(&self, body: &str) -> redis::Cmd {
         let mut command = script(body, self.job);
-        command.arg(&self.worker).arg(claim.chunk).arg(&claim.id).arg(claim.claims);
+        command.arg(&self.worker).arg(millis(self.queue.lease));
+        command
+    }
+
+    /// A script about a claimed chunk.
+    fn script_about(&self, body: &str, claim: &Claim) -> redis::Cmd {
+        let mut command = self.script(body);
+        command.arg(claim.chunk).arg(&claim.id).arg(claim.claims);
         command
     }
 
@@ -213,18 +204,17 @@ where
     R: FnMut(&T) -> Result<Email, M>,
     M: Display,
 {
-    type Part = Box<Claim>;
+    type Part = Claim;
 
     async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<Self::Part>>, ErrorKind> {
-        let (mut wait, longest) = POLL;
+        let mut wait = FIRST_POLL;
         let part = loop {
             match self.claim().await.map_err(ErrorKind::Journal)? {
-                Claimed::Chunk(claim) => break claim,
-                Claimed::Nothing if stop.run_until_cancelled(sleep(wait)).await.is_none() => {
-                    return Ok(None);
+                Break(Some(claim)) => break claim,
+                Continue(()) if stop.run_until_cancelled(sleep(wait)).await.is_some() => {
+                    wait = (wait * 2).min(POLL);
                 }
-                Claimed::Nothing => wait = (wait * 2).min(longest),
-                Claimed::End => return Ok(None),
+                _ => return Ok(None),
             }
         };
         let rows = self.queue.rows(self.job, part.chunk).await.map_err(ErrorKind::Journal)?;
@@ -232,7 +222,7 @@ where
         let mut collector = Collector::new(size, self.key_life(&part), check);
         let mut render = lock(&self.render);
         let mut invalid = Vec::new();
-        for BulkRow { number: row, data } in rows {
+        for (row, data) in rows {
             let problem = collector.take(row, &part.state, part.now(), || render(&data));
             invalid.extend(problem.map(|problem| (row, problem)));
         }
@@ -246,13 +236,15 @@ where
         let (number, key, intent) = match &request.repeats {
             Some((number, key)) => (*number, Some(key.clone()), None),
             None => {
-                let number = (claim.chunk << ENTRY_BITS) + claim.entries;
+                let number = claim.state.next_request().max(claim.chunk << REQUEST_BITS);
                 let key = self.settings.key_life.map(|_| format!("{}-{number}", self.job));
-                (number, key.clone(), Some(request.intent(number, claim.now(), key)))
+                let (rows, at) = (request.rows.clone(), claim.now());
+                let intent = JournalEntry::Intent { request: number, at, key: key.clone(), rows };
+                (number, key, Some(intent))
             }
         };
         let text = lines(intent.as_slice())?;
-        let mut command = self.script(scripts::BEGIN, claim);
+        let mut command = self.script_about(scripts::BEGIN, claim);
         command.arg(claim.length).arg(&text).arg(request.rows.len());
         let asked = Instant::now();
         let response: Vec<String> = self.queue.connection.query(&command).await?;
@@ -260,9 +252,9 @@ where
             Some("ok") => {}
             Some("wait") => {
                 let wait = response.get(1).and_then(|wait| wait.parse().ok()).unwrap_or_default();
-                return Ok(Begin::Later(Duration::from_micros(wait).min(POLL.1)));
+                return Ok(Begin::Later(Duration::from_micros(wait)));
             }
-            Some("paused") => return Ok(Begin::Later(POLL.1)),
+            Some("paused") => return Ok(Begin::Later(POLL)),
             // Or the job was cancelled, and this worker ends.
             _ => return Ok(Begin::Lost),
         }
@@ -270,7 +262,7 @@ where
         intent.iter().for_each(|intent| claim.apply(intent));
         // This process may have been suspended since Redis responded.
         if asked.elapsed() > self.queue.lease / 4 {
-            let is_mine = self.script(scripts::IS_MINE, claim);
+            let is_mine = self.script_about(scripts::IS_MINE, claim);
             if !self.queue.connection.query::<bool>(&is_mine).await? {
                 return Ok(Begin::Lost);
             }
@@ -284,7 +276,7 @@ where
 
     async fn end(&self, mut claim: Self::Part, is_done: bool) -> io::Result<()> {
         if !is_done {
-            let release = self.script(scripts::RELEASE, &claim);
+            let release = self.script_about(scripts::RELEASE, &claim);
             return self.queue.connection.query(&release).await;
         }
         // The worker that claims the chunk when the lease has ended repeats such a request.
@@ -301,14 +293,14 @@ where
     }
 
     async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
-        self.queue.change_state(self.job, QueueState::Paused, Some(refusal)).await?;
+        self.queue.change_state(self.job, SendState::Paused, Some(refusal)).await?;
         let mut chunks = BTreeMap::<u64, Vec<u64>>::new();
         for (chunk, row) in rows {
             chunks.entry(chunk).or_default().push(row);
         }
         for (chunk, rows) in chunks {
-            let reopened = JournalEntry::Reopened { rows, at: now(), code: refusal.code.clone() };
-            self.queue.amend(self.job, chunk, |_| vec![reopened]).await?;
+            let reopened = JournalEntry::reopened(rows);
+            self.queue.amend(self.job, chunk, |_| reopened.into_iter().collect()).await?;
         }
         Ok(())
     }
@@ -328,7 +320,6 @@ where
 
 impl Claim {
     fn apply(&mut self, entry: &JournalEntry) {
-        self.entries += 1;
         self.unknown += usize::from(matches!(entry, JournalEntry::Unknown { .. }));
         self.state.apply(entry);
     }

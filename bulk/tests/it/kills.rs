@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use serde_json::{Value, json};
-use svc_bulk::{BulkRow, Job, JobInfo, Journal, JournalState};
+use svc_bulk::{Job, JobInfo, Journal, JournalState};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 use tokio::io::AsyncWriteExt;
@@ -209,11 +209,11 @@ async fn sender() {
     #[cfg(feature = "redis")]
     if place.starts_with("redis") {
         let queue = redis::queue(&place).await;
-        let _ = job.work(&queue, redis::JOB, "w", email).await;
+        let _ = job.work(&queue, redis::JOB, email).await;
         return;
     }
-    let mut journal = Journal::open_or_create(place, &JobInfo::new("people")).unwrap();
-    let rows = (0..ROWS).map(|number| Ok::<_, io::Error>(BulkRow::new(number, number)));
+    let mut journal = Journal::open(place, &JobInfo::new("people")).unwrap();
+    let rows = (0..ROWS).map(|number| Ok::<_, io::Error>((number, number)));
     let _ = job.run(stream::iter(rows), email, &mut journal).await;
 }
 
@@ -234,7 +234,7 @@ async fn killed_job_with_a_journal(has_keys: bool) -> u64 {
         while running[0].is_running() {
             sleep(Duration::from_millis(5)).await;
         }
-        let state = Journal::read(&path).unwrap().state().unwrap().stopped();
+        let state = Journal::read(&path, JournalState::default()).unwrap().1.stopped();
         let totals = state.totals();
         if totals.accepted + totals.unknown == ROWS && (!has_keys || totals.unknown == 0) {
             return service.check(&state);
@@ -256,14 +256,14 @@ async fn with_keys_a_killed_job_sends_each_email_once() {
 mod redis {
     use std::path::Path;
 
-    use svc_bulk::{QueueState, RedisQueue};
+    use svc_bulk::{RedisQueue, SendState};
 
     use super::*;
 
     pub(super) const JOB: &str = "job";
 
     pub(super) async fn queue(url: &str) -> RedisQueue {
-        RedisQueue::connect(url).await.unwrap().lease(Duration::from_secs(2))
+        RedisQueue::connect(url, None).await.unwrap().lease(Duration::from_secs(2))
     }
 
     /// Starts Redis, which keeps what it has confirmed in this directory.
@@ -301,11 +301,13 @@ mod redis {
         let mut server = start(folder.path()).await?;
         let url = format!("redis+unix://{}", folder.path().join("redis.sock").display());
         let queue = queue(&url).await;
-        let rows = (0..ROWS).map(|number| Ok(BulkRow::new(number, number)));
-        queue.create(&JobInfo::new("people").id(JOB), 0, &[], rows).await.unwrap();
+        let rows = (0..ROWS).map(|number| Ok((number, number)));
+        let mut info = JobInfo::new("people");
+        info.job = JOB.to_owned();
+        queue.create(&info, 0, &[], rows).await.unwrap();
         let (end, mut left) = (Instant::now() + PATIENCE, kills());
         let mut workers = [0; 3].map(|_| service.sender(&url, has_keys));
-        while queue.status(JOB).await.unwrap().state != QueueState::Complete {
+        while queue.status(JOB).await.unwrap().state != SendState::Complete {
             assert!(Instant::now() < end, "the job is not complete");
             service.progress(&mut workers, left).await;
             match left {
@@ -326,7 +328,7 @@ mod redis {
         let status = queue.status(JOB).await.unwrap();
         let mut state = JournalState::default();
         for chunk in 0..status.chunks {
-            queue.entries(JOB, chunk).await.unwrap().iter().for_each(|entry| state.apply(entry));
+            state = queue.read(JOB, chunk, state).await.unwrap();
         }
         let state = state.stopped();
         assert_eq!(status.totals, state.totals());

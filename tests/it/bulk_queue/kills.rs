@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use svc_bulk::QueueState;
+use svc_bulk::SendState;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
@@ -80,7 +80,7 @@ impl DisturbedJob {
         loop {
             let status = job.queue.status(&id).await.expect("a status");
             let done = status.totals.accepted + status.totals.unknown;
-            if status.state == QueueState::Complete {
+            if status.state == SendState::Complete {
                 assert!(next > 0, "the job was not disturbed");
                 break;
             }

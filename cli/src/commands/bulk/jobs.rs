@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use svc_bulk::{JobInfo, Journal, QueueState};
+use svc_bulk::{JobInfo, Journal, SendState};
 
 use crate::failure::{Failure, Kind};
 use crate::private;
@@ -29,7 +29,7 @@ impl Jobs {
         let folder = self.0.join(id);
         let create = || {
             // No other process takes the folder for an old draft.
-            let _lock = self.lock_folder()?;
+            let _lock = self.lock()?;
             private::create_dir(&self.0)?;
             self.remove_old_drafts()?;
             private::create_dir(&folder)?;
@@ -66,11 +66,7 @@ impl Jobs {
     }
 
     /// Held while a job is started, so that two processes cannot send to the same people.
-    pub fn lock(&self) -> Result<File, Failure> {
-        Ok(self.lock_folder()?)
-    }
-
-    fn lock_folder(&self) -> io::Result<File> {
+    pub fn lock(&self) -> io::Result<File> {
         private::lock(&self.0.with_extension("lock"))
     }
 
@@ -149,13 +145,13 @@ impl Draft {
         self.folder.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Makes the draft a job.
-    pub fn start(mut self, info: &JobInfo) -> Result<(PathBuf, Journal), Failure> {
-        let journal = Journal::create(journal(self.folder()), info)
+    /// Makes the draft a job. Returns its folder.
+    pub fn start(mut self, info: &JobInfo) -> Result<PathBuf, Failure> {
+        Journal::open(journal(self.folder()), info)
             .map_err(|error| Failure::other(format!("cannot create the journal: {error}")))?;
         let folder = self.folder.take().unwrap_or_default();
         let _ = fs::remove_file(folder.join(DRAFT));
-        Ok((folder, journal))
+        Ok(folder)
     }
 }
 
@@ -169,19 +165,12 @@ impl Drop for Draft {
 }
 
 /// What someone wants of the job in this folder.
-pub fn wish(folder: &Path) -> QueueState {
-    match fs::read(folder.join(WISH)).unwrap_or_default().as_slice() {
-        b"paused" => QueueState::Paused,
-        b"cancelled" => QueueState::Cancelled,
-        _ => QueueState::Running,
-    }
+pub fn wish(folder: &Path) -> SendState {
+    let word = fs::read_to_string(folder.join(WISH)).unwrap_or_default();
+    serde_json::from_value(word.into()).unwrap_or(SendState::Running)
 }
 
-pub fn set_wish(folder: &Path, wish: QueueState) -> Result<(), Failure> {
-    let word = match wish {
-        QueueState::Paused => "paused",
-        QueueState::Cancelled => "cancelled",
-        _ => "",
-    };
-    Ok(fs::write(folder.join(WISH), word)?)
+pub fn set_wish(folder: &Path, wish: SendState) -> Result<(), Failure> {
+    let word = serde_json::to_value(wish).map_err(io::Error::from)?;
+    Ok(fs::write(folder.join(WISH), word.as_str().unwrap_or_default())?)
 }

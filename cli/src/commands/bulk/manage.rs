@@ -7,17 +7,17 @@ use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_bulk::QueueState;
+use svc_bulk::SendState;
 use svc_sdk::Operation::EmailsCancel;
 
 use super::outcomes::{FinalStatus, Outcome};
-use super::plan::hash_of;
-use super::store::{self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW};
+use super::store::{self, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
+use crate::input::email::check;
 use crate::input::records::Records;
 use crate::output::Items;
 use crate::output_schema::of;
@@ -129,7 +129,7 @@ pub struct Pause {
 impl Pause {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        job.set(QueueState::Paused).await?;
+        job.set(SendState::Paused).await?;
         show(context, &job)
     }
 }
@@ -150,7 +150,7 @@ pub struct Continue {
 impl Continue {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        job.set(QueueState::Running).await?;
+        job.set(SendState::Running).await?;
         if job.state == JobState::Incomplete {
             let resume = context.svc(&format!("bulk resume {}", job.info.job));
             return Err(Failure::new(Kind::Refused, "no process is sending the job")
@@ -187,7 +187,7 @@ impl Cancel {
             return Ok(());
         }
         if job.state != JobState::Complete {
-            job.set(QueueState::Cancelled).await?;
+            job.set(SendState::Cancelled).await?;
         }
         let late = if is_scheduled { cancel_scheduled(context, &mut job).await? } else { None };
         show(context, &job)?;
@@ -210,10 +210,6 @@ async fn cancel_scheduled(
     })
     .await?;
     let (client, total) = (context.email_client().await?, count + ids.len() as u64);
-    let mut record = match &job.place {
-        Place::Here { folder, .. } => Some(FinalStatus::append(folder)?),
-        Place::Redis { .. } => None,
-    };
     let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
     let mut cancelled = stream::iter(ids)
         .map(async |(row, id)| (row, context.run(client.emails().cancel(&id)).await))
@@ -224,7 +220,7 @@ async fn cancel_scheduled(
             Ok(_) => {
                 count += 1;
                 let status = FinalStatus { row, status: "cancelled".to_owned(), reason: None };
-                record.as_mut().map_or(Ok(()), |file| status.write(file))?;
+                status.write(job.folder())?;
             }
             // It was sent already.
             Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {}
@@ -239,7 +235,7 @@ async fn cancel_scheduled(
         return Err(failure.hint("cancel the job again"));
     }
     if count > 0 {
-        job.set(QueueState::Cancelled).await?;
+        job.set(SendState::Cancelled).await?;
     }
     context.out.note(&said);
     let kind = if count == 0 { Kind::Refused } else { Kind::PartlyRefused };
@@ -327,11 +323,13 @@ pub struct Settle {
 impl Settle {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
+        // As an address is compared, or any other text.
+        let key = |text: &str| check(text).unwrap_or_else(|_| text.to_owned());
         let mut unknown = HashMap::new();
         job.report(|row| {
             if row.status == "unknown" {
                 unknown.insert(row.row.to_string(), row.row);
-                unknown.extend(hash_of(&row.address).map(|hash| (hash_key(hash), row.row)));
+                unknown.insert(key(&row.address), row.row);
             }
             Ok(())
         })
@@ -340,12 +338,10 @@ impl Settle {
             let mut rows = Vec::new();
             for name in names {
                 for each in entries(context, option, name)? {
-                    let key = hash_of(&each).map_or(each.clone(), hash_key);
-                    let row = unknown.get(&key).ok_or_else(|| {
+                    rows.push(*unknown.get(&key(&each)).ok_or_else(|| {
                         Failure::input(format!("{option}: no unknown row is `{each}`"))
                             .hint(format!("list them: svc bulk report {}", self.job.job))
-                    })?;
-                    rows.push(*row);
+                    })?);
                 }
             }
             Ok::<_, Failure>(rows)
@@ -363,10 +359,6 @@ impl Settle {
         }
         show(context, &job)
     }
-}
-
-fn hash_key(hash: u64) -> String {
-    format!("#{hash}")
 }
 
 /// What a file lists, or the address or row itself.

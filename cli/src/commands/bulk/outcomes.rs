@@ -69,33 +69,22 @@ pub struct FinalStatus {
 }
 
 impl FinalStatus {
-    /// The file in the folder of a job, to add to.
-    pub fn append(folder: &Path) -> Result<File, Failure> {
-        let mut file = private::append(&folder.join(FINAL_STATUSES))?;
-        // Ends a line that a killed process did not complete.
-        file.write_all(b"\n")?;
-        Ok(file)
-    }
-
-    pub fn write(&self, file: &mut File) -> Result<(), Failure> {
+    /// Records the status of an email, if the job has a folder on this machine.
+    pub fn write(&self, folder: Option<&Path>) -> Result<(), Failure> {
+        let Some(folder) = folder else { return Ok(()) };
         let line = serde_json::to_string(self).map_err(std::io::Error::from)?;
-        Ok(file.write_all(format!("{line}\n").as_bytes())?)
+        // A killed process may have left an incomplete line.
+        let line = format!("\n{line}\n");
+        Ok(private::append(&folder.join(FINAL_STATUSES))?.write_all(line.as_bytes())?)
     }
 
     /// The final statuses of a job's emails, by row.
-    pub fn read(folder: &Path) -> Result<HashMap<u64, FinalStatus>, Failure> {
-        let file = match File::open(folder.join(FINAL_STATUSES)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut rows = HashMap::new();
-        for line in BufReader::new(file).lines() {
-            // What is not readable is asked for again.
-            if let Ok(known) = serde_json::from_str::<FinalStatus>(&line?) {
-                rows.insert(known.row, known);
-            }
-        }
-        Ok(rows)
+    pub fn read(folder: Option<&Path>) -> HashMap<u64, FinalStatus> {
+        let file = folder.map(|folder| File::open(folder.join(FINAL_STATUSES)));
+        let Some(Ok(file)) = file else { return HashMap::new() };
+        // What is not readable is asked for again.
+        let known = BufReader::new(file).lines().map_while(Result::ok);
+        let known = known.filter_map(|line| serde_json::from_str::<FinalStatus>(&line).ok());
+        known.map(|known| (known.row, known)).collect()
     }
 }

@@ -15,7 +15,7 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, Email};
 
 use super::message::Renderer;
-use super::plan::{ADDRESSES, LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
+use super::plan::{LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -211,7 +211,7 @@ impl People {
         let folder = &self.folder;
         let (mut rows, mut left_out) =
             (Lines::create(&folder.join(ROWS))?, Lines::create(&folder.join(LEFT_OUT))?);
-        let (mut checked, mut hashes) = (Checked::default(), Vec::new());
+        let mut checked = Checked::default();
         for line in BufReader::new(File::open(folder.join(PEOPLE))?).lines() {
             if selection.limit.is_some_and(|limit| checked.count >= limit) {
                 break;
@@ -221,9 +221,8 @@ impl People {
                 serde_json::from_str::<PersonLine>(&line?).map_err(std::io::Error::from)?;
             let (row, address) = (person.row, person.address.clone());
             match self.judge(plan, selection, person, &mut checked.addresses)? {
-                Ok((prepared, email, hash)) => {
+                Ok((prepared, email)) => {
                     rows.write(&(row, prepared))?;
-                    hashes.extend_from_slice(&hash.to_be_bytes());
                     checked.count += 1;
                     if checked.first.len() < SHOWN {
                         checked.first.push(email);
@@ -243,10 +242,8 @@ impl People {
                 }
             }
         }
-        let mut addresses = Lines::create(&folder.join(ADDRESSES))?;
-        addresses.0.write_all(&hashes)?;
         // Nothing of it may be lost once the journal exists.
-        for mut file in [rows, left_out, addresses] {
+        for mut file in [rows, left_out] {
             file.0.flush()?;
             file.0.get_ref().sync_all()?;
         }
@@ -301,12 +298,12 @@ impl People {
         if let Some(client) = &selection.guard {
             guard_allows(client, row, &email)?;
         }
-        Ok(Ok((prepared, email, hash)))
+        Ok(Ok((prepared, email)))
     }
 }
 
-/// An email with its row and the hash of its address, or the code and the reason why there is none.
-type EmailOrReason = Result<(PreparedRow, Email, u64), (String, String)>;
+/// An email with its row, or the code and the reason why there is none.
+type EmailOrReason = Result<(PreparedRow, Email), (String, String)>;
 
 /// The hashes of those who are subscribed to the audience of a job, if it has one: people may have
 /// unsubscribed since the job was started.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,6 @@ use crate::settings::Key;
 pub const ROWS: &str = "rows.ndjson";
 /// The rows that are left out, in the folder of a job and in Redis.
 pub const LEFT_OUT: &str = "left-out.ndjson";
-/// The [`hash`] of each address that gets an email, in the folder of a job and in Redis.
-pub const ADDRESSES: &str = "addresses";
 
 /// What a job sends to whom.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -154,13 +152,13 @@ impl Plan {
 /// The rows of the job in this folder, in their order.
 pub fn rows(
     folder: &Path,
-) -> Result<impl Iterator<Item = Result<(u64, PreparedRow), Failure>> + use<>, Failure> {
+) -> Result<impl Iterator<Item = io::Result<(u64, PreparedRow)>> + use<>, Failure> {
     let path = folder.join(ROWS);
     let file = File::open(&path)
         .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
     Ok(BufReader::new(file).lines().map(move |line| {
         serde_json::from_str(&line?)
-            .map_err(|_| Failure::other(format!("{}: a line is damaged", path.display())))
+            .map_err(|_| io::Error::other(format!("{}: a line is damaged", path.display())))
     }))
 }
 
@@ -197,12 +195,6 @@ pub fn hash_of(text: &str) -> Option<u64> {
     check(text).ok().map(|address| hash(&address))
 }
 
-/// The hashes in the file [`ADDRESSES`].
-pub fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let (hashes, _) = bytes.as_chunks::<8>();
-    hashes.iter().map(|bytes| u64::from_be_bytes(*bytes))
-}
-
 /// The service of this run, so that a job is not continued with another one.
 pub fn service(context: &Context) -> String {
     let url = context.settings.url(Service::Email);
@@ -232,7 +224,5 @@ mod tests {
         assert!(to("a\r\nBcc: c@d.test").is_err());
         let named_before = named("Ada <a@b.test>", Some(&json!("Eve")));
         assert_eq!(named_before.as_deref(), Ok("Ada <a@b.test>"));
-        let bytes = [hash("a@b.test"), 7].map(u64::to_be_bytes).concat();
-        assert_eq!(hashes(&bytes).collect::<Vec<_>>(), [hash("a@b.test"), 7]);
     }
 }

@@ -1,19 +1,16 @@
 //! The `svc bulk resume` command.
 
-use std::collections::HashSet;
-
 use clap::{Args, ValueEnum};
-use svc_bulk::{Journal, QueueState};
+use svc_bulk::{Job, SendState};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
-use svc_sdk::Service;
+use svc_sdk::{EmailClient, Service};
 
 use super::again;
-use super::jobs;
-use super::people::{in_background, subscribers};
-use super::plan::{self, Plan, fingerprint, hash_of, rows};
-use super::run::{self, Again};
+use super::people::subscribers;
+use super::plan::{self, Plan, fingerprint};
+use super::run;
 use super::send::check_limits;
-use super::store::{self, JobOption, Place, StoredJob, VIEW};
+use super::store::{self, Again, JobOption, JobState, Left, StoredJob, VIEW};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
@@ -69,33 +66,17 @@ impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
         let mut job = self.job.find(context).await?;
-        let Place::Redis { queue, .. } = &job.place else {
-            return self.run_here(context, job, again).await;
-        };
-        let (queue, id) = (queue.clone(), job.info.job.clone());
-        job.set(QueueState::Running).await?;
-        let note = |chunks: u64, what: &str| {
-            context.out.note(&format!("{chunks} requests with {what} emails are sent again"));
-        };
-        if again.unknown {
-            note(queue.resend_unknown(&id).await?, "unknown");
+        if !job.is_here() {
+            job.set(SendState::Running).await?;
+            let count = job.reopen(again).await?;
+            if count > 0 {
+                context.out.note(&format!("{count} emails are sent again"));
+            }
+            let work = format!("bulk work {}{}", job.info.job, self.job.queue.hint());
+            context.out.hint(&format!("send them: {}", context.svc(&work)));
+            return context.out.one(&job.summary(), VIEW);
         }
-        if again.refused {
-            note(queue.resend_refused(&id).await?, "refused");
-        }
-        let work = format!("bulk work {id}{}", self.job.queue.hint());
-        context.out.hint(&format!("send them: {}", context.svc(&work)));
-        context.out.one(&StoredJob::queued(&queue, &id).await?.summary(), VIEW)
-    }
-
-    async fn run_here(
-        &self,
-        context: &Context,
-        job: StoredJob,
-        again: Again,
-    ) -> Result<(), Failure> {
-        let Place::Here { folder, wish, .. } = &job.place else { return Ok(()) };
-        if *wish == QueueState::Cancelled {
+        if job.state == JobState::Cancelled {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
                 .hint("send the file again: svc bulk send … --again"));
@@ -104,56 +85,41 @@ impl Resume {
         let client = context.email_client_at(&url, &key)?;
         may_continue(context, &job.plan, &job.info.job, &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
-        // So that no other process sends it meanwhile.
-        let journal = if context.settings.dry_run { None } else { Some(job.open_journal()?) };
-        let is_dry = context.settings.dry_run;
-        let (of_job, plan) = (folder.clone(), job.plan.clone());
-        let open = in_background(context, &mut stop, move |_| {
-            let known = Journal::read(jobs::journal(&of_job))?.state()?.stopped();
-            let renderer = plan.renderer(&of_job)?;
-            let (mut first, mut count, mut addresses) = (None, 0, HashSet::new());
-            for row in rows(&of_job)? {
-                let (number, row) = row?;
-                let is_open = match known.is_refused(number) {
-                    true => again.refused,
-                    false => {
-                        !known.is_settled(number) && (!known.is_unknown(number) || again.unknown)
-                    }
-                };
-                if !is_open {
-                    continue;
-                }
-                addresses.extend(hash_of(&row.0));
-                count += 1;
-                if is_dry && first.is_none() {
-                    first = plan.render(&renderer, &row).ok();
-                }
-            }
-            Ok((first, count, addresses))
-        });
-        let (first, count, addresses) = open.await?;
+        let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
             let jobs = store::all(context, true, None).await?;
-            again::refuse(context, &jobs, &job.plan, &addresses, Some(&job)).await?;
+            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
-        if count > 0 {
-            check_limits(context, count)?;
+        if left.count > 0 {
+            check_limits(context, left.count)?;
         }
-        let Some(journal) = journal else {
-            let Some(first) = first else {
-                context.out.note("nothing is left to send");
-                return Ok(());
-            };
-            context.out.note(&format!("{count} emails are left to send"));
-            let request = client.emails().send_batch(&[first]).to_request()?;
-            return dry_run::show_job(&context.out, &request, count, &job.plan.left_out);
-        };
-        jobs::set_wish(folder, QueueState::Running)?;
+        if context.settings.dry_run {
+            return show_first_request(context, &client, &job, left).await;
+        }
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
-        let stored = (&**folder, &job.plan, journal);
-        let sent = run::run(context, &client, stored, again, subscribers.as_ref(), &mut stop).await;
-        self.wait.after(sent, context, &client, folder, &mut stop).await
+        job.reopen(again).await?;
+        job.set(SendState::Running).await?;
+        let sender = Job::new(&client).concurrency(job.plan.concurrency);
+        let sent = run::run(context, sender, &mut job, subscribers.as_ref(), "", &mut stop).await;
+        self.wait.after(sent, context, &client, &job, &mut stop).await
     }
+}
+
+/// Shows the first request of those that are left.
+pub async fn show_first_request(
+    context: &Context,
+    client: &EmailClient,
+    job: &StoredJob,
+    left: Left,
+) -> Result<(), Failure> {
+    let Some(first) = left.first else {
+        context.out.note("nothing is left to send");
+        return Ok(());
+    };
+    let first = job.plan.render(&job.renderer().await?, &first).map_err(Failure::input)?;
+    context.out.note(&format!("{} emails are left to send", left.count));
+    let request = client.emails().send_batch(&[first]).to_request()?;
+    dry_run::show_job(&context.out, &request, left.count, &job.plan.left_out)
 }
 
 /// Whether a job may be continued with the settings of this run: the same service, the same

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures_util::stream;
-use svc_bulk::{BulkRow, ErrorKind, Job, Journal, QueueState, RowRefusal, Totals};
-use svc_sdk::EmailClient;
+use svc_bulk::{ErrorKind, Job, RowRefusal, SendState, Totals};
 use tokio::sync::{mpsc, oneshot};
 
 use super::jobs;
-use super::plan::{Plan, rows};
+use super::plan::rows;
 use super::store::{JobState, Place, StoredJob};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -24,93 +24,70 @@ use crate::stop::StopSignal;
 /// How long a service that honors idempotency keys remembers them.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Emails that are sent again.
-#[derive(Clone, Copy, Default)]
-pub struct Again {
-    pub unknown: bool,
-    pub refused: bool,
-}
-
-/// How often a process that sends looks whether someone has paused or cancelled the job.
-const POLL: Duration = Duration::from_millis(300);
-
-/// Sends the rows of a job of this machine that are not settled, to those who are still among the
-/// `subscribers`, and reports the result.
+/// Sends the rows of a job that are left, to those who are still among the `subscribers`, and reports
+/// the result. `option` is that of the job's queue.
 pub async fn run(
     context: &Context,
-    client: &EmailClient,
-    (folder, plan, mut journal): (&Path, &Plan, Journal),
-    mut again: Again,
+    sender: Job,
+    job: &mut StoredJob,
     subscribers: Option<&HashSet<u64>>,
+    option: &str,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
-    let renderer = plan.renderer(folder)?;
-    let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers, row);
-    let total = journal.info().rows.unwrap_or_default();
-    let (by, result) = loop {
-        let rows = rows(folder)?.map(|row| match row {
-            Ok((number, row)) => Ok(BulkRow::new(number, row)),
-            Err(failure) => Err(failure.details().message.clone()),
-        });
-        let job = Job::new(client)
-            .concurrency(plan.concurrency)
-            .rate(plan.rate.unwrap_or_default())
-            .resend_unknown(again.unknown)
-            .resend_refused(again.refused);
-        let (by, result) = supervise(context, job, total, Some(folder), stop, async |job| {
-            job.run(stream::iter(rows), render, &mut journal).await
-        })
-        .await;
-        if by != Some(StoppedBy::Pause) || !matches!(result, Some(Ok(_))) {
-            break (by, result);
+    let renderer = job.renderer().await?;
+    let render = |row: &_| job.plan.email_to_subscriber(&renderer, subscribers, row);
+    let (interrupted, result) = match &job.place {
+        Place::Here { folder, .. } => {
+            let (rows, mut journal) = (rows(folder)?, job.open_journal()?);
+            let run =
+                async |sender: Job| sender.run(stream::iter(rows), render, &mut journal).await;
+            supervise(context, sender, job, stop, run).await
         }
-        // What was to be sent again is recorded.
-        again = Again::default();
-        context.out.note("paused; svc bulk continue lets it go on");
-        let continued = async {
-            while jobs::wish(folder) == QueueState::Paused {
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        tokio::select! {
-            () = continued => {}
-            _ = stop.recv() => break (Some(StoppedBy::Signal), result),
+        Place::Redis { queue, .. } => {
+            let run = async |sender: Job| sender.work(queue, &job.info.job, render).await;
+            supervise(context, sender, job, stop, run).await
         }
     };
-    drop(journal);
-    report(context, &StoredJob::here(folder)?, "", by, result.and_then(Result::err))
+    job.reload().await?;
+    report(context, job, option, interrupted, result.and_then(Result::err))
 }
 
-/// What has stopped a run before its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoppedBy {
-    Signal,
-    Pause,
-    Cancellation,
-}
-
-/// Runs a job with progress, the settings of this run, and Ctrl-C. `folder` is that of a job of this
-/// machine, which someone may pause or cancel. Returns what has stopped it, and its result unless it
-/// was stopped at once.
-pub async fn supervise(
+/// Runs a job with progress, the settings of this run, and Ctrl-C. Returns whether Ctrl-C has stopped
+/// it, and its result unless it was stopped at once.
+async fn supervise(
     context: &Context,
-    job: Job,
-    total: u64,
-    folder: Option<&Path>,
+    sender: Job,
+    stored: &StoredJob,
     stop: &mut StopSignal,
     run: impl AsyncFnOnce(Job) -> Result<Totals, svc_bulk::Error>,
-) -> (Option<StoppedBy>, Option<Result<Totals, svc_bulk::Error>>) {
+) -> (bool, Option<Result<Totals, svc_bulk::Error>>) {
     let (stopper, stopped) = oneshot::channel::<()>();
-    let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
+    // How long the service asks to wait, or that the job is paused.
+    let (notes, mut noted) = mpsc::unbounded_channel::<Option<Duration>>();
+    let (paused, was_paused) = (notes.clone(), AtomicBool::new(false));
     let progress = Arc::new(context.out.progress("sending"));
     let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
-    let mut job = job.stop_when(async { drop(stopped.await) }).on_request(move |request| {
-        if let Some(pause) = request.pause {
-            let _ = pauses.send(pause);
-        }
-        sent += request.outcomes.len() as u64;
-        shown.set_text(describe(request.totals, total, sent, start.elapsed()));
-    });
+    let total = stored.total();
+    let mut job = sender
+        .rate(stored.plan.rate.unwrap_or_default())
+        .stop_when(async { drop(stopped.await) })
+        .on_request(move |request| {
+            if request.pause.is_some() {
+                let _ = notes.send(request.pause);
+            }
+            sent += request.outcomes.len() as u64;
+            shown.set_text(describe(request.totals, total, sent, start.elapsed()));
+        });
+    if let Some(folder) = stored.folder().map(Path::to_owned) {
+        job = job.state(move || {
+            let wish = jobs::wish(&folder);
+            let is_paused = wish == SendState::Paused;
+            if !was_paused.swap(is_paused, Ordering::Relaxed) && is_paused {
+                let _ = paused.send(None);
+            }
+            wish
+        });
+    }
     if context.settings.retries.source != Source::Default {
         job = job.retries(context.settings.retries.value);
     }
@@ -126,35 +103,23 @@ pub async fn supervise(
     if let Some(limit) = context.settings.guard.max_recipients_per_run {
         job = job.request_size(usize::try_from(limit).unwrap_or(usize::MAX));
     }
-    let wish = async || loop {
-        match folder.map(jobs::wish) {
-            Some(QueueState::Paused) => return StoppedBy::Pause,
-            Some(QueueState::Cancelled) => return StoppedBy::Cancellation,
-            _ => tokio::time::sleep(POLL).await,
-        }
-    };
-    let (mut running, mut wished) = (pin!(run(job)), pin!(wish()));
-    let (mut stopper, mut by) = (Some(stopper), None);
+    let (mut running, mut stopper) = (pin!(run(job)), Some(stopper));
     loop {
         tokio::select! {
-            result = &mut running => return (by, Some(result)),
-            Some(pause) = paused.recv() => {
-                let until = Utc::now() + pause;
-                let until = context.out.local_time(&until.to_rfc3339());
-                context.out.note(&format!(
-                    "rate limit: the service asks to wait {} s, until {until}; Ctrl-C stops the job",
-                    pause.as_secs()
-                ));
-            }
-            wish = &mut wished, if by.is_none() => {
-                by = Some(wish);
-                stopper.take().map(|stopper| stopper.send(()));
-            }
-            _ = stop.recv() => {
-                if by.replace(StoppedBy::Signal) == Some(StoppedBy::Signal) {
-                    return (by, None);
+            result = &mut running => return (stopper.is_none(), Some(result)),
+            Some(pause) = noted.recv() => context.out.note(&match pause {
+                None => "paused; svc bulk continue lets it go on".to_owned(),
+                Some(pause) => {
+                    let until = context.out.local_time(&(Utc::now() + pause).to_rfc3339());
+                    let pause = pause.as_secs();
+                    format!(
+                        "rate limit: the service asks to wait {pause} s, until {until}; Ctrl-C stops the job"
+                    )
                 }
-                stopper.take().map(|stopper| stopper.send(()));
+            }),
+            _ = stop.recv() => {
+                let Some(stopper) = stopper.take() else { return (true, None) };
+                let _ = stopper.send(());
                 progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
             }
         }
@@ -191,11 +156,11 @@ fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
 
 /// Prints the result and returns the failure that decides the exit code. `option` is that of the job's
 /// queue.
-pub fn report(
+fn report(
     context: &Context,
     job: &StoredJob,
     option: &str,
-    by: Option<StoppedBy>,
+    interrupted: bool,
     error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
     let (id, Totals { accepted, refused, invalid, unknown, .. }) = (&job.info.job, job.totals);
@@ -219,7 +184,7 @@ pub fn report(
     };
     let again = |why: &str| format!("{why}, perhaps twice: {}", svc("resume", " --unknown resend"));
     if let Some(error) = error {
-        let mut failure = match error.into_kind() {
+        let mut failure = match error.kind {
             ErrorKind::Service(error) => Failure::from(error),
             ErrorKind::Refused(refusal) => refused_as_a_whole(refusal),
             ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
@@ -244,7 +209,6 @@ pub fn report(
         hints.extend((unknown > 0).then(|| again("also those that are unknown")));
         return Err(failure.hint(hints.join("\n")));
     }
-    let interrupted = by == Some(StoppedBy::Signal);
     let refused_rows = refused + invalid;
     Err(match () {
         () if interrupted && not_sent > 0 => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
-use svc_bulk::JobInfo;
+use svc_bulk::{Job, JobInfo};
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::{Audience, Email};
 use svc_sdk::{EmailClient, Service};
@@ -18,7 +18,7 @@ use super::jobs::Jobs;
 use super::manage::list;
 use super::people::{Checked, People, SHOWN, Selection, in_background};
 use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
-use super::run::{self, Again};
+use super::run::run;
 use super::store::{self, QueueOption, StoredJob, check_durability, enqueue};
 use super::wait::Wait;
 use crate::command_spec::changes;
@@ -173,7 +173,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let info = JobInfo::new("");
+        let mut info = JobInfo::new("");
         let (url, key) = self.endpoint(context).await?;
         let client = context.email_client_at(&url, &key)?;
         let mut plan = self.plan(context, &info, &key).await?;
@@ -231,7 +231,9 @@ impl Send {
             return Err(failure);
         }
         check_limits(context, checked.count)?;
-        self.refuse_again(context, &earlier, &plan, &checked).await?;
+        if !self.again {
+            again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
+        }
         if context.settings.dry_run {
             let count =
                 if checked.count == 1 { "1 email" } else { &*format!("{} emails", checked.count) };
@@ -261,11 +263,13 @@ impl Send {
             return Err(context.changes.interruption());
         }
         let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
-        let info = info.rows(checked.count).settings(settings);
+        (info.rows, info.settings) = (Some(checked.count), settings);
         // Another process may have started a job with the same people while the question was open.
         let lock = jobs.lock()?;
-        let now = store::all(context, true, queue.as_ref()).await?;
-        self.refuse_again(context, &now, &plan, &checked).await?;
+        if !self.again {
+            let now = store::all(context, true, queue.as_ref()).await?;
+            again::refuse(context, &now, &plan, &checked.addresses, None).await?;
+        }
         if let Some(queue) = queue {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
             let job = context.unless_stopped(&mut stop, stored).await?;
@@ -275,11 +279,11 @@ impl Send {
             let sentence = format!("queued job {id}: {} emails", checked.count);
             return context.out.done(&sentence, &job.summary());
         }
-        let (folder, journal) = draft.start(&info)?;
+        let mut job = StoredJob::here(&draft.start(&info)?)?;
         drop(lock);
-        let stored = (&*folder, &plan, journal);
-        let sent = run::run(context, &client, stored, Again::default(), None, &mut stop).await;
-        self.wait.after(sent, context, &client, &folder, &mut stop).await
+        let sender = Job::new(&client).concurrency(plan.concurrency);
+        let sent = run(context, sender, &mut job, None, "", &mut stop).await;
+        self.wait.after(sent, context, &client, &job, &mut stop).await
     }
 
     async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
@@ -421,19 +425,6 @@ impl Send {
             },
             guard: context.settings.guard.to_sdk().map(|_| client.clone()),
         })
-    }
-
-    async fn refuse_again(
-        &self,
-        context: &Context,
-        jobs: &[StoredJob],
-        plan: &Plan,
-        checked: &Checked,
-    ) -> Result<(), Failure> {
-        match self.again {
-            true => Ok(()),
-            false => again::refuse(context, jobs, plan, &checked.addresses, None).await,
-        }
     }
 
     /// What is at stake: how many, which sender, which service and key, how many are left out.

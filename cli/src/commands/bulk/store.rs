@@ -2,9 +2,8 @@
 //! machines share.
 
 use std::collections::HashSet;
-use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read as _};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,13 +11,14 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::{
-    BulkRow, JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal,
-    Totals,
+    JobInfo, Journal, JournalState, QueueStatus, RedisQueue, RowRefusal, SendState, Totals,
 };
+use svc_sdk::email::Attachment;
 
 use super::jobs::{self, Jobs};
+use super::message::Renderer;
 use super::outcomes::{FinalStatus, Outcome, left_out};
-use super::plan::{ADDRESSES, LEFT_OUT, Plan, PreparedRow, attachment, hash_of, hashes, rows};
+use super::plan::{LEFT_OUT, Plan, PreparedRow, attachment, hash_of, rows};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -62,11 +62,8 @@ impl QueueOption {
                     .hint("add --queue redis://HOST, or set SVC_BULK_QUEUE"));
             }
         };
-        let connected = match context.ca_bundle()? {
-            Some(pem) => RedisQueue::connect_with_ca(url, pem).await,
-            None => RedisQueue::connect(url).await,
-        };
-        connected.map_err(|error| match error.kind() {
+        let pem = context.ca_bundle()?;
+        RedisQueue::connect(url, pem.as_deref()).await.map_err(|error| match error.kind() {
             ErrorKind::InvalidInput | ErrorKind::Unsupported => {
                 Failure::usage(format!("{source}: {error}"))
             }
@@ -97,8 +94,24 @@ pub struct StoredJob {
 
 /// Where a job is.
 pub enum Place {
-    Here { folder: PathBuf, is_running: bool, wish: QueueState },
-    Redis { queue: RedisQueue, workers: usize, chunks: u64, lost: Vec<u64> },
+    Here { folder: PathBuf, is_running: bool },
+    Redis { queue: RedisQueue, workers: u64, chunks: u64, lost: Vec<u64> },
+}
+
+/// Emails that are sent again.
+#[derive(Clone, Copy, Default)]
+pub struct Again {
+    pub unknown: bool,
+    pub refused: bool,
+}
+
+/// The rows of a job that are still to be sent.
+#[derive(Default)]
+pub struct Left {
+    pub count: u64,
+    pub first: Option<PreparedRow>,
+    /// The hashes of their addresses.
+    pub addresses: HashSet<u64>,
 }
 
 /// The state of a job.
@@ -168,31 +181,26 @@ impl StoredJob {
     /// The job in a folder of this machine.
     pub fn here(folder: &Path) -> Result<Self, Failure> {
         let path = jobs::journal(folder);
-        let failed =
-            |problem: &dyn Display| Failure::other(format!("{}: {problem}", path.display()));
-        let is_running = Journal::is_open(&path).map_err(|error| failed(&error))?;
-        let mut journal = Journal::read(&path).map_err(|error| failed(&error))?;
-        let info = journal.info().clone();
-        let plan = plan_of(&info).map_err(|other| failed(&other.details().message))?;
-        let known = journal.state().map_err(|error| failed(&error))?;
+        let failed = |error: io::Error| Failure::other(format!("{}: {error}", path.display()));
+        let is_running = Journal::is_open(&path).map_err(failed)?;
+        let (info, known) = Journal::read(&path, JournalState::default()).map_err(failed)?;
         // Of a running job, what is in flight is not counted.
         let totals = if is_running { known.totals() } else { known.stopped().totals() };
-        let wish = jobs::wish(folder);
-        let state = match (is_running, wish, not_sent(&info, totals)) {
-            (true, QueueState::Paused, _) => JobState::Paused,
-            (true, ..) => JobState::Running,
-            (_, QueueState::Cancelled, 1..) => JobState::Cancelled,
-            (_, QueueState::Cancelled, _) if plan.email.scheduled_at.is_some() => {
-                JobState::Cancelled
-            }
-            (.., 0) if totals.unknown > 0 => JobState::Unknown,
-            (.., 0) => JobState::Complete,
-            _ => JobState::Incomplete,
-        };
         let changed = std::fs::metadata(&path).and_then(|found| found.modified());
         let changed = changed.unwrap_or_else(|_| SystemTime::now());
-        let place = Place::Here { folder: folder.to_owned(), is_running, wish };
-        Ok(Self { info, plan, totals, state, cause: None, place, changed })
+        let place = Place::Here { folder: folder.to_owned(), is_running };
+        let mut job = Self::new(info, totals, place, changed)?;
+        let wish = jobs::wish(folder);
+        job.state = match (job.state, wish) {
+            (_, SendState::Paused) if is_running => JobState::Paused,
+            _ if is_running => JobState::Running,
+            (JobState::Incomplete, SendState::Cancelled) => JobState::Cancelled,
+            (_, SendState::Cancelled) if job.plan.email.scheduled_at.is_some() => {
+                JobState::Cancelled
+            }
+            (state, _) => state,
+        };
+        Ok(job)
     }
 
     /// The job in Redis with this id.
@@ -203,30 +211,41 @@ impl StoredJob {
             }
             _ => Failure::from(error),
         })?;
-        let state = match status.state {
-            QueueState::Complete if status.totals.unknown > 0 => JobState::Unknown,
-            QueueState::Complete => JobState::Complete,
-            QueueState::Paused => JobState::Paused,
-            QueueState::Cancelled => JobState::Cancelled,
+        let QueueStatus { info, totals, workers, chunks, lost, state, cause, .. } = status;
+        let changed = info.at.into();
+        let place = Place::Redis { queue: queue.clone(), workers, chunks, lost };
+        let mut job = Self::new(info, totals, place, changed)?;
+        job.state = match state {
+            SendState::Complete => job.state,
+            SendState::Paused => JobState::Paused,
+            SendState::Cancelled => JobState::Cancelled,
             _ => JobState::Running,
         };
-        let QueueStatus { info, totals, workers, chunks, lost, .. } = status;
-        let workers = workers.iter().filter(|it| !it.has_left && it.silent < it.lease).count();
-        let cause = status.cause.filter(|_| state == JobState::Paused);
-        let place = Place::Redis { queue: queue.clone(), workers, chunks, lost };
-        Ok(Self {
-            plan: plan_of(&info)?,
-            changed: info.at.into(),
-            info,
-            totals,
-            state,
-            cause,
-            place,
-        })
+        job.cause = cause.filter(|_| job.state == JobState::Paused);
+        Ok(job)
+    }
+
+    /// A job that nobody sends.
+    fn new(
+        info: JobInfo,
+        totals: Totals,
+        place: Place,
+        changed: SystemTime,
+    ) -> Result<Self, Failure> {
+        let plan = serde_json::from_value(info.settings.clone())
+            .map_err(|_| Failure::other("not a job of this version of svc"))?;
+        let mut job =
+            Self { info, plan, totals, state: JobState::Incomplete, cause: None, place, changed };
+        job.state = match job.not_sent() {
+            0 if totals.unknown > 0 => JobState::Unknown,
+            0 => JobState::Complete,
+            _ => JobState::Incomplete,
+        };
+        Ok(job)
     }
 
     /// Reads the job again.
-    async fn reload(&mut self) -> Result<(), Failure> {
+    pub async fn reload(&mut self) -> Result<(), Failure> {
         *self = match &self.place {
             Place::Here { folder, .. } => Self::here(folder)?,
             Place::Redis { queue, .. } => Self::queued(queue, &self.info.job).await?,
@@ -241,12 +260,21 @@ impl StoredJob {
 
     /// The rows that are neither settled nor unknown.
     pub fn not_sent(&self) -> u64 {
-        not_sent(&self.info, self.totals)
+        let Totals { accepted, refused, invalid, unknown, .. } = self.totals;
+        self.total().saturating_sub(accepted + refused + invalid + unknown)
     }
 
     /// Whether it is in a folder of this machine.
     pub fn is_here(&self) -> bool {
-        matches!(self.place, Place::Here { .. })
+        self.folder().is_some()
+    }
+
+    /// Its folder on this machine.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Here { folder, .. } => Some(folder),
+            Place::Redis { .. } => None,
+        }
     }
 
     /// Whether no more of its rows will be sent.
@@ -260,17 +288,18 @@ impl StoredJob {
     }
 
     /// Pauses, continues or cancels the job.
-    pub async fn set(&mut self, wanted: QueueState) -> Result<(), Failure> {
+    pub async fn set(&mut self, wanted: SendState) -> Result<(), Failure> {
         let cancelled = || {
             Failure::new(Kind::Refused, "the job was cancelled, which cannot be undone")
                 .code("job_is_cancelled")
         };
         match &self.place {
-            Place::Here { folder, is_running, wish } => {
-                if *wish == QueueState::Cancelled && wanted != *wish {
+            Place::Here { folder, is_running } => {
+                let wish = jobs::wish(folder);
+                if wish == SendState::Cancelled && wanted != wish {
                     return Err(cancelled());
                 }
-                if wanted == QueueState::Paused && !is_running {
+                if wanted == SendState::Paused && !is_running {
                     return Err(Failure::new(Kind::Refused, "no process is sending the job")
                         .code("job_is_not_running"));
                 }
@@ -283,6 +312,18 @@ impl StoredJob {
             }
         }
         self.reload().await
+    }
+
+    /// Makes refused and unknown rows, as far as they are asked for, rows to send. Returns how many
+    /// there are.
+    pub async fn reopen(&mut self, again: Again) -> Result<u64, Failure> {
+        let Again { refused, unknown } = again;
+        let count = match &self.place {
+            Place::Here { .. } => self.open_journal()?.reopen(refused, unknown).await?,
+            Place::Redis { queue, .. } => queue.reopen(&self.info.job, refused, unknown).await?,
+        };
+        self.reload().await?;
+        Ok(count)
     }
 
     /// Settles unknown rows. Returns how many were sent, and how many will be sent again.
@@ -309,17 +350,13 @@ impl StoredJob {
 
     /// Opens the journal of a job that no process is sending.
     pub fn open_journal(&self) -> Result<Journal, Failure> {
-        let Place::Here { folder, .. } = &self.place else {
-            return Err(Failure::other("the job is in Redis"));
-        };
-        Journal::open(jobs::journal(folder), &self.info.source).map_err(|error| {
-            match error.kind() {
-                ErrorKind::WouldBlock => {
-                    Failure::new(Kind::Refused, "another process is working on this job")
-                        .code("job_is_running")
-                }
-                _ => Failure::other(format!("the journal cannot be opened: {error}")),
+        let folder = self.folder().unwrap_or(Path::new(""));
+        Journal::open(jobs::journal(folder), &self.info).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => {
+                Failure::new(Kind::Refused, "another process is working on this job")
+                    .code("job_is_running")
             }
+            _ => Failure::other(format!("the journal cannot be opened: {error}")),
         })
     }
 
@@ -337,9 +374,11 @@ impl StoredJob {
     pub async fn addresses(&self) -> Result<HashSet<u64>, Failure> {
         let mut addresses = HashSet::new();
         if !self.has_ended() {
-            let mut bytes = Vec::new();
-            self.file(ADDRESSES).await?.read_to_end(&mut bytes)?;
-            addresses.extend(hashes(&bytes));
+            let mut add = |_, row: PreparedRow, _: &_| {
+                addresses.extend(hash_of(&row.0));
+                Ok(())
+            };
+            self.visit(JournalState::default, &mut add).await?;
             return Ok(addresses);
         }
         self.report(|row| {
@@ -352,57 +391,94 @@ impl StoredJob {
         Ok(addresses)
     }
 
+    /// The rows that are still to be sent, in the same order.
+    pub async fn left(&self, again: Again) -> Result<Left, Failure> {
+        let mut left = Left::default();
+        let mut add = |number, row: PreparedRow, known: &JournalState| {
+            let is_again = match known.is_refused(number) {
+                true => again.refused,
+                false => again.unknown && known.is_unknown(number),
+            };
+            if is_again || !known.is_kept_back(number) {
+                left.addresses.extend(hash_of(&row.0));
+                left.count += 1;
+                left.first.get_or_insert(row);
+            }
+            Ok(())
+        };
+        self.visit(JournalState::default, &mut add).await?;
+        Ok(left)
+    }
+
+    /// Calls `each` for every row of the job, in their order, with its number and what is known.
+    async fn visit(
+        &self,
+        known: impl Fn() -> JournalState,
+        each: &mut impl FnMut(u64, PreparedRow, &JournalState) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let stopped = |known: JournalState, is: bool| if is { known.stopped() } else { known };
+        match &self.place {
+            Place::Here { folder, is_running } => {
+                let (_, known) = Journal::read(jobs::journal(folder), known())
+                    .map_err(|error| Failure::other(format!("the journal: {error}")))?;
+                let known = stopped(known, !is_running);
+                for row in rows(folder)? {
+                    let (number, row) = row?;
+                    each(number, row, &known)?;
+                }
+            }
+            Place::Redis { queue, chunks, lost, .. } => {
+                for chunk in 0..*chunks {
+                    let known = queue.read(&self.info.job, chunk, known()).await?;
+                    let known = stopped(known, lost.contains(&chunk));
+                    for (number, row) in queue.rows(&self.info.job, chunk).await? {
+                        each(number, row, &known)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `each` for every row with an outcome, in their order.
     pub async fn report(
         &self,
         mut each: impl FnMut(Outcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut left_out = left_out(self.file(LEFT_OUT).await?, self.info.at).peekable();
-        let mut tell = |row: Outcome| {
+        let statuses = FinalStatus::read(self.folder());
+        let mut tell = |number, row: PreparedRow, known: &JournalState| {
+            let Some(known) = known.row(number) else { return Ok(()) };
             let is_before = |left_out: &Result<Outcome, Failure>| {
-                left_out.as_ref().map_or(true, |left_out| left_out.row < row.row)
+                left_out.as_ref().map_or(true, |left_out| left_out.row < number)
             };
             while let Some(before) = left_out.next_if(is_before) {
                 each(before?)?;
             }
+            let address = self.plan.only_to.clone().unwrap_or(row.0);
+            let mut row = Outcome::new(number, address, known);
+            if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted") {
+                row.status.clone_from(&known.status);
+                row.message = known.reason.clone().or(row.message);
+            }
             each(row)
         };
-        let sent_to = |address: String| self.plan.only_to.clone().unwrap_or(address);
-        match &self.place {
-            Place::Here { folder, is_running, .. } => {
-                let statuses = FinalStatus::read(folder)?;
-                let failed = |error: io::Error| Failure::other(format!("the journal: {error}"));
-                let mut state = JournalState::with_rows();
-                for entry in Journal::read(jobs::journal(folder)).map_err(failed)? {
-                    state.apply(&entry.map_err(failed)?);
-                }
-                let state = if *is_running { state } else { state.stopped() };
-                for row in rows(folder)? {
-                    let (number, PreparedRow(address, _)) = row?;
-                    let Some(known) = state.row(number) else { continue };
-                    let mut row = Outcome::new(number, sent_to(address), known);
-                    if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted")
-                    {
-                        row.status.clone_from(&known.status);
-                        row.message = known.reason.clone().or(row.message);
-                    }
-                    tell(row)?;
-                }
-            }
-            Place::Redis { queue, chunks, lost, .. } => {
-                for chunk in 0..*chunks {
-                    let mut state = JournalState::with_rows();
-                    let entries = queue.entries(&self.info.job, chunk).await?;
-                    entries.iter().for_each(|entry| state.apply(entry));
-                    let state = if lost.contains(&chunk) { state.stopped() } else { state };
-                    for row in queue.rows::<PreparedRow>(&self.info.job, chunk).await? {
-                        let Some(known) = state.row(row.number) else { continue };
-                        tell(Outcome::new(row.number, sent_to(row.data.0), known))?;
-                    }
-                }
-            }
-        }
+        self.visit(JournalState::with_rows, &mut tell).await?;
         left_out.try_for_each(|row| each(row?))
+    }
+
+    /// Renders the emails of the job.
+    pub async fn renderer(&self) -> Result<Renderer, Failure> {
+        let queue = match &self.place {
+            Place::Here { folder, .. } => return self.plan.renderer(folder),
+            Place::Redis { queue, .. } => queue,
+        };
+        let mut attachments = Vec::new();
+        for number in 0..self.plan.attachments.len() {
+            let content = queue.file(&self.info.job, &attachment(number)).await?;
+            attachments.push(Attachment::from_bytes("", content));
+        }
+        self.plan.renderer_with(attachments)
     }
 
     pub fn summary(&self) -> JobSummary {
@@ -452,16 +528,6 @@ impl StoredJob {
     }
 }
 
-fn plan_of(info: &JobInfo) -> Result<Plan, Failure> {
-    serde_json::from_value(info.settings.clone())
-        .map_err(|_| Failure::other("not a job of this version of svc"))
-}
-
-fn not_sent(info: &JobInfo, totals: Totals) -> u64 {
-    let Totals { accepted, refused, invalid, unknown, .. } = totals;
-    info.rows.unwrap_or_default().saturating_sub(accepted + refused + invalid + unknown)
-}
-
 /// Stores a job in Redis.
 pub async fn enqueue(
     queue: &RedisQueue,
@@ -469,17 +535,12 @@ pub async fn enqueue(
     plan: &Plan,
     info: &JobInfo,
 ) -> Result<StoredJob, Failure> {
-    let names = [LEFT_OUT, ADDRESSES].map(str::to_owned).into_iter();
-    let names = names.chain((0..plan.attachments.len()).map(attachment));
+    let names = (0..plan.attachments.len()).map(attachment).chain([LEFT_OUT.to_owned()]);
     let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
     let files = files.collect::<io::Result<Vec<_>>>()?;
     let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));
-    let rows = rows(folder)?.map(|row| match row {
-        Ok((number, row)) => Ok(BulkRow::new(number, row)),
-        Err(failure) => Err(io::Error::other(failure.details().message.clone())),
-    });
     let rate = plan.rate.unwrap_or_default();
-    queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?;
+    queue.create(info, rate, &files.collect::<Vec<_>>(), rows(folder)?).await?;
     StoredJob::queued(queue, &info.job).await
 }
 
@@ -536,8 +597,8 @@ pub struct JobSummary {
     journal: Option<PathBuf>,
     /// How many workers send a job in Redis.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "usize")]
-    workers: Option<usize>,
+    #[schemars(with = "u64")]
+    workers: Option<u64>,
 }
 
 /// Table columns of a job.

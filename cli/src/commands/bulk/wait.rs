@@ -1,7 +1,6 @@
 //! `--wait` of `svc bulk send` and `svc bulk resume`: follows the delivery of accepted emails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,7 +9,6 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
-use super::jobs;
 use super::outcomes::{FinalStatus, Outcome};
 use super::run::is_result;
 use super::store::StoredJob;
@@ -45,14 +43,14 @@ impl Wait {
         sent: Result<(), Failure>,
         context: &Context,
         client: &EmailClient,
-        folder: &Path,
+        job: &StoredJob,
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
         if !self.wait || sent.as_ref().is_err_and(|failure| !is_result(failure)) {
             return sent;
         }
-        let id = jobs::name(folder);
-        let followed = context.unless_stopped(stop, follow(context, client, folder)).await;
+        let id = &job.info.job;
+        let followed = context.unless_stopped(stop, follow(context, client, job)).await;
         let followed = followed.map_err(|failure| match failure.kind() {
             Kind::CheckFailed => {
                 let report = context.svc(&format!("bulk report {id}"));
@@ -74,16 +72,15 @@ impl Wait {
 }
 
 /// Asks for the accepted emails until each has a final status.
-async fn follow(context: &Context, client: &EmailClient, folder: &Path) -> Result<(), Failure> {
+async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Result<(), Failure> {
     let mut open = Vec::new();
     let accepted = |row: Outcome| {
         let number = row.row;
         open.extend(row.accepted_id().map(|id| (number, id)));
         Ok(())
     };
-    StoredJob::here(folder)?.report(accepted).await?;
-    let mut known = FinalStatus::read(folder)?;
-    let mut file = FinalStatus::append(folder)?;
+    job.report(accepted).await?;
+    let mut known = FinalStatus::read(job.folder());
     let deadline = Instant::now() + LIMIT;
     let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
     let progress = context.out.progress("waiting for delivery");
@@ -111,7 +108,7 @@ async fn follow(context: &Context, client: &EmailClient, folder: &Path) -> Resul
                 true => {
                     let (status, reason) = (status.to_string(), wait::reason(&email));
                     let known_now = FinalStatus { row, status, reason };
-                    known_now.write(&mut file)?;
+                    known_now.write(job.folder())?;
                     known.insert(row, known_now);
                 }
                 false => still_open.push((row, id)),

@@ -1,22 +1,18 @@
 //! The `svc bulk work` command.
 
 use clap::Args;
-use svc_bulk::{Job, JournalState, RedisQueue};
+use svc_bulk::Job;
 use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
-use svc_sdk::email::Attachment;
 use svc_sdk::{EmailClient, Service};
 
-use super::message::Renderer;
 use super::people::subscribers;
-use super::plan::{Plan, PreparedRow, attachment};
-use super::resume::may_continue;
-use super::run::{is_result, report, supervise};
-use super::store::{JobState, Place, QueueOption, StoredJob, all, check_durability, find_id};
+use super::resume::{may_continue, show_first_request};
+use super::run::{is_result, run};
+use super::store::{Again, JobState, QueueOption, StoredJob, all, check_durability, find_id};
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::dry_run;
 use crate::failure::Failure;
 use crate::output_schema::of;
 use crate::settings::{Key, Source};
@@ -78,7 +74,7 @@ impl Work {
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let mut first = None;
         for job in jobs {
-            match self.work(context, (&client, &key), &queue, job, &mut stop).await {
+            match self.work(context, &client, &key, job, &mut stop).await {
                 // What became of one job does not keep back the others.
                 Err(failure) if is_result(&failure) => {
                     first.get_or_insert(failure);
@@ -92,68 +88,19 @@ impl Work {
     async fn work(
         &self,
         context: &Context,
-        (client, key): (&EmailClient, &Key),
-        queue: &RedisQueue,
-        job: StoredJob,
+        client: &EmailClient,
+        key: &Key,
+        mut job: StoredJob,
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
-        let (id, plan) = (job.info.job.clone(), &job.plan);
-        may_continue(context, plan, &id, key).await?;
-        let renderer = renderer(queue, &id, plan).await?;
+        may_continue(context, &job.plan, &job.info.job, key).await?;
         if context.settings.dry_run {
-            return show_first_request(context, client, &job, &renderer).await;
+            let left = job.left(Again::default()).await?;
+            return show_first_request(context, client, &job, left).await;
         }
-        let subscribers = subscribers(context, client, plan, stop).await?;
-        let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers.as_ref(), row);
-        let name = machine();
-        let sdk_job = Job::new(client).concurrency(usize::from(self.concurrency));
-        let (by, result) = supervise(context, sdk_job, job.total(), None, stop, async |job| {
-            job.work(queue, &id, &name, render).await
-        })
-        .await;
-        let job = StoredJob::queued(queue, &id).await?;
-        report(context, &job, self.queue.hint(), by, result.and_then(Result::err))
-    }
-}
-
-async fn renderer(queue: &RedisQueue, job: &str, plan: &Plan) -> Result<Renderer, Failure> {
-    let mut attachments = Vec::new();
-    for number in 0..plan.attachments.len() {
-        let content = queue.file(job, &attachment(number)).await?;
-        attachments.push(Attachment::from_bytes("", content));
-    }
-    plan.renderer_with(attachments)
-}
-
-async fn show_first_request(
-    context: &Context,
-    client: &EmailClient,
-    job: &StoredJob,
-    renderer: &Renderer,
-) -> Result<(), Failure> {
-    let (Place::Redis { queue, chunks, .. }, id) = (&job.place, &job.info.job) else {
-        return Ok(());
-    };
-    for chunk in 0..*chunks {
-        let mut state = JournalState::default();
-        queue.entries(id, chunk).await?.iter().for_each(|entry| state.apply(entry));
-        let rows = queue.rows::<PreparedRow>(id, chunk).await?;
-        let is_open = |row: u64| !state.is_settled(row) && !state.is_unknown(row);
-        if let Some(row) = rows.iter().find(|row| is_open(row.number)) {
-            let first = job.plan.render(renderer, &row.data).map_err(Failure::input)?;
-            let request = client.emails().send_batch(&[first]).to_request()?;
-            return dry_run::show(&context.out, &request);
-        }
-    }
-    context.out.note("nothing is left to send");
-    Ok(())
-}
-
-/// The name of this machine.
-fn machine() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "worker".to_owned(),
-        name => name.to_owned(),
+        let subscribers = subscribers(context, client, &job.plan, stop).await?;
+        let sender = Job::new(client).concurrency(usize::from(self.concurrency));
+        let option = self.queue.hint();
+        run(context, sender, &mut job, subscribers.as_ref(), option, stop).await
     }
 }
