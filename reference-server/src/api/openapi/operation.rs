@@ -6,7 +6,8 @@ use schemars::json_schema;
 use serde_json::{Value, json};
 use svc_sdk::{Operation, Scope, ScopeRule, Service};
 
-use super::{Document, errors, headers, parameter};
+use super::document::{Document, headers, parameter};
+use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::response::shape;
