@@ -4,6 +4,7 @@
 //! compatibility settings. The server generates it for every request instead of keeping it
 //! in memory, because clients rarely ask for it.
 
+mod document;
 mod errors;
 mod operation;
 mod tidy;
@@ -13,24 +14,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use http::StatusCode;
-use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use svc_sdk::Service;
 
 use crate::api::framework::Reply;
 use crate::api::framework::route::{Route, Target};
 use crate::app::Shared;
 use crate::control::endpoint::Declaration;
-use crate::settings::Settings;
-
-/// The part of the server that a description covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    All,
-    Service(Service),
-    Control,
-}
+use document::{Document, Part};
 
 const PARTS: [(Part, &str); 4] = [
     (Part::All, "/openapi.json"),
@@ -48,137 +39,36 @@ pub(crate) fn routes(mut router: Router<Shared>, routes: &'static [Route]) -> Ro
             let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
             let has_token = app.settings.control_token.is_some();
             let document = Document::new(&app.settings, has_token, part);
-            Reply::<Value>::json(StatusCode::OK, &document.describe(&base_url, routes))
+            Reply::<Value>::json(StatusCode::OK, &describe(document, &base_url, routes))
         };
         router = router.route(path, get(handler));
     }
     router
 }
 
-/// A description under construction: what its operations share.
-struct Document<'a> {
-    settings: &'a Settings,
-    /// Whether the control interface requires a token.
-    has_control_token: bool,
-    part: Part,
-    requests: SchemaGenerator,
-    responses: SchemaGenerator,
-    /// Error responses, by their error codes.
-    errors: Map<String, Value>,
+fn describe(mut document: Document<'_>, base_url: &str, routes: &[Route]) -> Value {
+    let paths = paths(&mut document, routes);
+    let webhooks = webhooks::describe(&mut document);
+    let mut value = document.into_value(base_url, &paths, &webhooks);
+    tidy::simplify(&mut value);
+    tidy::add_examples(&mut value);
+    value
 }
 
-impl<'a> Document<'a> {
-    fn new(settings: &'a Settings, has_control_token: bool, part: Part) -> Self {
-        let generator = || {
-            SchemaSettings::draft2020_12().with(|settings| {
-                settings.definitions_path = "/components/schemas".into();
-                settings.meta_schema = None;
-            })
+fn paths(document: &mut Document<'_>, routes: &[Route]) -> Value {
+    let mut paths = json!({});
+    for route in routes {
+        let part = match &route.target {
+            Target::Documented(operation, _) => Part::Service(operation.service()),
+            Target::Control(_) => Part::Control,
         };
-        Self {
-            settings,
-            has_control_token,
-            part,
-            requests: generator().for_deserialize().into_generator(),
-            responses: generator().for_serialize().into_generator(),
-            errors: Map::new(),
+        if document.includes(part) {
+            let Declaration { method, path, .. } = &route.declared;
+            let method = method.as_str().to_ascii_lowercase();
+            paths[path][method] = operation::describe(document, route);
         }
     }
-
-    fn includes(&self, part: Part) -> bool {
-        self.part == Part::All || self.part == part
-    }
-
-    fn describe(mut self, base_url: &str, routes: &[Route]) -> Value {
-        let paths = self.paths(routes);
-        let webhooks = webhooks::describe(&mut self);
-        let mut schemas = self.requests.take_definitions(true);
-        schemas.extend(self.responses.take_definitions(true));
-        schemas.sort_keys();
-        let title = match self.part {
-            Part::All => "svc reference server",
-            Part::Service(Service::Email) => "Email service",
-            Part::Service(_) => "Extraction service",
-            Part::Control => "Control interface",
-        };
-        let mut value = json!({
-            "openapi": "3.1.1",
-            "info": {"title": title, "version": env!("CARGO_PKG_VERSION")},
-            "servers": [{"url": base_url}],
-            "paths": paths,
-            "webhooks": webhooks,
-            "components": {
-                "schemas": schemas,
-                "responses": self.errors,
-                "securitySchemes": self.security_schemes(),
-            },
-        });
-        tidy::simplify(&mut value);
-        tidy::add_examples(&mut value);
-        value
-    }
-
-    fn paths(&mut self, routes: &[Route]) -> Value {
-        let mut paths = json!({});
-        for route in routes {
-            let part = match &route.target {
-                Target::Documented(operation, _) => Part::Service(operation.service()),
-                Target::Control(_) => Part::Control,
-            };
-            if self.includes(part) {
-                let Declaration { method, path, .. } = &route.declared;
-                let method = method.as_str().to_ascii_lowercase();
-                paths[path][method] = operation::describe(self, route);
-            }
-        }
-        paths
-    }
-
-    fn security_schemes(&self) -> Value {
-        let description =
-            "An API key of the email service with the scope that the operation requires.";
-        let email = match &self.settings.compatibility.key_header {
-            Some(header) => {
-                json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": description})
-            }
-            None => json!({"type": "http", "scheme": "bearer", "description": description}),
-        };
-        json!({
-            "emailKey": email,
-            "extractionKey": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "An API key of the extraction service: `sk_live_…` or `sk_test_…`.",
-            },
-            "controlToken": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "The `control_token` that the server printed when it started.",
-            },
-        })
-    }
-}
-
-/// A parameter of a request: a header, or a part of the path or of the query.
-fn parameter(place: &str, name: &str, required: bool, description: &str, schema: &Value) -> Value {
-    json!({
-        "name": name,
-        "in": place,
-        "description": description,
-        "required": required,
-        "schema": schema,
-    })
-}
-
-/// The headers of every response.
-fn headers() -> Value {
-    json!({
-        "X-Request-Id": {
-            "description": "Identifies the request in the server's log.",
-            "required": true,
-            "schema": {"type": "string"},
-        },
-    })
+    paths
 }
 
 #[cfg(test)]
@@ -193,7 +83,8 @@ mod tests {
     use crate::settings::Settings;
 
     fn describe(settings: &Settings, part: Part) -> Value {
-        Document::new(settings, true, part).describe("http://127.0.0.1:4080", &ROUTES)
+        let document = Document::new(settings, true, part);
+        super::describe(document, "http://127.0.0.1:4080", &ROUTES)
     }
 
     /// The operations in a description.
@@ -248,7 +139,7 @@ mod tests {
     fn schema_names_are_unique() {
         let settings = Settings::default();
         let mut document = Document::new(&settings, false, Part::All);
-        document.paths(&ROUTES);
+        paths(&mut document, &ROUTES);
         let (requests, responses) =
             (document.requests.definitions(), document.responses.definitions());
         for (name, schema) in requests {

@@ -112,7 +112,7 @@ type TestResult = Map<String, Value>;
 pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>, ApiError> {
     let id = call.id();
     let find = call.data.read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
-    let (webhook, key) = (find.await?, IdempotencyKey::of(&call)?);
+    let (webhook, key) = (find.await?, call.idempotency_key()?);
     let (app, organization) = (Arc::clone(&call.data.app), call.data.organization);
     // The attempt goes on if the client disconnects: it is stored, and must be recorded.
     let attempt = tokio::spawn(async move {

@@ -69,6 +69,10 @@ impl<B> Call<B> {
         &self.data.app.settings.compatibility
     }
 
+    pub(crate) fn idempotency_key(&self) -> Result<IdempotencyKey, ApiError> {
+        IdempotencyKey::read(self.operation, self.data.organization, &self.input)
+    }
+
     /// The response to the call.
     pub(crate) fn reply<T: Serialize>(&self, value: T) -> Result<Reply<T>, ApiError> {
         Reply::of(self.operation, self.compatibility(), &value)
@@ -81,7 +85,7 @@ impl<B> Call<B> {
         T: Serialize + 'static,
         F: FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, ApiError> + Send + 'static,
     {
-        let (operation, key) = (self.operation, IdempotencyKey::of(self)?);
+        let (operation, key) = (self.operation, self.idempotency_key()?);
         let created = self.data.write(move |tx, app, organization| {
             if let Some(stored) = key.stored_response(tx)? {
                 return Ok(stored);

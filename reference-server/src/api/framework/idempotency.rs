@@ -3,8 +3,9 @@
 
 use http::StatusCode;
 use sha2::{Digest, Sha256};
+use svc_sdk::Operation;
 
-use super::call::Call;
+use super::input::Input;
 use super::response::Reply;
 use crate::model::error::{ApiError, Code};
 use crate::store::Tx;
@@ -17,9 +18,13 @@ pub(crate) struct IdempotencyKey(Option<Request>);
 
 impl IdempotencyKey {
     /// Reads the `Idempotency-Key` header.
-    pub(crate) fn of<B>(call: &Call<B>) -> Result<Self, ApiError> {
-        let ignored = call.compatibility().ignores_idempotency_keys;
-        let mut keys = call.input.parts.headers.get_all("idempotency-key").iter();
+    pub(crate) fn read(
+        operation: Operation,
+        organization: i64,
+        input: &Input,
+    ) -> Result<Self, ApiError> {
+        let ignored = input.app.settings.compatibility.ignores_idempotency_keys;
+        let mut keys = input.parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next().filter(|_| !ignored) else {
             return Ok(Self(None));
         };
@@ -33,15 +38,15 @@ impl IdempotencyKey {
             return Err(ApiError::field("Idempotency-Key", message));
         }
         let fingerprint = Sha256::new()
-            .chain_update(call.operation.name())
+            .chain_update(operation.name())
             .chain_update([0])
-            .chain_update(call.input.parts.uri.path())
+            .chain_update(input.parts.uri.path())
             .chain_update([0])
-            .chain_update(call.input.bytes()?)
+            .chain_update(input.bytes()?)
             .finalize();
         Ok(Self(Some(Request {
-            organization: call.data.organization,
-            service: call.operation.service(),
+            organization,
+            service: operation.service(),
             key: key.to_owned(),
             fingerprint: fingerprint.into(),
         })))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Document, headers};
+use super::document::{Document, headers};
 use crate::api::framework::response::{Nested, Problem, error_body};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code, ErrorObject};

@@ -4,9 +4,10 @@
 use http::StatusCode;
 use schemars::json_schema;
 use serde_json::{Value, json};
-use svc_sdk::{Operation, ScopeRule, Service};
+use svc_sdk::{Operation, Scope, ScopeRule, Service};
 
-use super::{Document, errors, headers, parameter};
+use super::document::{Document, headers, parameter};
+use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::control::describe_common;
@@ -131,16 +132,15 @@ fn authorize(operation: Operation, value: &mut Value, codes: &mut Vec<Code>) {
     // The wrong host is for the keys of the sandbox.
     codes.extend([Code::Unauthorized, Code::RateLimited, Code::WrongHost]);
     let scope = auth::required_scope(operation);
-    value["security"] =
-        json!([{scheme: scope.map(|scope| scope.as_str()).into_iter().collect::<Vec<_>>()}]);
-    value["description"] = match scope {
-        None => "Any API key of the service may call this operation.".into(),
+    value["security"] = json!([{scheme: Vec::from_iter(scope.map(Scope::as_str))}]);
+    let description = match scope {
+        None => "Any API key of the service may call this operation.".to_owned(),
         Some(scope) if operation.scope_rule() == ScopeRule::NotDocumented => format!(
             "Requires the scope `{scope}` on this server; the service's reference names none."
-        )
-        .into(),
-        Some(scope) => format!("Requires the scope `{scope}`.").into(),
+        ),
+        Some(scope) => format!("Requires the scope `{scope}`."),
     };
+    value["description"] = description.into();
     codes.extend(scope.map(|_| Code::InsufficientScope));
 }
 

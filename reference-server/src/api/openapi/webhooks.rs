@@ -5,7 +5,7 @@ use schemars::Schema;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
-use super::{Document, Part, parameter};
+use super::document::{Document, Part, parameter};
 use crate::delivery::payload;
 use crate::delivery::webhook;
 use crate::model::event::Event;
