@@ -101,7 +101,7 @@ pub(crate) async fn update(mut call: Call<Update>) -> Result<Resource<Contact>, 
     let updated = call.data.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
         if update.apply(&mut contact)? {
-            contacts::update(tx, organization, &mut contact)?;
+            tx.update(organization, &mut contact)?;
         }
         Ok(contact)
     });

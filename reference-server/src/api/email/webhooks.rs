@@ -112,7 +112,7 @@ pub(crate) async fn update(
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = update.active.unwrap_or(webhook.active);
         if webhook != before {
-            webhooks::update(tx, organization, &mut webhook)?;
+            tx.update(organization, &mut webhook)?;
         }
         Ok(webhook)
     });
