@@ -316,7 +316,8 @@ impl Engine {
 
 /// Jobs that can begin.
 struct Found {
-    jobs: Vec<(Job, Option<Pending>)>,
+    /// Each with its delivery, or why that cannot be read.
+    jobs: Vec<(Job, Result<Option<Pending>, ApiError>)>,
     /// When the first of the other jobs is due, but for those that wait for the end of one.
     next: Millis,
     /// When the first job is due that is not of [`Queue::Mail`].
@@ -353,14 +354,14 @@ fn find(
             continue;
         }
         if queue == Queue::Mail {
-            found.jobs.push((Job::new(queue, ""), None));
+            found.jobs.push((Job::new(queue, ""), Ok(None)));
             continue;
         }
         let due = jobs::due(reader, &queue, now, busy + free)?;
         for due in due.into_iter().filter(|due| !running.contains(&due.job)).take(free) {
             let pending = match queue {
-                Queue::Webhook(_) => deliveries::pending(reader, &due)?,
-                _ => None,
+                Queue::Webhook(_) => deliveries::pending(reader, &due),
+                _ => Ok(None),
             };
             free_attempts -= usize::from(matches!(queue, Queue::Webhook(_)));
             found.jobs.push((due.job, pending));
@@ -381,8 +382,12 @@ fn limit(queue: &Queue) -> usize {
 }
 
 /// Does a job.
-async fn run(app: Shared, job: Job, pending: Option<Pending>) -> Result<Done, ApiError> {
-    match (&job.queue, pending) {
+async fn run(
+    app: Shared,
+    job: Job,
+    pending: Result<Option<Pending>, ApiError>,
+) -> Result<Done, ApiError> {
+    match (&job.queue, pending?) {
         (Queue::Relay, _) => relaying::hand_over(&app, job.subject).await?,
         (Queue::Received, _) => local::announce(&app, job).await?,
         (_, Some(pending)) => webhook::deliver(&app, pending).await?,

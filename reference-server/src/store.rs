@@ -37,11 +37,12 @@ pub(crate) mod webhooks;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
 use file_identity::Files;
+use keys::AllKeys;
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use readers::Read;
@@ -65,8 +66,10 @@ pub(crate) struct Store {
     writer: Threads<Write>,
     /// `None` for an in-memory database, whose only connection is the writer's.
     readers: Option<Threads<Read>>,
-    /// Notified after each commit about work that became due.
+    /// Notified after each commit.
     pub(crate) wake: Arc<Wake>,
+    /// As they are committed.
+    keys: Arc<Mutex<AllKeys>>,
 }
 
 impl Store {
@@ -98,7 +101,7 @@ impl Store {
         let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
         let write = move |queue| writer::run(connection, &queue, &now, &told, &files);
         let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
-        Ok((Self { writer, readers, wake }, clock))
+        Ok((Self { writer, readers, wake, keys: Arc::default() }, clock))
     }
 
     /// Runs a closure in a transaction and returns once its data is on disk.
@@ -157,8 +160,15 @@ impl Store {
     {
         let (done, committed) = oneshot::channel();
         let (sender, mut result) = oneshot::channel();
+        let keys = Arc::clone(&self.keys);
         let run = Box::new(move |tx: &mut Tx<'_>| {
-            let written = write(tx).and_then(|value| tx.finish().map(|()| value));
+            let written = write(tx).and_then(|value| {
+                if tx.effects.has_changed_keys {
+                    let all = keys::all(tx.reader())?;
+                    tx.after_commit(move || *lock(&keys) = all);
+                }
+                Ok(value)
+            });
             let keep = written.is_ok();
             // The receiver is gone if the client disconnected.
             let _ = sender.send(written);

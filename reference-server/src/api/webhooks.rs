@@ -11,7 +11,6 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
 use crate::net::target;
-use crate::store::deliveries;
 use crate::store::webhooks;
 
 /// Registers a webhook. `view` makes the response, which contains the secret.
@@ -51,8 +50,7 @@ pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
     let (id, service) = (call.id(), call.operation.service());
     let deleted = call.data.write(move |tx, _, organization| {
         let webhook = webhooks::find(tx.reader(), &id, organization, service)?;
-        tx.delete::<Webhook>(&webhook.id, organization)?;
-        deliveries::drop_all(tx, &webhook.id)
+        webhooks::delete(tx, &webhook.id, organization)
     });
     deleted.await?;
     // Aborts the attempts in progress.

@@ -145,11 +145,11 @@ fn insert(
         created_at: tx.now.into(),
     };
     let received = messages::Received {
-        text: &message.text,
+        text: Some(&message.text),
         authentication: message.results,
-        source: bodies::put(tx, &message.source)?,
+        source: Some(bodies::put(tx, &message.source)?),
     };
-    messages::insert(tx, organization, summary, domain, Some(received))?;
+    messages::insert(tx, organization, summary, domain, received)?;
     Ok(id)
 }
 

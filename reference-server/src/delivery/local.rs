@@ -20,7 +20,8 @@ use crate::model::job::{Job, Queue};
 use crate::runtime::heavy;
 use crate::runtime::memory;
 use crate::store::emails::{self, StoredEmail};
-use crate::store::{Tx, domains, jobs, messages, webhooks};
+use crate::store::messages::{self, Received};
+use crate::store::{Tx, domains, jobs, webhooks};
 
 /// Puts the message for this recipient into its mailbox.
 pub(crate) fn deliver(
@@ -44,7 +45,7 @@ pub(crate) fn deliver(
         attachments: email.attachments,
         created_at: tx.now.into(),
     };
-    messages::insert(tx, email.organization, message, domain, None)?;
+    messages::insert(tx, email.organization, message, domain, Received::default())?;
     let is_foreign = |(_, organization): &(String, i64)| *organization != email.organization;
     let subscribers =
         |organization| webhooks::subscribers(tx.reader(), organization, Event::EmailReceived);

@@ -25,6 +25,7 @@ use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
 use crate::store::deliveries::{self, Attempt, Delivery, Pending, State};
 use crate::store::keys::service_from;
+use crate::store::webhooks;
 
 /// The pause before each retry, in milliseconds after the previous attempt.
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {
@@ -65,9 +66,7 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
         let ended = pending.webhook.as_ref().filter(|webhook| {
             sent.is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH)
         });
-        let Some(webhook) = ended else { return Ok(()) };
-        tx.delete::<Webhook>(&webhook.id, pending.organization)?;
-        deliveries::drop_all(tx, &webhook.id)
+        ended.map_or(Ok(()), |ended| webhooks::delete(tx, &ended.id, pending.organization))
     });
     recorded.await
 }

@@ -29,6 +29,10 @@ pub(crate) struct Contact {
 
 impl Row for Contact {
     const TABLE: &'static str = "contact";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 impl Contact {
@@ -89,14 +93,4 @@ pub(crate) fn find_by_email(
 ) -> Result<Option<Contact>, ApiError> {
     let sql = "SELECT data FROM contact WHERE audience = ?1 AND email_key = ?2";
     Ok(reader.find(sql, (audience, email.to_lowercase()), |row| json(row, 0))?)
-}
-
-/// Stores a changed contact.
-pub(crate) fn update(
-    tx: &Tx<'_>,
-    organization: i64,
-    contact: &mut Contact,
-) -> Result<(), ApiError> {
-    contact.updated_at = tx.now.into();
-    tx.update(organization, contact)
 }

@@ -160,7 +160,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
 }
 
 /// Drops the pending deliveries to a webhook.
-pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
+pub(super) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
     jobs::clear(tx, &Queue::Webhook(webhook.to_owned()))?;
     let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
                WHERE webhook = ?1 AND state = 'pending' RETURNING id";

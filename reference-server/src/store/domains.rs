@@ -9,6 +9,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx, organizations};
 
 #[derive(Serialize, Deserialize)]
@@ -38,6 +39,10 @@ pub(crate) struct Flags {
 
 impl Row for Domain {
     const TABLE: &'static str = "domain";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now.timestamp_millis();
+    }
 }
 
 impl Domain {
@@ -80,7 +85,6 @@ pub(crate) fn insert(
 pub(crate) fn set_flags(tx: &Tx<'_>, domain: &mut Domain, flags: Flags) -> Result<(), ApiError> {
     if domain.flags != flags {
         domain.flags = flags;
-        domain.updated_at = tx.now;
         tx.update(domain.organization, domain)?;
     }
     Ok(())
@@ -107,17 +111,6 @@ pub(crate) fn elsewhere(reader: Reader<'_>, name: &str) -> Result<String, ApiErr
     owner.map_or_else(|| Ok(String::new()), |owner| organizations::has_it(reader, owner))
 }
 
-/// Whether an organization may send from this domain. A subdomain of a verified domain
-/// must be verified itself (`docs/undocumented/services.md#addresses`).
-pub(crate) fn is_verified(
-    reader: Reader<'_>,
-    organization: i64,
-    domain: &str,
-) -> Result<bool, ApiError> {
-    let sql = "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2 AND verified";
-    Ok(reader.find(sql, (domain, organization), |_| Ok(()))?.is_some())
-}
-
 /// The name of the oldest verified domain.
 pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiError> {
     let sql = "SELECT name FROM domain WHERE verified ORDER BY id LIMIT 1";
@@ -125,7 +118,8 @@ pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiEr
 }
 
 /// The verified domains with this name, each as domain id and organization. Several
-/// organizations may have the same domain.
+/// organizations may have the same domain. A subdomain of a verified domain must be verified itself
+/// (`docs/undocumented/services.md#addresses`).
 pub(crate) fn owners(
     reader: Reader<'_>,
     domain: &str,

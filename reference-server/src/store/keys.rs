@@ -12,7 +12,7 @@ use super::rows::{Json, Row, json};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::store::{Reader, Tx, Wake, lock};
+use crate::store::{Reader, Store, Tx, lock};
 
 /// The keys of the email service and of the extraction service that a new server on loopback
 /// has. They are public knowledge.
@@ -36,7 +36,7 @@ type Hash = [u8; 32];
 /// All keys, by the hash of their secret.
 pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
 
-impl Wake {
+impl Store {
     /// Finds the key with this secret. The lookup uses the hash, so its duration
     /// reveals nothing about the secrets.
     pub(crate) fn key(&self, secret: &[u8]) -> Option<Arc<Key>> {

@@ -13,12 +13,13 @@ use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::store::{Reader, Tx, organizations};
 
 /// What is stored of a received message beside its summary.
+#[derive(Default)]
 pub(crate) struct Received<'a> {
     /// Its words, to search.
-    pub(crate) text: &'a str,
+    pub(crate) text: Option<&'a str>,
     pub(crate) authentication: Option<Authentication>,
     /// The id of the source in the table `body`.
-    pub(crate) source: i64,
+    pub(crate) source: Option<i64>,
 }
 
 /// Stores a message for one recipient. `domain` is the recipient's domain if the organization has
@@ -26,18 +27,17 @@ pub(crate) struct Received<'a> {
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     organization: i64,
-    message: MessageSummary,
+    mut message: MessageSummary,
     domain: Option<&str>,
-    received: Option<Received<'_>>,
+    received: Received<'_>,
 ) -> Result<(), ApiError> {
-    let message = message.shortened();
-    let MessageSummary { id, recipient, email_id, .. } = &message;
-    let (text, authentication, source) = match received {
-        Some(Received { text, authentication, source }) => {
-            (Some(text), authentication.map(Json), Some(source))
+    // The headers of a received message may be large.
+    for text in [&mut message.from, &mut message.subject] {
+        if let Some((end, _)) = text.char_indices().nth(MAX_HEADER) {
+            text.truncate(end);
         }
-        None => (None, None, None),
-    };
+    }
+    let MessageSummary { id, recipient, email_id, .. } = &message;
     tx.execute(
         "INSERT INTO message (id, organization, recipient, email, domain, created_at, data,
                               authentication, text, source)
@@ -50,15 +50,18 @@ pub(crate) fn insert(
             domain,
             tx.now,
             Json(&message),
-            authentication,
-            text,
-            source,
+            received.authentication.map(Json),
+            received.text,
+            received.source,
         ),
     )?;
     tx.message_stored();
     tx.publish(Some(organization), || Notification::Message(message));
     Ok(())
 }
+
+/// How much of a header a summary has, in characters.
+const MAX_HEADER: usize = 1_000;
 
 pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
     let sql = "DELETE FROM message WHERE organization = ?1 AND id = ?2";
@@ -73,20 +76,6 @@ pub(crate) fn set_authentication(
 ) -> Result<(), ApiError> {
     tx.execute("UPDATE message SET authentication = ?2 WHERE id = ?1", (id, Json(results)))?;
     Ok(())
-}
-
-impl MessageSummary {
-    /// The message with the first characters of its headers: those of a received message may be
-    /// large.
-    fn shortened(mut self) -> Self {
-        const MAX: usize = 1_000;
-        for text in [&mut self.from, &mut self.subject] {
-            if let Some((end, _)) = text.char_indices().nth(MAX) {
-                text.truncate(end);
-            }
-        }
-        self
-    }
 }
 
 /// A message without its source, with the results of its authentication if it was checked; 404 if

@@ -1,14 +1,12 @@
 //! The transaction as a write sees it, and the effects that follow its commit.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
 use tokio::sync::{Notify, watch};
 
-use super::keys::{self, AllKeys};
-use super::lock::lock;
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
@@ -72,8 +70,7 @@ pub(super) struct Effects {
     has_new_messages: bool,
     /// For the clients that watch.
     notifications: RefCell<Vec<New>>,
-    has_changed_keys: bool,
-    keys: Option<AllKeys>,
+    pub(super) has_changed_keys: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -136,14 +133,6 @@ impl<'a> Tx<'a> {
         self.effects.has_changed_keys = true;
     }
 
-    /// Completes the effects of a write that has succeeded.
-    pub(super) fn finish(&mut self) -> Result<(), ApiError> {
-        if self.effects.has_changed_keys {
-            self.effects.keys = Some(keys::all(self.reader())?);
-        }
-        Ok(())
-    }
-
     /// Whether a client watches what changes.
     pub(super) fn is_watched(&self) -> bool {
         self.notifications.is_watched()
@@ -166,9 +155,6 @@ impl<'a> Tx<'a> {
 
 impl Effects {
     pub(super) fn apply(self, wake: &Wake) {
-        if let Some(keys) = self.keys {
-            *lock(&wake.keys) = keys;
-        }
         for action in self.after_commit {
             action();
         }
@@ -197,8 +183,6 @@ pub(crate) struct Wake {
     pub(crate) messages: watch::Sender<()>,
     /// For the clients that watch what changes.
     pub(crate) notifications: Arc<Notifications>,
-    /// As they are committed.
-    pub(super) keys: Mutex<AllKeys>,
 }
 
 impl FromSql for Timestamp {

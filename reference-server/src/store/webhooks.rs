@@ -5,16 +5,22 @@ use std::collections::HashSet;
 
 use svc_sdk::Service;
 
+use super::deliveries;
 use super::rows::{Row, json};
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::model::timestamp::Timestamp;
 use crate::store::keys::random_hex;
 use crate::store::{Reader, Tx};
 
 impl Row for Webhook {
     const TABLE: &'static str = "webhook";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 /// Inserts a new webhook with a random signing secret.
@@ -39,14 +45,11 @@ pub(crate) fn insert(
     Ok(webhook)
 }
 
-/// Stores a changed webhook.
-pub(crate) fn update(
-    tx: &Tx<'_>,
-    organization: i64,
-    webhook: &mut Webhook,
-) -> Result<(), ApiError> {
-    webhook.updated_at = tx.now.into();
-    tx.update(organization, webhook)
+/// Deletes a webhook, and drops its pending deliveries.
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+    let sql = "DELETE FROM webhook WHERE organization = ?1 AND id = ?2";
+    tx.execute(sql, (organization, id))?;
+    deliveries::drop_all(tx, id)
 }
 
 pub(crate) fn find(

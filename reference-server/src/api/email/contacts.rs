@@ -97,7 +97,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, ApiErro
     let updated = call.data.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
         if update?.apply(&mut contact)? {
-            contacts::update(tx, organization, &mut contact)?;
+            tx.update(organization, &mut contact)?;
         }
         Ok(contact)
     });

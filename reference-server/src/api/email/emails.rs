@@ -81,7 +81,7 @@ pub(super) fn accept(
 ) -> Result<StoredEmail, ApiError> {
     let Checked { mut email, content, .. } = checked;
     let organization = origin.organization;
-    if !domains::is_verified(tx.reader(), organization, &email.domain)? {
+    if domains::owners(tx.reader(), &email.domain, Some(organization))?.is_empty() {
         let domain = email.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)

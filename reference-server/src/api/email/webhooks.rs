@@ -97,7 +97,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = active.unwrap_or(webhook.active);
         if webhook != before {
-            webhooks::update(tx, organization, &mut webhook)?;
+            tx.update(organization, &mut webhook)?;
         }
         Ok(webhook)
     });

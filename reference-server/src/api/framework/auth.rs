@@ -59,7 +59,7 @@ pub(crate) async fn authenticate(
                        address; start it with --network trusted to use other names";
         return Err(ApiError::new(Code::WrongHost, message));
     }
-    let key = app.store.wake.key(secret);
+    let key = app.store.key(secret);
     key.filter(|key| key.service == service).ok_or_else(unknown)
 }
 

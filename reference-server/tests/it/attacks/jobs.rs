@@ -87,3 +87,27 @@ async fn jobs_that_the_server_cannot_do() {
     assert!(scheduled.body.contains(&ids[1]), "{scheduled:?}");
     assert_set_aside(&sandbox, 3).await;
 }
+
+#[tokio::test]
+async fn a_delivery_that_cannot_be_read() {
+    let directory = private_dir();
+    let path = directory.path().join("data");
+    let sandbox = start(&path).await;
+    let receiver = Receiver::start(&[500]).await;
+    subscribe(&sandbox, &receiver, r#""email.bounced""#).await;
+    sandbox.freeze().await;
+    // Its second attempt is due later.
+    send(&sandbox, "bounced@x.test", "").await;
+    sandbox.server.stop().await;
+    let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
+    assert_eq!(database.execute("UPDATE delivery SET data = 'x'", []), Ok(1));
+    drop(database);
+
+    let sandbox = start(&path).await;
+    within("the advance", sandbox.advance("1h")).await;
+    assert_set_aside(&sandbox, 1).await;
+    let id = send(&sandbox, "bounced@x.test", "").await;
+    let received = receiver.received();
+    assert_eq!(received.len(), 2, "{received:?}");
+    assert!(received[1].body.contains(&id), "{received:?}");
+}

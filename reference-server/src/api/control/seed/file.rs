@@ -205,8 +205,7 @@ impl Seeding<'_, '_> {
         contact.topics = seed.topics.clone().unwrap_or(contact.topics);
         contact.subscribed = seed.subscribed.unwrap_or(contact.subscribed);
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        contacts::update(self.tx, self.organization, &mut contact)?;
-        Ok(())
+        self.tx.update(self.organization, &mut contact)
     }
 
     /// Adds a webhook, or changes the one with this URL.
@@ -233,7 +232,7 @@ impl Seeding<'_, '_> {
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
-            webhooks::update(self.tx, self.organization, &mut webhook)?;
+            self.tx.update(self.organization, &mut webhook)?;
         }
         Ok(())
     }
