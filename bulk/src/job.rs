@@ -123,7 +123,7 @@ impl Job {
 
     /// Asks this function before each attempt what someone wants of the job: none is started while it
     /// is paused, and no other one once it is cancelled. Only for a job with a journal: a queue has
-    /// [a state](crate::RedisQueue::set_state) of its own.
+    /// a state of its own.
     pub fn state(mut self, state: impl Fn() -> SendState + Send + Sync + 'static) -> Self {
         self.state = Arc::new(state);
         self

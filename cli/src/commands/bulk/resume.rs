@@ -6,11 +6,12 @@ use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
 use super::again;
+use super::jobs;
 use super::people::subscribers;
 use super::plan::{self, Plan, fingerprint};
 use super::run;
 use super::send::check_limits;
-use super::store::{self, Again, JobOption, JobState, Left, StoredJob, VIEW};
+use super::store::{self, Again, JobOption, Left, StoredJob, VIEW};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
@@ -76,7 +77,7 @@ impl Resume {
             context.out.hint(&format!("send them: {}", context.svc(&work)));
             return context.out.one(&job.summary(), VIEW);
         }
-        if job.state == JobState::Cancelled {
+        if job.folder().is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled) {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
                 .hint("send the file again: svc bulk send … --again"));
