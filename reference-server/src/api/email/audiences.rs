@@ -24,7 +24,7 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Audience>, Api
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<Audience>, ApiError> {
-    List::new(&call.data.app, &call.data.read(|reader, of| reader.list(of)).await?)
+    List::new(&call.data.app, &call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?)
 }
 
 pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {

@@ -101,7 +101,7 @@ pub(crate) fn insert(
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {
-    let all = call.data.read(|reader, of| reader.list(of)).await?;
+    let all = call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?;
     List::new(&call.data.app, &all.iter().map(|domain| view(domain, None)).collect())
 }
 
