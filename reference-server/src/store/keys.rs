@@ -62,7 +62,7 @@ pub(crate) fn create(
     mode: KeyMode,
 ) -> Result<control::Key, ApiError> {
     let hash = hash(secret.as_bytes());
-    let mut names: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+    let mut names: Vec<String> = scopes.into_iter().map(|scope| scope.to_string()).collect();
     let (scopes, scope) = match service {
         Service::Email => (Some(names), None),
         _ => (None, names.pop()),

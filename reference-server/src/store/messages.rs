@@ -13,7 +13,7 @@ use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::store::{Reader, Tx, organizations};
 
 /// What is stored of a received message beside its summary.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Received<'a> {
     /// Its words, to search.
     pub(crate) text: Option<&'a str>,

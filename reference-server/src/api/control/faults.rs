@@ -21,7 +21,7 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, ApiError> 
 }
 
 pub(crate) async fn list(call: ControlCall) -> Result<Vec<Fault>, ApiError> {
-    call.data.read(|reader, of| reader.list(of)).await
+    call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await
 }
 
 pub(crate) async fn get(call: ControlCall) -> Result<Fault, ApiError> {

@@ -49,7 +49,7 @@ impl NewKey {
 }
 
 pub(crate) async fn list(call: ControlCall) -> Result<Vec<Key>, ApiError> {
-    call.data.read(|reader, of| reader.list(of)).await
+    call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await
 }
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<(), ApiError> {

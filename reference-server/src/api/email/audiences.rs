@@ -20,7 +20,7 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>, ApiError>
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>, ApiError> {
-    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
+    call.reply(call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?)
 }
 
 pub(crate) async fn get(call: Call) -> Result<Reply<Audience>, ApiError> {

@@ -95,7 +95,7 @@ pub(crate) fn insert(
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<DomainJson>>, ApiError> {
-    let all: Vec<Domain> = call.data.read(|reader, of| reader.list(of)).await?;
+    let all: Vec<Domain> = call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?;
     call.reply(all.into_iter().map(|domain| view(domain, None)).collect())
 }
 
