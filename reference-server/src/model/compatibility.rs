@@ -110,7 +110,7 @@ impl Compatibility {
             ("unknown-fields", "refused") => self.refuses_unknown_fields = true,
             ("extraction-error", "string") => self.extraction_error_is_string = true,
             ("key-header", header) => {
-                self.key_header = Some(header.parse().map_err(|_| invalid())?)
+                self.key_header = Some(header.parse().map_err(|_| invalid())?);
             }
             ("contact-pages", "array") => self.contact_pages = ContactPages::Array,
             ("contact-pages", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
