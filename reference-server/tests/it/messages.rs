@@ -90,7 +90,7 @@ async fn rejects_invalid_query_parameters() {
     for (path, shared) in [("", "limit, cursor"), ("/wait", "timeout")] {
         let response = sandbox.control(&format!("GET /_sandbox/messages{path}?tag=a"), "").await;
         assert_eq!(response.status, 422, "{response:?}");
-        let known = format!("organization, to, from, subject, search, after, {shared}\"");
+        let known = format!("organization, {shared}, to, from, subject, search, after\"");
         assert!(response.body.contains(&known), "{response:?}");
     }
     for timeout in ["soon", "601s"] {
