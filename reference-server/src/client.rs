@@ -52,5 +52,6 @@ pub use crate::control::server::{Health, HealthAddresses, RetryDelays};
 pub use crate::control::templates::{NewTemplate, RenderedTemplate, Template, TemplateSummary};
 pub use crate::control::webhooks::Webhook;
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, RecordType};
+pub use crate::model::one_or_many::OneOrMany;
 pub use crate::model::status::{RecipientState, Status as EmailStatus};
 pub use crate::model::timestamp::Timestamp;

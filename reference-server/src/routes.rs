@@ -54,8 +54,7 @@ fn services(r: &mut Routes) {
     r.documented(O::DomainsList, "List the sending domains", domains::list);
     r.documented(O::DomainsCreate, "Add a sending domain", domains::create)
         .errors(&[Code::Conflict]);
-    r.documented(O::DomainsVerify, "Verify the DNS records of a domain", domains::verify)
-        .errors(&[Code::PayloadTooLarge]);
+    r.documented(O::DomainsVerify, "Verify the DNS records of a domain", domains::verify);
     r.documented(O::DomainsDelete, "Delete a domain", domains::delete);
 
     r.tag("Emails");

@@ -150,7 +150,7 @@ pub struct EmailChange {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmailEvent {
-    /// The organization, by ID or name. Default: that of the client.
+    /// The organization, by ID or name. Default: that of the client; set it only on a client of none.
     pub organization: Option<String>,
     /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
     #[schemars(with = "Change")]

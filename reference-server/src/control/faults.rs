@@ -38,7 +38,7 @@ pub(crate) const REMOVE: Endpoint<(), ()> =
 #[schemars(extend("examples" = [{"operation": "emails.send", "status": 503, "times": 2}]))]
 #[schemars(rename = "CreateFault")]
 pub struct NewFault {
-    /// The organization, by ID or name. Default: that of the client.
+    /// The organization, by ID or name. Default: that of the client; set it only on a client of none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
     /// The affected operation, such as `emails.send`. Default: all documented operations.

@@ -26,7 +26,7 @@ pub(crate) struct InboundQuery {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The organization, by ID or name. Default: that of the client.
+    /// The organization, by ID or name. Default: that of the client; set it only on a client of none.
     pub organization: Option<String>,
     /// The sender.
     #[schemars(with = "schema::Mailbox")]

@@ -23,7 +23,7 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 #[schemars(extend("examples" = [{"service": "email", "scopes": ["emails:send"]}]))]
 #[schemars(rename = "CreateKey")]
 pub struct NewKey {
-    /// The organization, by ID or name. Default: that of the client.
+    /// The organization, by ID or name. Default: that of the client; set it only on a client of none.
     pub organization: Option<String>,
     /// The service.
     pub service: KeyService,

@@ -30,7 +30,7 @@ pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CreateTemplate")]
 pub struct NewTemplate {
-    /// The organization, by ID or name. Default: that of the client.
+    /// The organization, by ID or name. Default: that of the client; set it only on a client of none.
     pub organization: Option<String>,
     /// The subject.
     pub subject: Option<String>,

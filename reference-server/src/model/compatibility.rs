@@ -3,6 +3,7 @@
 //! clients can be tested against both. `docs/undocumented/README.md` lists them.
 
 use http::HeaderName;
+use http::header::AUTHORIZATION;
 
 /// The choice for every compatibility setting. A setting cannot select the default.
 #[derive(Clone, Debug, Default)]
@@ -110,7 +111,9 @@ impl Compatibility {
             ("unknown-fields", "refused") => self.refuses_unknown_fields = true,
             ("extraction-error", "string") => self.extraction_error_is_string = true,
             ("key-header", header) => {
-                self.key_header = Some(header.parse().map_err(|_| invalid())?);
+                let header: HeaderName = header.parse().map_err(|_| invalid())?;
+                // `Bearer`, as without the setting.
+                self.key_header = Some(header).filter(|name| *name != AUTHORIZATION);
             }
             ("contact-pages", "array") => self.contact_pages = ContactPages::Array,
             ("contact-pages", "zero-based") => self.contact_pages = ContactPages::ZeroBased,

@@ -14,7 +14,7 @@ pub(crate) static ATTEMPTS: Budget = Budget::new(128 << 10);
 pub(crate) static MESSAGES: Budget = Budget::new(32 << 10);
 
 /// What is smaller, in bytes, does not count.
-const SMALL: usize = 256 << 10;
+pub(crate) const SMALL: usize = 256 << 10;
 
 pub(crate) struct Budget {
     kib: usize,

@@ -19,11 +19,15 @@ pub(crate) trait Row: Serialize + DeserializeOwned {
 }
 
 impl Reader<'_> {
+    /// The row of an organization with this ID, if there is one.
+    pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>, ApiError> {
+        let sql = format!("SELECT data FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
+        self.find(&sql, (id, organization), |row| json(row, 0))
+    }
+
     /// The row of an organization with this ID, or 404.
     pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R, ApiError> {
-        let sql = format!("SELECT data FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
-        let found = self.find(&sql, (id, organization), |row| json(row, 0))?;
-        found.ok_or_else(|| ApiError::not_found(R::TABLE))
+        self.row(id, organization)?.ok_or_else(|| ApiError::not_found(R::TABLE))
     }
 
     /// Lists the rows of an organization after this ID, oldest first.

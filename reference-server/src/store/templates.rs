@@ -17,7 +17,7 @@ pub(crate) fn put(
     new: NewTemplate,
 ) -> Result<Template, ApiError> {
     let now = tx.now.into();
-    let known = tx.reader().get::<Template>(&id, organization);
+    let known = tx.reader().row::<Template>(&id, organization)?;
     let created_at = known.map_or(now, |known| known.created_at);
     let NewTemplate { subject, html, text, .. } = new;
     let template = Template { id, subject, html, text, created_at, updated_at: now };

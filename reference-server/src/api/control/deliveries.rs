@@ -70,10 +70,11 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
         if delivery.attempt_count >= MAX_ATTEMPTS {
             return conflict("the delivery has had 100 attempts, which is the most");
         }
-        let service = match tx.reader().get::<Webhook>(&delivery.webhook, organization) {
-            Ok(webhook) if webhook.active => service_from(&webhook.service),
-            Ok(_) => return conflict("the webhook of the delivery is inactive"),
-            Err(_) => return conflict("the webhook of the delivery was deleted"),
+        let webhook = tx.reader().row::<Webhook>(&delivery.webhook, organization)?;
+        let service = match webhook {
+            Some(webhook) if webhook.active => service_from(&webhook.service),
+            Some(_) => return conflict("the webhook of the delivery is inactive"),
+            None => return conflict("the webhook of the delivery was deleted"),
         };
         // Start after the last retry, so that no retry follows.
         let retry = webhook::schedule(service).len() as i64;

@@ -10,7 +10,7 @@ use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
 use crate::model::address::{Address, Mailbox, reject_line_breaks};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::runtime::heavy;
 use crate::store::domains;
@@ -76,17 +76,19 @@ fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>,
 impl InboundMessage {
     /// The recipients, and the source.
     fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>), ApiError> {
-        let invalid = |field, error: &str| ApiError::field(field, error);
+        let mut problems = Problems::default();
         let from = Mailbox::parse(self.from.as_deref().unwrap_or_default());
-        let from = from.map_err(|error| invalid("from", error))?;
+        let from = problems.ok("from", from);
         let to = self.to.unwrap_or_default().0;
-        let to = to.iter().map(|text| Mailbox::parse(text)).collect::<Result<Vec<_>, _>>();
-        let to = to.map_err(|error| invalid("to", error))?;
         if to.is_empty() {
-            return Err(ApiError::field("to", "is required: at least one recipient"));
+            problems.add("to", "is required: at least one recipient");
         }
+        let to = to.iter().filter_map(|text| problems.ok("to", Mailbox::parse(text)));
+        let to: Vec<_> = to.collect();
         let subject = self.subject.unwrap_or_default();
-        reject_line_breaks(&subject).map_err(|error| invalid("subject", error))?;
+        problems.ok("subject", reject_line_breaks(&subject));
+        let Some(from) = from else { return Err(problems.into_error()) };
+        problems.check()?;
         let message_id = format!("{}@{}", id::new(Prefix::Delivery), from.address.domain());
         let message = Outgoing {
             from: &from,

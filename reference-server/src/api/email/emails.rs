@@ -35,7 +35,7 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Ap
 /// (`docs/undocumented/services.md#templates`).
 pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<(), ApiError> {
     let Some(id) = checked.email.template_id.clone() else { return Ok(()) };
-    let found = data.read(move |reader, of| Ok(reader.get(&id, of).ok()));
+    let found = data.read(move |reader, of| reader.row(&id, of));
     let Some(Template { html, text, .. }) = found.await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
@@ -93,6 +93,8 @@ pub(super) fn accept(
     email.preview = preview(content.html.as_deref(), content.text.as_deref());
     email.organization = organization;
     email.request.clone_from(&origin.request);
+    // Here, so that IDs are in the order of the commits, which lists rely on.
+    email.id = id::new(Prefix::Email);
     email.created_at = tx.now.into();
     email.updated_at = tx.now.into();
     let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));

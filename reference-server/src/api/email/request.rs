@@ -163,7 +163,7 @@ impl NewEmail {
         Ok(Checked {
             email: StoredEmail {
                 shown: EmailSummary {
-                    id: id::new(Prefix::Email),
+                    id: String::new(),
                     status: Status::Queued,
                     from: from.unwrap_or_default(),
                     to,

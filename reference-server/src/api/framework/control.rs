@@ -232,8 +232,8 @@ pub(crate) fn describe_common(declared: &Declaration) -> Vec<Value> {
         );
     };
     if let Some(cursor) = declared.cursor {
-        let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT});
-        add("limit", "Maximum number of results. Default: 20.", limit);
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT});
+        add("limit", "Maximum number of results.", limit);
         let cursor = match cursor {
             Cursor::Id => schema_of::<schema::Id>(),
             Cursor::Text => json!({"type": "string"}),

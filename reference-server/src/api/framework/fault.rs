@@ -49,7 +49,9 @@ pub(crate) async fn apply(
                 Some(body) if has_body => Response::new(Body::from(body)),
                 None if status.as_u16() >= 400 => {
                     let code = Code::of(status);
-                    ApiError::new(code, code.meaning()).into_response()
+                    let error = ApiError::new(code, code.meaning());
+                    // Before the headers of the fault, which win.
+                    write_error(app, path, error.into_response())
                 }
                 _ => Response::default(),
             };

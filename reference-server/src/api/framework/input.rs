@@ -14,7 +14,7 @@ use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
-use crate::runtime::memory::{REQUESTS, Reserved};
+use crate::runtime::memory::{REQUESTS, Reserved, SMALL};
 use crate::settings::Limits;
 
 pub(crate) struct Input {
@@ -43,7 +43,9 @@ impl Input {
             (None, Err(too_large(max)))
         } else {
             let memory = REQUESTS.reserve(size.unwrap_or(max)).await;
-            (memory, collect(app.settings.limits, body).await)
+            let body = collect(app.settings.limits, body).await;
+            let is_small = body.as_ref().is_ok_and(|body| body.len() < SMALL);
+            (memory.filter(|_| !is_small), body)
         };
         Self { app, parts, params, body, _memory: memory }
     }
