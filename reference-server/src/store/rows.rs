@@ -22,7 +22,7 @@ impl Reader<'_> {
     /// The row of an organization with this ID, if there is one.
     pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>, ApiError> {
         let sql = format!("SELECT data FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
-        self.find(&sql, (id, organization), |row| json(row, 0))
+        Ok(self.find(&sql, (id, organization), |row| json(row, 0))?)
     }
 
     /// The row of an organization with this ID, or 404.

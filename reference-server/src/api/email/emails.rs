@@ -15,6 +15,7 @@ use crate::control::templates::Template;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
+use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::runtime::heavy;

@@ -15,7 +15,6 @@ use crate::model::address::{
     Address, Mailbox, check_header, reject_line_breaks, without_final_dot,
 };
 use crate::model::error::{ApiError, Problems};
-use crate::model::id::{self, Prefix};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
