@@ -70,44 +70,28 @@ impl Client {
         Some(folder.join("skills").join(NAME).join("SKILL.md"))
     }
 
-    /// The settings with the entry of a server.
-    pub fn with(&self, settings: &str, command: &str, args: &[&str]) -> Result<String, String> {
-        let mut entry = Map::new();
-        if self.has_type {
-            entry.insert("type".to_owned(), "stdio".into());
-        }
-        entry.insert("command".to_owned(), command.into());
-        entry.insert("args".to_owned(), json!(args));
-        let set = if self.is_toml() { toml::set } else { json::set };
-        set(settings, self.key, &entry)
-    }
-
-    /// The settings without the entry.
-    pub fn without(&self, settings: &str) -> Result<String, String> {
-        let remove = if self.is_toml() { toml::remove } else { json::remove };
-        remove(settings, self.key)
-    }
-
-    /// Whether the settings have the entry.
-    pub fn has_entry(&self, settings: &str) -> bool {
-        self.without(settings).is_ok_and(|rest| rest != settings)
-    }
-
-    /// Refuses an entry that does not start `svc mcp`, with this path of `svc` or another one.
-    pub fn check(&self, settings: &str, svc: &str) -> Result<(), String> {
-        let find = if self.is_toml() { toml::command } else { json::command };
-        let Some([command, first]) = find(settings, self.key)? else { return Ok(()) };
-        let is_svc = command == svc || Path::new(&command).file_stem() == Some(NAME.as_ref());
-        match is_svc && first == "mcp" {
-            true => Ok(()),
+    /// The settings with the entry of `svc mcp` and these arguments, or without it. An entry that starts
+    /// something else than `svc mcp`, with this path of `svc` or another one, is refused.
+    pub fn edit(&self, settings: &str, svc: &str, args: Option<&[&str]>) -> Result<String, String> {
+        let kind = self.has_type.then(|| ("type".to_owned(), "stdio".into()));
+        let entry = args.map(|args| {
+            let members = [("command".to_owned(), svc.into()), ("args".to_owned(), json!(args))];
+            kind.into_iter().chain(members).collect::<Map<_, _>>()
+        });
+        let is_toml = self.project.is_some_and(|file| file.ends_with(".toml"));
+        let edit = if is_toml { toml::edit } else { json::edit };
+        let (edited, before) = edit(settings, self.key, entry.as_ref())?;
+        let is_ours = before.is_none_or(|before| {
+            let command = before["command"].as_str().unwrap_or_default();
+            let is_svc = command == svc || Path::new(command).file_stem() == Some(NAME.as_ref());
+            is_svc && before["args"][0] == "mcp"
+        });
+        match is_ours {
+            true => Ok(edited),
             false => {
                 Err(format!("its server `{NAME}` does not start svc mcp: give it another name"))
             }
         }
-    }
-
-    fn is_toml(&self) -> bool {
-        self.project.is_some_and(|file| file.ends_with(".toml"))
     }
 }
 

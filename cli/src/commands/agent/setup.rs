@@ -86,22 +86,16 @@ impl Setup {
         let client = CLIENTS.iter().find(|it| Some(it.id) == self.client.as_deref());
         let client = client.unwrap_or(&CLIENTS[1]);
         if self.print {
-            let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
+            let entry = &client.edit("", &svc, Some(&args)).map_err(Failure::other)?;
             return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
         }
         let path = client.settings(env, self.project).ok_or_else(|| {
             Failure::usage(format!("--project: {} has no settings of a project", client.name))
                 .hint("leave out --project: the settings of the user are changed")
         })?;
-        let settings = Change::of(path, |text| {
-            client.check(text, &svc)?;
-            match self.remove {
-                true => client.without(text),
-                false => client.with(text, &svc, &args),
-            }
-        })?;
-        let mut changes = vec![settings];
-        changes.extend(self.change_skill(client, env)?);
+        let added = (!self.remove).then_some(&*args);
+        let mut changes = vec![Change::of(path, |text| client.edit(text, &svc, added))?];
+        changes.extend(self.change_skill(client, env, &svc)?);
         changes.retain(|change| change.before != change.after);
         let files = changes.iter().map(|change| change.path.display().to_string());
         let files = files.collect::<Vec<_>>();
@@ -120,27 +114,30 @@ impl Setup {
     }
 
     /// The change of the skill, which stays as long as another client that reads it uses svc.
-    fn change_skill(&self, client: &Client, env: &Env) -> Result<Option<Change>, Failure> {
+    fn change_skill(
+        &self,
+        client: &Client,
+        env: &Env,
+        svc: &str,
+    ) -> Result<Option<Change>, Failure> {
         let Some(path) = client.skill(env, self.project) else { return Ok(None) };
-        let uses_svc = |other: &Client| {
+        let uses_it = |other: &Client| {
             let settings = other.settings(env, self.project).map(|path| read(&path));
-            matches!(settings, Some(Ok(Some(text))) if other.has_entry(&text))
-        };
-        let is_reader = |other: &&Client| {
-            other.id != client.id && other.skill(env, self.project).as_ref() == Some(&path)
+            let Some(Ok(Some(text))) = settings else { return false };
+            other.id != client.id
+                && other.skill(env, self.project).as_ref() == Some(&path)
+                && other.edit(&text, svc, None).is_ok_and(|rest| rest != text)
         };
         let before = read(&path)?;
         let sentence = SKILL.split('.').next().unwrap_or_default();
         let is_ours = before.as_deref().is_none_or(|text| text.starts_with(sentence));
         let after = match self.remove {
-            true => before
-                .clone()
-                .filter(|_| !is_ours || CLIENTS.iter().filter(is_reader).any(uses_svc)),
-            false if !is_ours => {
+            true => before.clone().filter(|_| !is_ours || CLIENTS.iter().any(uses_it)),
+            false if is_ours => Some(SKILL.to_owned()),
+            false => {
                 let problem = format!("{}: it is not the skill of svc", path.display());
                 return Err(Failure::input(problem).hint("give it another name, or remove it"));
             }
-            false => Some(SKILL.to_owned()),
         };
         Ok(Some(Change { path, before, after }))
     }
