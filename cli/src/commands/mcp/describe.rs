@@ -132,17 +132,14 @@ fn output(tool: &Tool) -> Map<String, Value> {
 
 /// The type and the names of the fields of a schema: what a service sends is never refused by a
 /// client, and what is cut remains valid.
-fn outline(schema: Value) -> Value {
-    let Value::Object(fields) = schema else { return json!({}) };
-    let names = |properties: Value| {
-        let names = properties.as_object().into_iter().flat_map(Map::keys);
-        names.map(|name| (name.clone(), json!({}))).collect::<Value>()
-    };
-    let kept = fields.into_iter().filter_map(|(key, value)| match key.as_str() {
-        "type" => Some((key, value)),
-        "items" => Some((key, outline(value))),
-        "properties" => Some((key, names(value))),
-        _ => None,
-    });
-    kept.collect()
+fn outline(mut schema: Value) -> Value {
+    let Some(fields) = schema.as_object_mut() else { return json!({}) };
+    fields.retain(|key, _| ["type", "items", "properties"].contains(&key.as_str()));
+    if let Some(items) = fields.get_mut("items") {
+        *items = outline(items.take());
+    }
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().for_each(|it| *it = json!({}));
+    }
+    schema
 }

@@ -79,10 +79,13 @@ impl Shared {
         if let Some((_, path)) = OPENAPI.iter().find(|(known, _)| *known == uri) {
             self.start_sandbox().await;
             let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
-            let Output { result, error, .. } =
+            let Output { mut fields, .. } =
                 self.runner.run(&get).await.unwrap_or_else(Output::from);
-            let problem = || ErrorData::internal_error("the sandbox did not answer", error);
-            let text = result.ok_or_else(problem)?.to_string();
+            let Some(document) = fields.get("result") else {
+                let error = Some(fields["error"].take());
+                return Err(ErrorData::internal_error("the sandbox did not answer", error));
+            };
+            let text = document.to_string();
             return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
         }
         let (Some(id), Some(tool)) = (uri.strip_prefix(MESSAGE), self.message_tool()) else {

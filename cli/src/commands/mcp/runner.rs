@@ -4,16 +4,13 @@ use std::ffi::OsString;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Value, json};
 
 use super::arguments::CommandLine;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::process::{Process, Terminals};
 use crate::settings::Env;
-
-/// The stack of a run, as that of a main thread.
-const STACK: usize = 8 << 20;
 
 /// The global options that each run gets from the command line of `svc mcp`. The first three need
 /// a profile.
@@ -28,14 +25,10 @@ pub struct Runner {
 }
 
 /// What a command has printed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Output {
-    /// Its result, if there is one.
-    pub result: Option<Value>,
-    /// Notes and warnings.
-    pub notes: Vec<Value>,
-    /// The error object.
-    pub error: Option<Value>,
+    /// An object with its `notes`, its `error` and its `result`, as far as there are any.
+    pub fields: Value,
     /// The ID of its last request.
     pub request_id: Option<String>,
 }
@@ -82,40 +75,48 @@ impl Runner {
             terminals: Terminals::default(),
             signals: false,
         };
-        let (done, ended) = tokio::sync::oneshot::channel();
         let run = self.run;
-        let thread = std::thread::Builder::new().stack_size(STACK);
-        thread.spawn(move || done.send(run(&args, process)))?;
-        let ended = ended.await;
+        let ended = tokio::task::spawn_blocking(move || run(&args, process)).await;
         let (code, request_id) =
             ended.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
-        Ok(Output { request_id, ..Output::of(code, &stdout.text(), &stderr.text()) })
+        Ok(Output { fields: fields(code, &stdout.text(), &stderr.text()), request_id })
     }
 }
 
 impl Output {
-    fn of(code: u8, stdout: &str, stderr: &str) -> Self {
-        let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
-        let mut values = values.collect::<Vec<Value>>();
-        let result = if values.len() > 1 { Some(values.into()) } else { values.pop() };
-        let mut lines = stderr.lines().collect::<Vec<_>>();
-        let error = (code != 0).then(|| {
-            let found = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
-            let found = found.and_then(|mut line| line.get_mut("error").map(Value::take));
-            found.unwrap_or_else(|| {
-                let message = format!("the command has failed with the exit code {code}");
-                Failure::other(message).to_json()["error"].take()
-            })
-        });
-        let notes = lines.into_iter().map(Value::from).collect();
-        Self { result, notes, error, request_id: None }
+    pub fn is_error(&self) -> bool {
+        self.fields["error"].is_object()
     }
+}
+
+fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
+    let mut fields = json!({});
+    let mut lines = stderr.lines().collect::<Vec<_>>();
+    let last = if code == 0 { None } else { lines.pop() };
+    if !lines.is_empty() {
+        fields["notes"] = lines.into();
+    }
+    if code != 0 {
+        let found = last.and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let mut found = found.filter(|line| line["error"].is_object()).unwrap_or_else(|| {
+            let message = format!("the command has failed with the exit code {code}");
+            Failure::other(message).to_json()
+        });
+        fields["error"] = found["error"].take();
+    }
+    let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
+    let mut values = values.collect::<Vec<Value>>();
+    match values.len() {
+        0 => {}
+        1 => fields["result"] = values.remove(0),
+        _ => fields["result"] = values.into(),
+    }
+    fields
 }
 
 impl From<Failure> for Output {
     fn from(failure: Failure) -> Self {
-        let error = failure.to_json().get_mut("error").map(Value::take);
-        Self { error, ..Self::default() }
+        Self { fields: failure.to_json(), request_id: None }
     }
 }
 
