@@ -36,18 +36,18 @@ pub const CLIENTS: [Client; 7] = [
         user: |env| named(env, "CLAUDE_CONFIG_DIR", "").join(".claude.json"), project: Some(".mcp.json"),
         skills: Some((|env| named(env, "CLAUDE_CONFIG_DIR", ".claude"), ".claude")) },
     Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false,
-        user: |env| application(env, "Claude/claude_desktop_config.json"), project: None, skills: None },
+        user: |env| applications_directory(env).join("Claude/claude_desktop_config.json"), project: None, skills: None },
     Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false,
         user: |env| named(env, "CODEX_HOME", ".codex").join("config.toml"), project: Some(".codex/config.toml"),
         skills: AGENTS },
     Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true,
         user: |env| home(env, ".cursor/mcp.json"), project: Some(".cursor/mcp.json"), skills: AGENTS },
     Client { id: "vscode", name: "VS Code", key: "servers", has_type: true,
-        user: |env| application(env, "Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
+        user: |env| applications_directory(env).join("Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
     Client { id: "zed", name: "Zed", key: "context_servers", has_type: false,
         user: |env| match cfg!(target_os = "macos") {
             true => home(env, ".config/zed/settings.json"),
-            false => application(env, "zed/settings.json"),
+            false => applications_directory(env).join("zed/settings.json"),
         }, project: Some(".zed/settings.json"), skills: AGENTS },
     Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false,
         user: |env| named(env, "GEMINI_CLI_HOME", "").join(".gemini/settings.json"), project: Some(".gemini/settings.json"),
@@ -97,10 +97,6 @@ impl Client {
 
 fn home(env: &Env, path: &str) -> PathBuf {
     home_directory(env).join(path)
-}
-
-fn application(env: &Env, path: &str) -> PathBuf {
-    applications_directory(env).join(path)
 }
 
 /// The directory that a variable of the client names, or one in the home directory.

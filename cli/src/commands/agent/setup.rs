@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::clients::{CLIENTS, Client};
+use super::clients::CLIENTS;
 use crate::command_line::shell_quoted;
 use crate::command_spec::local;
 use crate::confirm::confirm;
@@ -95,7 +95,25 @@ impl Setup {
         })?;
         let added = (!self.remove).then_some(&*args);
         let mut changes = vec![Change::of(path, |text| client.edit(text, &svc, added))?];
-        changes.extend(self.change_skill(client, env, &svc)?);
+        if let Some(path) = client.skill(env, self.project) {
+            // It stays as long as another client that reads it uses svc.
+            let is_used = CLIENTS.iter().any(|other| {
+                let settings = other.settings(env, self.project).map(|path| read(&path));
+                let Some(Ok(Some(text))) = settings else { return false };
+                other.id != client.id
+                    && other.skill(env, self.project).as_ref() == Some(&path)
+                    && other.edit(&text, &svc, None).is_ok_and(|rest| rest != text)
+            });
+            let sentence = SKILL.split('.').next().unwrap_or_default();
+            changes.push(Change::of(path, |text| {
+                match (self.remove, text.is_empty() || text.starts_with(sentence)) {
+                    (true, true) if !is_used => Ok(String::new()),
+                    (true, _) => Ok(text.to_owned()),
+                    (false, true) => Ok(SKILL.to_owned()),
+                    (false, false) => Err("it is not the skill of svc".to_owned()),
+                }
+            })?);
+        }
         changes.retain(|change| change.before != change.after);
         let files = changes.iter().map(|change| change.path.display().to_string());
         let files = files.collect::<Vec<_>>();
@@ -112,35 +130,6 @@ impl Setup {
         };
         context.out.done(&sentence, &AgentSetup { client: client.id, files })
     }
-
-    /// The change of the skill, which stays as long as another client that reads it uses svc.
-    fn change_skill(
-        &self,
-        client: &Client,
-        env: &Env,
-        svc: &str,
-    ) -> Result<Option<Change>, Failure> {
-        let Some(path) = client.skill(env, self.project) else { return Ok(None) };
-        let uses_it = |other: &Client| {
-            let settings = other.settings(env, self.project).map(|path| read(&path));
-            let Some(Ok(Some(text))) = settings else { return false };
-            other.id != client.id
-                && other.skill(env, self.project).as_ref() == Some(&path)
-                && other.edit(&text, svc, None).is_ok_and(|rest| rest != text)
-        };
-        let before = read(&path)?;
-        let sentence = SKILL.split('.').next().unwrap_or_default();
-        let is_ours = before.as_deref().is_none_or(|text| text.starts_with(sentence));
-        let after = match self.remove {
-            true => before.clone().filter(|_| !is_ours || CLIENTS.iter().any(uses_it)),
-            false if is_ours => Some(SKILL.to_owned()),
-            false => {
-                let problem = format!("{}: it is not the skill of svc", path.display());
-                return Err(Failure::input(problem).hint("give it another name, or remove it"));
-            }
-        };
-        Ok(Some(Change { path, before, after }))
-    }
 }
 
 /// A file before and after; `None` if it does not exist.
@@ -151,7 +140,7 @@ struct Change {
 }
 
 impl Change {
-    /// The change of a file of settings. One that is empty then is removed.
+    /// The change of a file. One that is empty then is removed.
     fn of(
         path: PathBuf,
         edit: impl FnOnce(&str) -> Result<String, String>,
@@ -160,8 +149,9 @@ impl Change {
         let text = before.as_deref().unwrap_or_default();
         let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
         let edited = edit(text).map_err(|problem| {
-            Failure::input(format!("{}: {problem}", path.display()))
-                .hint("correct the file, or add the entry yourself: svc agent setup --print")
+            Failure::input(format!("{}: {problem}", path.display())).hint(
+                "correct the file, give what is yours another name, or add what svc agent setup --print shows",
+            )
         })?;
         let after = match edited == text {
             true => before.clone(),

@@ -12,9 +12,6 @@ use crate::command_spec::Effect;
 use crate::failure::Failure;
 use crate::settings::{Env, home_directory};
 
-/// The largest file that a call may read.
-const MAX_FILE: u64 = 64 << 20;
-
 /// A command line, with what it reads from standard input.
 #[derive(Clone, Debug, Default)]
 pub struct CommandLine {
@@ -69,7 +66,7 @@ impl CommandLine {
                     From::Read | From::Stdin if !line.stdin.is_empty() => {
                         return Err(Failure::usage("rows, file: give one of them"));
                     }
-                    From::Read => line.reads(read(root, name, &text)?),
+                    From::Read => line.reads(std::fs::read(below(root, name, &text)?)?),
                     From::Stdin => line.reads(text.into_bytes()),
                 };
                 let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
@@ -141,12 +138,4 @@ fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
     found.ok_or_else(|| {
         Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(hint)
     })
-}
-
-fn read(root: &Path, name: &str, path: &str) -> Result<Vec<u8>, Failure> {
-    let found = below(root, name, path)?;
-    match std::fs::metadata(&found)?.len() > MAX_FILE {
-        true => Err(Failure::input(format!("{name}: larger than 64 MiB"))),
-        false => Ok(std::fs::read(found)?),
-    }
 }

@@ -6,10 +6,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::plans::Plan;
 use super::runner::Output;
 use super::table::ACTION;
 use crate::failure::Failure;
@@ -28,19 +27,10 @@ pub struct Audit(pub PathBuf);
 
 impl Audit {
     /// Records the start of a call, and returns the line: what cannot be recorded is not done.
-    pub fn begin(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        plan: Option<&Plan>,
-    ) -> Result<Value, Failure> {
-        let call = Uuid::new_v4().simple().to_string();
-        let now = stamp(Utc::now());
-        let mut line = json!({"time": now, "call": call, "tool": tool, "arguments": arguments, "result": STARTED});
-        if let Some(plan) = plan {
-            line["request"] = plan.request.as_str().into();
-            line["idempotency_key"] = plan.key.clone().into();
-        }
+    pub fn begin(&self, mut line: Value) -> Result<Value, Failure> {
+        line["time"] = stamp(Utc::now()).into();
+        line["call"] = Uuid::new_v4().simple().to_string().into();
+        line["result"] = STARTED.into();
         self.write(&line).map_err(|error| {
             let problem = format!("the call cannot be recorded: {}: {error}", self.0.display());
             Failure::other(problem)

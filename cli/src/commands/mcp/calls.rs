@@ -38,8 +38,6 @@ pub struct Shared {
     pub root: PathBuf,
     /// The files whose keys a plan is sent with.
     pub key_files: Vec<PathBuf>,
-    /// Where the signing secrets of new webhooks are kept.
-    pub secrets: PathBuf,
     pub is_live: bool,
     /// Asks the main task for the sandbox, which it then holds until the end.
     pub needs_sandbox: Notify,
@@ -66,7 +64,12 @@ impl Shared {
         };
         let names = tool.actions.iter().flat_map(|action| &action.arguments).map(|it| it.name);
         let arguments = described(&given, &names.chain([ACTION]).collect::<Vec<_>>());
-        let output = match self.audit.begin(tool.name, &arguments, plan.as_ref()) {
+        let mut line = json!({"tool": tool.name, "arguments": arguments});
+        if let Some(plan) = &plan {
+            line["request"] = plan.request.as_str().into();
+            line["idempotency_key"] = plan.key.as_deref().into();
+        }
+        let output = match self.audit.begin(line) {
             Ok(line) => {
                 let call = self.call(tool, given, plan, &line["call"]);
                 let output = call.await.unwrap_or_else(Output::from);
@@ -113,7 +116,8 @@ impl Shared {
             && let Some(result) = output.fields.get_mut("result")
             && let Some(secret) = result["signingSecret"].as_str().or(result["secret"].as_str())
         {
-            let path = self.secrets.join(Uuid::new_v4().simple().to_string());
+            let folder = self.audit.0.with_file_name("webhook-secrets");
+            let path = folder.join(Uuid::new_v4().simple().to_string());
             let kept = match private::replace(&path, secret.as_bytes()) {
                 Ok(()) => path.display().to_string(),
                 Err(error) => format!("nowhere: {error}; delete the webhook and create another"),

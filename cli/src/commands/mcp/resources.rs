@@ -4,9 +4,9 @@
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Resource, ResourceContents,
-    ResourceTemplate, Role,
+    ResourceTemplate, Role, object,
 };
-use serde_json::Map;
+use serde_json::json;
 
 use super::arguments::CommandLine;
 use super::calls::Shared;
@@ -22,11 +22,8 @@ const MESSAGE: &str = "svc://messages/";
 /// The tool that reads messages. Where it is not offered, messages are not resources.
 const MESSAGE_TOOL: &str = "sandbox_messages";
 
-/// The OpenAPI descriptions: addresses, and where the sandbox has them.
-const OPENAPI: [(&str, &str); 2] = [
-    ("svc://openapi/email.json", "/openapi/email.json"),
-    ("svc://openapi/extraction.json", "/openapi/extraction.json"),
-];
+/// The OpenAPI descriptions, which the sandbox has at the paths of these addresses.
+const OPENAPI: [&str; 2] = ["svc://openapi/email.json", "svc://openapi/extraction.json"];
 
 /// The prompts: name, description, argument, and text, in which the argument replaces `{}`.
 const PROMPTS: [(&str, &str, &str, &str); 3] = [
@@ -76,14 +73,13 @@ impl Shared {
         if let Some((_, text)) = BOOK.iter().find(|(path, _)| Some(*path) == chapter) {
             return Ok(ResourceContents::text(*text, uri).with_mime_type("text/markdown"));
         }
-        if let Some((_, path)) = OPENAPI.iter().find(|(known, _)| *known == uri) {
+        if OPENAPI.contains(&uri) {
             self.start_sandbox().await;
+            let path = uri.trim_start_matches("svc:/");
             let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
-            let Output { mut fields, .. } =
-                self.runner.run(&get).await.unwrap_or_else(Output::from);
+            let Output { fields, .. } = self.runner.run(&get).await.unwrap_or_else(Output::from);
             let Some(document) = fields.get("result") else {
-                let error = Some(fields["error"].take());
-                return Err(ErrorData::internal_error("the sandbox did not answer", error));
+                return Err(ErrorData::internal_error("the sandbox did not answer", Some(fields)));
             };
             let text = document.to_string();
             return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
@@ -91,9 +87,7 @@ impl Shared {
         let (Some(id), Some(tool)) = (uri.strip_prefix(MESSAGE), self.message_tool()) else {
             return Err(ErrorData::resource_not_found("no resource has this address", None));
         };
-        let given =
-            [(ACTION, "get"), ("id", id)].map(|(name, text)| (name.to_owned(), text.into()));
-        let read = self.recorded(tool, Map::from_iter(given)).await;
+        let read = self.recorded(tool, object(json!({ACTION: "get", "id": id}))).await;
         let text = read.content.first().and_then(|block| block.as_text());
         let text = text.map(|text| text.text.clone()).unwrap_or_default();
         match read.is_error {
@@ -111,8 +105,8 @@ pub fn fixed() -> Vec<Resource> {
             .with_title(title)
             .with_mime_type("text/markdown")
     });
-    let openapi = OPENAPI.iter().map(|(uri, path)| {
-        Resource::new(*uri, *path)
+    let openapi = OPENAPI.map(|uri| {
+        Resource::new(uri, uri.trim_start_matches("svc://"))
             .with_title("OpenAPI description of the service")
             .with_mime_type("application/json")
     });

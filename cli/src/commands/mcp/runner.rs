@@ -90,26 +90,22 @@ impl Output {
 }
 
 fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
-    let mut fields = json!({});
-    let mut lines = stderr.lines().collect::<Vec<_>>();
-    let last = if code == 0 { None } else { lines.pop() };
+    let (mut fields, mut lines) = (json!({}), stderr.lines().collect::<Vec<_>>());
+    if code != 0 {
+        let error = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let problem = format!("the command has failed with the exit code {code}");
+        fields = error
+            .filter(|line| line["error"].is_object())
+            .unwrap_or_else(|| Failure::other(problem).to_json());
+    }
     if !lines.is_empty() {
         fields["notes"] = lines.into();
     }
-    if code != 0 {
-        let found = last.and_then(|line| serde_json::from_str::<Value>(line).ok());
-        let mut found = found.filter(|line| line["error"].is_object()).unwrap_or_else(|| {
-            let message = format!("the command has failed with the exit code {code}");
-            Failure::other(message).to_json()
-        });
-        fields["error"] = found["error"].take();
-    }
     let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
     let mut values = values.collect::<Vec<Value>>();
-    match values.len() {
-        0 => {}
-        1 => fields["result"] = values.remove(0),
-        _ => fields["result"] = values.into(),
+    let result = if values.len() > 1 { Some(values.into()) } else { values.pop() };
+    if let Some(result) = result {
+        fields["result"] = result;
     }
     fields
 }
