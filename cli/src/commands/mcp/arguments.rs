@@ -123,11 +123,7 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
 
 /// The path of a file below the directory, without symbolic links.
 fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
-    let hint = match root.parent() {
-        // Below `/`, there are the files of everybody.
-        None => "start svc mcp in the folder of a project: in the home directory and above, it reads no files".to_owned(),
-        Some(_) => format!("its directory is {}; hidden files are not read", root.display()),
-    };
+    // Below `/`, there are the files of everybody.
     let found = root.join(path).canonicalize().ok().filter(|_| root.parent().is_some());
     let is_hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
     let is_open = |found: &PathBuf| {
@@ -136,6 +132,8 @@ fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
     // Whether another file exists is not told.
     let found = found.filter(is_open).and_then(|found| found.into_os_string().into_string().ok());
     found.ok_or_else(|| {
-        Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(hint)
+        Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(
+            "a person starts svc mcp in the folder of a project: it reads no hidden files, and none in the home directory or above",
+        )
     })
 }

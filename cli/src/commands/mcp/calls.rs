@@ -57,11 +57,9 @@ impl Shared {
     /// Executes a call, and records its start and its end.
     pub async fn recorded(&self, tool: &Tool, given: Map<String, Value>) -> CallToolResult {
         let _permit = self.running.acquire().await;
-        let token = given.get(TOKEN).and_then(Value::as_str).filter(|_| given.len() == 1);
-        let plan = match token.filter(|_| tool.sends_plan()) {
-            Some(token) => self.plans.lock().await.take(token, Utc::now()),
-            None => None,
-        };
+        let is_alone = tool.sends_plan() && given.len() == 1;
+        let token = given.get(TOKEN).and_then(Value::as_str).filter(|_| is_alone);
+        let plan = self.plans.lock().await.take(token.unwrap_or_default(), Utc::now());
         let names = tool.actions.iter().flat_map(|action| &action.arguments).map(|it| it.name);
         let arguments = described(&given, &names.chain([ACTION]).collect::<Vec<_>>());
         let mut line = json!({"tool": tool.name, "arguments": arguments});

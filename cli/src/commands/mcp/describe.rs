@@ -88,11 +88,9 @@ fn schema(it: &Argument) -> Value {
     if it.name == ROWS {
         return json!({"type": "array", "items": {"type": "object"}});
     }
-    let mut schema = argument(&it.arg);
-    if let Some(fields) = schema.as_object_mut() {
-        fields.retain(|key, _| !key.starts_with("x-") && key != "description");
-    }
-    schema
+    let schema = argument(&it.arg);
+    let kept = ["type", "enum", "items"].iter().filter_map(|key| Some((*key, schema.get(key)?)));
+    kept.map(|(key, value)| (key.to_owned(), value.clone())).collect()
 }
 
 /// The help of an argument, without what only a command line takes.

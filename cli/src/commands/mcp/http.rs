@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -62,7 +62,7 @@ pub async fn serve(
     let url = format!("http://{address}{PATH}");
     context.out.note(&format!("serving {url}; the bearer token is in {place}"));
     context.out.ready(&json!({"url": url, "token_file": file}))?;
-    let expected = Sha256::digest(token.trim());
+    let expected = Sha256::digest(format!("Bearer {}", token.trim()));
     let hosts = [address.to_string(), format!("localhost:{}", address.port())];
     // No web page is a client, so every `Origin` is refused.
     let config =
@@ -71,7 +71,7 @@ pub async fn serve(
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let authorize = middleware::from_fn(move |request: Request, next: Next| async move {
         // Digests are compared, so that the time tells nothing about the token.
-        match bearer(request.headers()).map(Sha256::digest) {
+        match request.headers().get(AUTHORIZATION).map(Sha256::digest) {
             Some(digest) if digest == expected => next.run(request).await,
             _ => {
                 let why = "the bearer token is missing or wrong\n";
@@ -81,9 +81,4 @@ pub async fn serve(
     });
     let router = Router::new().route_service(PATH, service).layer(authorize);
     Ok(axum::serve(listener, router).await?)
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }

@@ -20,7 +20,8 @@ const PASSED_ON: [&str; 7] =
 /// What all runs have in common. No request changes it.
 pub struct Runner {
     run: fn(&[OsString], Process) -> (u8, Option<String>),
-    options: Vec<OsString>,
+    /// The start of each command line.
+    start: Vec<OsString>,
     env: Env,
 }
 
@@ -37,33 +38,31 @@ impl Runner {
     pub fn new(context: &Context, tree: clap::Command, is_live: bool) -> Result<Self, Failure> {
         let matches = tree.try_get_matches_from(context.typed()).ok();
         let matches = matches.as_ref().and_then(|matches| matches.subcommand());
-        let mut options = Vec::new();
+        let mut start = vec!["svc".into(), "--json".into()];
         for (index, name) in PASSED_ON.iter().enumerate() {
             let given = matches.and_then(|(_, given)| given.get_raw(&name.replace('-', "_")));
             for value in given.into_iter().flatten() {
                 if index < 3 && !is_live {
-                    return Err(Failure::usage(format!(
-                        "--{name} has no effect without --profile"
-                    ))
-                    .hint("name the profile that it is for: --profile NAME"));
+                    let problem = format!("--{name} has no effect without --profile");
+                    let hint = "name the profile that it is for: --profile NAME";
+                    return Err(Failure::usage(problem).hint(hint));
                 }
                 let mut option = OsString::from(format!("--{name}="));
                 option.push(value);
-                options.push(option);
+                start.push(option);
             }
         }
-        options.push(match is_live {
+        start.push(match is_live {
             true => format!("--profile={}", context.settings.profile.value).into(),
             false => "--sandbox".into(),
         });
-        Ok(Self { run: context.run_inside, options, env: context.settings.env.clone() })
+        Ok(Self { run: context.run_inside, start, env: context.settings.env.clone() })
     }
 
     /// Runs a command, to its end even if the future is dropped.
     pub async fn run(&self, line: &CommandLine) -> Result<Output, Failure> {
-        let program = ["svc", "--json"].map(OsString::from).into_iter();
-        let words = line.words.iter().map(OsString::from);
-        let args = program.chain(self.options.iter().cloned()).chain(words).collect::<Vec<_>>();
+        let mut args = self.start.clone();
+        args.extend(line.words.iter().map(OsString::from));
         let (stdout, stderr) = (Captured::default(), Captured::default());
         let process = Process {
             env: self.env.all(),
