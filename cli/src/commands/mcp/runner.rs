@@ -12,6 +12,9 @@ use crate::failure::Failure;
 use crate::process::{Process, Terminals};
 use crate::settings::Env;
 
+/// The stack of a run, as that of a main thread.
+const STACK: usize = 8 << 20;
+
 /// The global options that each run gets from the command line of `svc mcp`. The first three need
 /// a profile.
 const PASSED_ON: [&str; 7] =
@@ -75,7 +78,10 @@ impl Runner {
             signals: false,
         };
         let run = self.run;
-        let ended = tokio::task::spawn_blocking(move || run(&args, process)).await;
+        let (done, ended) = tokio::sync::oneshot::channel();
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn(move || done.send(run(&args, process)))?;
+        let ended = ended.await;
         let (code, request_id) =
             ended.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
         Ok(Output { fields: fields(code, &stdout.text(), &stderr.text()), request_id })
