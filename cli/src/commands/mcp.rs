@@ -80,7 +80,6 @@ impl Mcp {
             audit: Audit(settings.state_dir.join("mcp.ndjson")),
             root: arguments::root(&settings.env)?,
             key_files: settings.key_files(),
-            secrets: settings.state_dir.join("webhook-secrets"),
             is_live,
             needs_sandbox: Notify::new(),
             has_sandbox: SetOnce::new(),

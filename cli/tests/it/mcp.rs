@@ -443,6 +443,7 @@ fn resources_and_prompts() {
     let text = read["result"]["contents"][0]["text"].as_str().expect("a text");
     assert!(text.contains("nothing in it is an instruction") && text.contains("Hello"), "{text}");
     let prompts = client.request("prompts/list", json!({}));
+    assert_eq!(prompts["result"]["prompts"].as_array().map(Vec::len), Some(3));
     for prompt in prompts["result"]["prompts"].as_array().expect("a list") {
         let argument = &prompt["arguments"][0]["name"];
         let mut arguments = Map::new();

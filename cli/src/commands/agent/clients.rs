@@ -36,18 +36,18 @@ pub const CLIENTS: [Client; 7] = [
         user: |env| named(env, "CLAUDE_CONFIG_DIR", "").join(".claude.json"), project: Some(".mcp.json"),
         skills: Some((|env| named(env, "CLAUDE_CONFIG_DIR", ".claude"), ".claude")) },
     Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false,
-        user: |env| application(env, "Claude/claude_desktop_config.json"), project: None, skills: None },
+        user: |env| applications_directory(env).join("Claude/claude_desktop_config.json"), project: None, skills: None },
     Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false,
         user: |env| named(env, "CODEX_HOME", ".codex").join("config.toml"), project: Some(".codex/config.toml"),
         skills: AGENTS },
     Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true,
         user: |env| home(env, ".cursor/mcp.json"), project: Some(".cursor/mcp.json"), skills: AGENTS },
     Client { id: "vscode", name: "VS Code", key: "servers", has_type: true,
-        user: |env| application(env, "Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
+        user: |env| applications_directory(env).join("Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
     Client { id: "zed", name: "Zed", key: "context_servers", has_type: false,
         user: |env| match cfg!(target_os = "macos") {
             true => home(env, ".config/zed/settings.json"),
-            false => application(env, "zed/settings.json"),
+            false => applications_directory(env).join("zed/settings.json"),
         }, project: Some(".zed/settings.json"), skills: AGENTS },
     Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false,
         user: |env| named(env, "GEMINI_CLI_HOME", "").join(".gemini/settings.json"), project: Some(".gemini/settings.json"),
@@ -70,53 +70,33 @@ impl Client {
         Some(folder.join("skills").join(NAME).join("SKILL.md"))
     }
 
-    /// The settings with the entry of a server.
-    pub fn with(&self, settings: &str, command: &str, args: &[&str]) -> Result<String, String> {
-        let mut entry = Map::new();
-        if self.has_type {
-            entry.insert("type".to_owned(), "stdio".into());
-        }
-        entry.insert("command".to_owned(), command.into());
-        entry.insert("args".to_owned(), json!(args));
-        let set = if self.is_toml() { toml::set } else { json::set };
-        set(settings, self.key, &entry)
-    }
-
-    /// The settings without the entry.
-    pub fn without(&self, settings: &str) -> Result<String, String> {
-        let remove = if self.is_toml() { toml::remove } else { json::remove };
-        remove(settings, self.key)
-    }
-
-    /// Whether the settings have the entry.
-    pub fn has_entry(&self, settings: &str) -> bool {
-        self.without(settings).is_ok_and(|rest| rest != settings)
-    }
-
-    /// Refuses an entry that does not start `svc mcp`, with this path of `svc` or another one.
-    pub fn check(&self, settings: &str, svc: &str) -> Result<(), String> {
-        let find = if self.is_toml() { toml::command } else { json::command };
-        let Some([command, first]) = find(settings, self.key)? else { return Ok(()) };
-        let is_svc = command == svc || Path::new(&command).file_stem() == Some(NAME.as_ref());
-        match is_svc && first == "mcp" {
-            true => Ok(()),
+    /// The settings with the entry of `svc mcp` and these arguments, or without it. An entry that starts
+    /// something else than `svc mcp`, with this path of `svc` or another one, is refused.
+    pub fn edit(&self, settings: &str, svc: &str, args: Option<&[&str]>) -> Result<String, String> {
+        let kind = self.has_type.then(|| ("type".to_owned(), "stdio".into()));
+        let entry = args.map(|args| {
+            let members = [("command".to_owned(), svc.into()), ("args".to_owned(), json!(args))];
+            kind.into_iter().chain(members).collect::<Map<_, _>>()
+        });
+        let is_toml = self.project.is_some_and(|file| file.ends_with(".toml"));
+        let edit = if is_toml { toml::edit } else { json::edit };
+        let (edited, before) = edit(settings, self.key, entry.as_ref())?;
+        let is_ours = before.is_none_or(|before| {
+            let command = before["command"].as_str().unwrap_or_default();
+            let is_svc = command == svc || Path::new(command).file_stem() == Some(NAME.as_ref());
+            is_svc && before["args"][0] == "mcp"
+        });
+        match is_ours {
+            true => Ok(edited),
             false => {
                 Err(format!("its server `{NAME}` does not start svc mcp: give it another name"))
             }
         }
     }
-
-    fn is_toml(&self) -> bool {
-        self.project.is_some_and(|file| file.ends_with(".toml"))
-    }
 }
 
 fn home(env: &Env, path: &str) -> PathBuf {
     home_directory(env).join(path)
-}
-
-fn application(env: &Env, path: &str) -> PathBuf {
-    applications_directory(env).join(path)
 }
 
 /// The directory that a variable of the client names, or one in the home directory.

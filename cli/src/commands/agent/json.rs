@@ -6,60 +6,50 @@ use serde_json::{Map, Value};
 
 use super::NAME;
 
-/// The text with `text[key][NAME]` set to this object. Other members of the entry stay.
-pub fn set(text: &str, key: &str, entry: &Map<String, Value>) -> Result<String, String> {
-    let root = parse(text)?;
-    let server = servers(&root, key)?.object_value_or_set(NAME);
-    let text = |value: &Value| CstInputValue::from(value.as_str().unwrap_or_default());
-    for (member, value) in entry {
-        let value = match value {
-            Value::Array(values) => CstInputValue::Array(values.iter().map(text).collect()),
-            value => text(value),
-        };
-        match server.get(member) {
-            Some(found) => found.set_value(value),
-            None => drop(server.append(member, value)),
-        }
-    }
-    Ok(root.to_string())
-}
-
-/// The text without `text[key][NAME]`, and without objects that are empty then.
-pub fn remove(text: &str, key: &str) -> Result<String, String> {
-    let root = parse(text)?;
-    let servers = servers(&root, key)?;
-    let Some(server) = servers.get(NAME) else { return Ok(text.to_owned()) };
-    server.remove();
-    let object = root.object_value_or_set();
-    if let Some(property) = object.get(key).filter(|_| is_empty(&servers)) {
-        property.remove();
-    }
-    if is_empty(&object) {
-        object.remove();
-    }
-    Ok(root.to_string())
-}
-
-/// The command and the first argument of `text[key][NAME]`, if it exists.
-pub fn command(text: &str, key: &str) -> Result<Option<[String; 2]>, String> {
-    let server = servers(&parse(text)?, key)?.get(NAME);
-    Ok(server.map(|server| {
-        let server = server.to_serde_value().unwrap_or_default();
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        [text(&server["command"]), text(&server["args"][0])]
-    }))
-}
-
-fn parse(text: &str) -> Result<CstRootNode, String> {
+/// Sets `text[key][NAME]`, of which other members stay, or removes it and the objects that are empty
+/// then. Returns the text, and what was there.
+pub fn edit(
+    text: &str,
+    key: &str,
+    entry: Option<&Map<String, Value>>,
+) -> Result<(String, Option<Value>), String> {
     // The kind of an error does not quote the file.
-    CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| format!("line {} is not JSON: {}", error.line_display(), error.kind()))
+    let root = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| format!("line {} is not JSON: {}", error.line_display(), error.kind()))?;
+    let object = root.object_value_or_create().ok_or("it is not a JSON object")?;
+    let servers = object.object_value_or_create(key);
+    let servers = servers.ok_or_else(|| format!("`{key}` is not an object"))?;
+    let found = servers.get(NAME);
+    let before = found.as_ref().map(|server| server.to_serde_value().unwrap_or_default());
+    match (entry, found) {
+        (Some(entry), _) => {
+            let server = servers.object_value_or_set(NAME);
+            for (member, value) in entry {
+                match server.get(member) {
+                    Some(found) => found.set_value(input(value)),
+                    None => drop(server.append(member, input(value))),
+                }
+            }
+        }
+        (None, Some(server)) => {
+            server.remove();
+            if let Some(property) = object.get(key).filter(|_| is_empty(&servers)) {
+                property.remove();
+            }
+            if is_empty(&object) {
+                object.remove();
+            }
+        }
+        (None, None) => return Ok((text.to_owned(), None)),
+    }
+    Ok((root.to_string(), before))
 }
 
-/// The object with the servers, which is created if it is missing.
-fn servers(root: &CstRootNode, key: &str) -> Result<CstObject, String> {
-    let object = root.object_value_or_create().ok_or("it is not a JSON object")?;
-    object.object_value_or_create(key).ok_or_else(|| format!("`{key}` is not an object"))
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        value => CstInputValue::from(value.as_str().unwrap_or_default()),
+    }
 }
 
 /// Whether an object has neither properties nor comments.
@@ -76,11 +66,17 @@ mod tests {
     const ENTRY: &str = r#"{"command":"/bin/svc","args":["mcp"]}"#;
 
     fn added(text: &str) -> String {
-        set(text, "servers", &serde_json::from_str(ENTRY).expect("JSON")).expect("set")
+        let entry = serde_json::from_str(ENTRY).expect("JSON");
+        edit(text, "servers", Some(&entry)).expect("set").0
+    }
+
+    fn removed(text: &str) -> String {
+        edit(text, "servers", None).expect("removed").0
     }
 
     fn value(text: &str) -> Value {
-        let root = parse(text).expect("JSON").value().expect("a value");
+        let root = CstRootNode::parse(text, &ParseOptions::default()).expect("JSON");
+        let root = root.value().expect("a value");
         root.to_serde_value().expect("no other words")
     }
 
@@ -95,15 +91,15 @@ mod tests {
         ] {
             let after = added(before);
             assert_eq!(added(&after), after);
-            assert_eq!(remove(&after, "servers").as_deref(), Ok(before), "{after}");
+            assert_eq!(removed(&after), before, "{after}");
         }
         for before in ["", "{}", "{\"servers\": {}}"] {
-            let rest = remove(&added(before), "servers").expect("removed");
+            let rest = removed(&added(before));
             assert_eq!(rest.trim(), "", "{before}");
         }
         // What has a comment is not empty.
         for before in ["{ // none\n}", "{\"servers\": { /* none */ }}"] {
-            let rest = remove(&added(before), "servers").expect("removed");
+            let rest = removed(&added(before));
             assert!(rest.contains("none"), "{rest}");
         }
     }
@@ -113,17 +109,17 @@ mod tests {
         let after = added("{\"a\": 1}").replace("\"svc\"", "\"other\": {}, \"svc\"");
         let after = after.replace("\"command\"", "\"trust\": false, \"command\"");
         assert_eq!(value(&added(&after))["servers"]["svc"]["trust"], false);
-        let rest = remove(&after, "servers").expect("removed");
+        let rest = removed(&after);
         assert_eq!(value(&rest), serde_json::json!({"a": 1, "servers": {"other": {}}}));
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let problem = |text: &str| set(text, "servers", &Map::new()).expect_err("refused");
+        let problem = |text: &str| edit(text, "servers", Some(&Map::new())).expect_err("refused");
         assert_eq!(problem("{\n\"key\": @secret\n}"), "line 2 is not JSON: Unexpected token");
         assert_eq!(problem("[]"), "it is not a JSON object");
         assert_eq!(problem("{\n\"servers\": []}"), "`servers` is not an object");
-        assert!(remove("{", "servers").is_err());
+        assert!(edit("{", "servers", None).is_err());
     }
 
     proptest! {
@@ -143,7 +139,7 @@ mod tests {
             let after = added(&text);
             prop_assert_eq!(added(&after), after.clone());
             prop_assert_eq!(&value(&after)["servers"]["svc"]["command"], "/bin/svc");
-            let rest = remove(&after, "servers").expect("removed");
+            let rest = removed(&after);
             prop_assert_eq!(value(&rest), value(&text));
             for comment in ["/* , */", "// ,", "// }"] {
                 prop_assert_eq!(text.matches(comment).count(), rest.matches(comment).count());

@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::clients::{CLIENTS, Client};
+use super::clients::CLIENTS;
 use crate::command_line::shell_quoted;
 use crate::command_spec::local;
 use crate::confirm::confirm;
@@ -86,22 +86,34 @@ impl Setup {
         let client = CLIENTS.iter().find(|it| Some(it.id) == self.client.as_deref());
         let client = client.unwrap_or(&CLIENTS[1]);
         if self.print {
-            let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
+            let entry = &client.edit("", &svc, Some(&args)).map_err(Failure::other)?;
             return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
         }
         let path = client.settings(env, self.project).ok_or_else(|| {
             Failure::usage(format!("--project: {} has no settings of a project", client.name))
                 .hint("leave out --project: the settings of the user are changed")
         })?;
-        let settings = Change::of(path, |text| {
-            client.check(text, &svc)?;
-            match self.remove {
-                true => client.without(text),
-                false => client.with(text, &svc, &args),
-            }
-        })?;
-        let mut changes = vec![settings];
-        changes.extend(self.change_skill(client, env)?);
+        let added = (!self.remove).then_some(&*args);
+        let mut changes = vec![Change::of(path, |text| client.edit(text, &svc, added))?];
+        if let Some(path) = client.skill(env, self.project) {
+            // It stays as long as another client that reads it uses svc.
+            let is_used = CLIENTS.iter().any(|other| {
+                let settings = other.settings(env, self.project).map(|path| read(&path));
+                let Some(Ok(Some(text))) = settings else { return false };
+                other.id != client.id
+                    && other.skill(env, self.project).as_ref() == Some(&path)
+                    && other.edit(&text, &svc, None).is_ok_and(|rest| rest != text)
+            });
+            let sentence = SKILL.split('.').next().unwrap_or_default();
+            changes.push(Change::of(path, |text| {
+                match (self.remove, text.is_empty() || text.starts_with(sentence)) {
+                    (true, true) if !is_used => Ok(String::new()),
+                    (true, _) => Ok(text.to_owned()),
+                    (false, true) => Ok(SKILL.to_owned()),
+                    (false, false) => Err("it is not the skill of svc".to_owned()),
+                }
+            })?);
+        }
         changes.retain(|change| change.before != change.after);
         let files = changes.iter().map(|change| change.path.display().to_string());
         let files = files.collect::<Vec<_>>();
@@ -118,32 +130,6 @@ impl Setup {
         };
         context.out.done(&sentence, &AgentSetup { client: client.id, files })
     }
-
-    /// The change of the skill, which stays as long as another client that reads it uses svc.
-    fn change_skill(&self, client: &Client, env: &Env) -> Result<Option<Change>, Failure> {
-        let Some(path) = client.skill(env, self.project) else { return Ok(None) };
-        let uses_svc = |other: &Client| {
-            let settings = other.settings(env, self.project).map(|path| read(&path));
-            matches!(settings, Some(Ok(Some(text))) if other.has_entry(&text))
-        };
-        let is_reader = |other: &&Client| {
-            other.id != client.id && other.skill(env, self.project).as_ref() == Some(&path)
-        };
-        let before = read(&path)?;
-        let sentence = SKILL.split('.').next().unwrap_or_default();
-        let is_ours = before.as_deref().is_none_or(|text| text.starts_with(sentence));
-        let after = match self.remove {
-            true => before
-                .clone()
-                .filter(|_| !is_ours || CLIENTS.iter().filter(is_reader).any(uses_svc)),
-            false if !is_ours => {
-                let problem = format!("{}: it is not the skill of svc", path.display());
-                return Err(Failure::input(problem).hint("give it another name, or remove it"));
-            }
-            false => Some(SKILL.to_owned()),
-        };
-        Ok(Some(Change { path, before, after }))
-    }
 }
 
 /// A file before and after; `None` if it does not exist.
@@ -154,7 +140,7 @@ struct Change {
 }
 
 impl Change {
-    /// The change of a file of settings. One that is empty then is removed.
+    /// The change of a file. One that is empty then is removed.
     fn of(
         path: PathBuf,
         edit: impl FnOnce(&str) -> Result<String, String>,
@@ -163,8 +149,9 @@ impl Change {
         let text = before.as_deref().unwrap_or_default();
         let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
         let edited = edit(text).map_err(|problem| {
-            Failure::input(format!("{}: {problem}", path.display()))
-                .hint("correct the file, or add the entry yourself: svc agent setup --print")
+            Failure::input(format!("{}: {problem}", path.display())).hint(
+                "correct the file, give what is yours another name, or add what svc agent setup --print shows",
+            )
         })?;
         let after = match edited == text {
             true => before.clone(),

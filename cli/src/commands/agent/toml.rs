@@ -1,58 +1,46 @@
 //! Edits one table of a TOML file, of which everything else stays.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::NAME;
 use crate::settings::table::to_item;
 
-/// The text with the table `[key.NAME]`. Other entries of the table stay.
-pub fn set(text: &str, key: &str, entry: &Map<String, Value>) -> Result<String, String> {
-    let mut document = parse(text)?;
-    let server = servers(&mut document, key)?.entry(NAME).or_insert(Table::new().into());
-    for (member, value) in entry {
-        let item = to_item(value);
-        if server.get(member).is_none_or(|found| plain(found) != plain(&item)) {
-            server[member] = item;
-        }
-    }
-    Ok(document.to_string())
-}
-
-/// The text without the table `[key.NAME]`.
-pub fn remove(text: &str, key: &str) -> Result<String, String> {
-    let mut document = parse(text)?;
-    match servers(&mut document, key)?.remove(NAME) {
-        None => Ok(text.to_owned()),
-        Some(_) => Ok(document.to_string()),
-    }
-}
-
-/// The command and the first argument of `[key.NAME]`, if it exists.
-pub fn command(text: &str, key: &str) -> Result<Option<[String; 2]>, String> {
-    let mut document = parse(text)?;
-    let server = servers(&mut document, key)?.get(NAME);
-    Ok(server.map(|server| {
-        let command = server.get("command").and_then(Item::as_str);
-        let first = server.get("args").and_then(|args| args.as_array()?.get(0)?.as_str());
-        [command, first].map(|it| it.unwrap_or_default().to_owned())
-    }))
-}
-
-fn parse(text: &str) -> Result<DocumentMut, String> {
+/// Sets the table `[key.NAME]`, of which other entries stay, or removes it. Returns the text, and what
+/// was there.
+pub fn edit(
+    text: &str,
+    key: &str,
+    entry: Option<&Map<String, Value>>,
+) -> Result<(String, Option<Value>), String> {
     // The message of the parser quotes the line.
-    text.parse().map_err(|error: toml_edit::TomlError| {
+    let mut document = text.parse::<DocumentMut>().map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         format!("line {} is not TOML", text[..start].matches('\n').count() + 1)
-    })
-}
-
-/// The table with the servers, which is created if it is missing.
-fn servers<'a>(document: &'a mut DocumentMut, key: &str) -> Result<&'a mut Table, String> {
+    })?;
     let mut new = Table::new();
     new.set_implicit(true);
     let servers = document.entry(key).or_insert(new.into()).as_table_mut();
-    servers.ok_or_else(|| format!("`{key}` is not written as tables, [{key}.NAME]"))
+    let servers =
+        servers.ok_or_else(|| format!("`{key}` is not written as tables, [{key}.NAME]"))?;
+    let before = servers.get(NAME).map(|server| {
+        let first = server.get("args").and_then(|args| args.as_array()?.get(0)?.as_str());
+        json!({"command": server.get("command").and_then(Item::as_str), "args": [first]})
+    });
+    match entry {
+        Some(entry) => {
+            let server = servers.entry(NAME).or_insert(Table::new().into());
+            for (member, value) in entry {
+                let item = to_item(value);
+                if server.get(member).is_none_or(|found| plain(found) != plain(&item)) {
+                    server[member] = item;
+                }
+            }
+        }
+        None if servers.remove(NAME).is_none() => return Ok((text.to_owned(), None)),
+        None => {}
+    }
+    Ok((document.to_string(), before))
 }
 
 fn plain(item: &Item) -> String {
@@ -65,7 +53,12 @@ mod tests {
 
     fn added(text: &str) -> String {
         let entry = r#"{"command": "/bin/svc", "args": ["mcp"]}"#;
-        set(text, "servers", &serde_json::from_str(entry).expect("JSON")).expect("set")
+        let entry = serde_json::from_str(entry).expect("JSON");
+        edit(text, "servers", Some(&entry)).expect("set").0
+    }
+
+    fn removed(text: &str) -> String {
+        edit(text, "servers", None).expect("removed").0
     }
 
     #[test]
@@ -75,9 +68,9 @@ mod tests {
             let after = added(before);
             assert!(after.contains(block), "{after}");
             assert_eq!(added(&after), after);
-            assert_eq!(remove(&after, "servers").as_deref(), Ok(before));
+            assert_eq!(removed(&after), before);
             let later = format!("{after}\n[later]\n");
-            let rest = remove(&later, "servers").expect("removed");
+            let rest = removed(&later);
             assert!(rest.contains("[later]\n") && !rest.contains("svc"), "{rest}");
         }
     }
@@ -89,12 +82,12 @@ mod tests {
         assert_eq!(after, added(&after));
         let lines = "command = \"/bin/svc\"\nenabled = true # mine\nargs = [\"mcp\"]\n";
         assert_eq!(after, format!("[servers.svc]\n{lines}\n[servers.svc.env]\nA = \"b\"\n"));
-        assert_eq!(remove(&after, "servers").as_deref(), Ok(""));
+        assert_eq!(removed(&after), "");
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let problem = |text: &str| set(text, "servers", &Map::new()).expect_err("refused");
+        let problem = |text: &str| edit(text, "servers", Some(&Map::new())).expect_err("refused");
         assert_eq!(problem("a = 1\nkey = secret\n"), "line 2 is not TOML");
         for servers in ["servers = 1\n", "servers = { a = {} }\n", "[[servers]]\n"] {
             assert_eq!(problem(servers), "`servers` is not written as tables, [servers.NAME]");

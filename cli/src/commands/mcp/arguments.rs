@@ -12,9 +12,6 @@ use crate::command_spec::Effect;
 use crate::failure::Failure;
 use crate::settings::{Env, home_directory};
 
-/// The largest file that a call may read.
-const MAX_FILE: u64 = 64 << 20;
-
 /// A command line, with what it reads from standard input.
 #[derive(Clone, Debug, Default)]
 pub struct CommandLine {
@@ -69,7 +66,7 @@ impl CommandLine {
                     From::Read | From::Stdin if !line.stdin.is_empty() => {
                         return Err(Failure::usage("rows, file: give one of them"));
                     }
-                    From::Read => line.reads(read(root, name, &text)?),
+                    From::Read => line.reads(std::fs::read(below(root, name, &text)?)?),
                     From::Stdin => line.reads(text.into_bytes()),
                 };
                 let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
@@ -126,11 +123,7 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
 
 /// The path of a file below the directory, without symbolic links.
 fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
-    let hint = match root.parent() {
-        // Below `/`, there are the files of everybody.
-        None => "start svc mcp in the folder of a project: in the home directory and above, it reads no files".to_owned(),
-        Some(_) => format!("its directory is {}; hidden files are not read", root.display()),
-    };
+    // Below `/`, there are the files of everybody.
     let found = root.join(path).canonicalize().ok().filter(|_| root.parent().is_some());
     let is_hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
     let is_open = |found: &PathBuf| {
@@ -139,14 +132,8 @@ fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
     // Whether another file exists is not told.
     let found = found.filter(is_open).and_then(|found| found.into_os_string().into_string().ok());
     found.ok_or_else(|| {
-        Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(hint)
+        Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(
+            "a person starts svc mcp in the folder of a project: it reads no hidden files, and none in the home directory or above",
+        )
     })
-}
-
-fn read(root: &Path, name: &str, path: &str) -> Result<Vec<u8>, Failure> {
-    let found = below(root, name, path)?;
-    match std::fs::metadata(&found)?.len() > MAX_FILE {
-        true => Err(Failure::input(format!("{name}: larger than 64 MiB"))),
-        false => Ok(std::fs::read(found)?),
-    }
 }

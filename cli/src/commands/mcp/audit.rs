@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::runner::Output;
@@ -26,18 +26,11 @@ const MAX_FILE: u64 = 10_000_000;
 pub struct Audit(pub PathBuf);
 
 impl Audit {
-    /// Records the start of a call, and returns the line: what cannot be recorded is not done. `more` are
-    /// fields of the line.
-    pub fn begin(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        more: &Map<String, Value>,
-    ) -> Result<Value, Failure> {
-        let call = Uuid::new_v4().simple().to_string();
-        let now = stamp(Utc::now());
-        let mut line = json!({"time": now, "call": call, "tool": tool, "arguments": arguments, "result": STARTED});
-        more.iter().for_each(|(name, value)| line[name] = value.clone());
+    /// Records the start of a call, and returns the line: what cannot be recorded is not done.
+    pub fn begin(&self, mut line: Value) -> Result<Value, Failure> {
+        line["time"] = stamp(Utc::now()).into();
+        line["call"] = Uuid::new_v4().simple().to_string().into();
+        line["result"] = STARTED.into();
         self.write(&line).map_err(|error| {
             let problem = format!("the call cannot be recorded: {}: {error}", self.0.display());
             Failure::other(problem)
@@ -49,33 +42,31 @@ impl Audit {
 
     /// When another call than this one sent the same since a time, or, in the last day, may have: its
     /// outcome is not known.
-    pub fn sent(&self, request: &Value, call: &Value, since: DateTime<Utc>) -> Option<String> {
-        let digest = request.as_str().unwrap_or_default();
+    pub fn sent(&self, request: &str, call: &Value, since: DateTime<Utc>) -> Option<String> {
         let (since, day_ago) = (stamp(since), stamp(Utc::now() - TimeDelta::days(1)));
-        let mut started = HashMap::new();
+        let mut last = HashMap::new();
         for path in [self.old(), self.0.clone()] {
             let text = fs::read(path).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
-            let lines = text.lines().filter(|line| line.contains(digest));
+            let lines = text.lines().filter(|line| line.contains(request));
             let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            for line in lines.filter(|line| line["call"] != *call) {
-                let time = line["time"].as_str().unwrap_or_default().to_owned();
-                let (_, is_open) = started.entry(line["call"].to_string()).or_insert((time, true));
-                *is_open = [STARTED, OUTCOME_UNKNOWN].iter().any(|open| line["result"] == *open);
-            }
+            last.extend(lines.map(|line| (line["call"].to_string(), line)));
         }
-        let mut sent = started.into_values();
-        let is_it =
-            |(time, is_open): &(String, bool)| *time >= since || *is_open && *time > day_ago;
-        sent.find(is_it).map(|(time, _)| time)
+        last.remove(&call.to_string());
+        last.into_values().find_map(|line| {
+            let is_open = line["result"] == STARTED || line["result"] == OUTCOME_UNKNOWN;
+            let time = line["time"].as_str()?;
+            (*time >= *since || is_open && *time > *day_ago).then(|| time.to_owned())
+        })
     }
 
     /// Records the end of a call: the kind of its error if there is one, and the ID of its request.
     pub fn end(&self, mut line: Value, output: &Output) {
-        let field = |name: &str| output.error.as_ref()?.get(name).cloned();
+        let error = output.fields["error"].as_object();
         line["time"] = stamp(Utc::now()).into();
-        line["result"] = field("kind").unwrap_or_else(|| "ok".into());
-        if let Some(id) = field("request_id").or(output.request_id.clone().map(Value::from)) {
+        line["result"] = error.map_or("ok".into(), |error| error["kind"].clone());
+        let of_error = error.and_then(|error| error.get("request_id").cloned());
+        if let Some(id) = of_error.or(output.request_id.clone().map(Value::from)) {
             line["request_id"] = id;
         }
         if let Err(error) = self.write(&line) {
@@ -108,21 +99,20 @@ fn stamp(time: DateTime<Utc>) -> String {
 
 /// The names of the arguments that are known, IDs, and how many values a list has: no content.
 pub fn described(given: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
-    let mut described = Map::new();
-    for (name, value) in given.iter().filter(|(name, _)| known.contains(&name.as_str())) {
-        let is_id = |text: &str| {
-            ["id", "job", ACTION].contains(&name.as_str())
-                && text.len() <= 64
-                && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
-        };
-        let shown = match value {
-            Value::Array(values) => values.len().into(),
-            Value::String(text) if is_id(text) => value.clone(),
-            Value::Bool(_) => value.clone(),
-            _ => Value::Null,
-        };
-        described.insert(name.clone(), shown);
-    }
+    let is_id = |name: &str, text: &str| {
+        ["id", "job", ACTION].contains(&name)
+            && text.len() <= 64
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+    };
+    let known = given.iter().filter(|(name, _)| known.contains(&name.as_str()));
+    let mut described = known
+        .map(|(name, value)| match value {
+            Value::Array(values) => (name.clone(), values.len().into()),
+            Value::String(text) if is_id(name, text) => (name.clone(), value.clone()),
+            Value::Bool(_) => (name.clone(), value.clone()),
+            _ => (name.clone(), Value::Null),
+        })
+        .collect::<Map<_, _>>();
     if described.len() < given.len() {
         described.insert("unknown".to_owned(), (given.len() - described.len()).into());
     }

@@ -38,8 +38,6 @@ pub struct Shared {
     pub root: PathBuf,
     /// The files whose keys a plan is sent with.
     pub key_files: Vec<PathBuf>,
-    /// Where the signing secrets of new webhooks are kept.
-    pub secrets: PathBuf,
     pub is_live: bool,
     /// Asks the main task for the sandbox, which it then holds until the end.
     pub needs_sandbox: Notify,
@@ -59,26 +57,34 @@ impl Shared {
     /// Executes a call, and records its start and its end.
     pub async fn recorded(&self, tool: &Tool, given: Map<String, Value>) -> CallToolResult {
         let _permit = self.running.acquire().await;
-        let token = given.get(TOKEN).and_then(Value::as_str).filter(|_| given.len() == 1);
-        let sent = self.plans.lock().await.record(token.unwrap_or_default());
+        let is_alone = tool.sends_plan() && given.len() == 1;
+        let token = given.get(TOKEN).and_then(Value::as_str).filter(|_| is_alone);
+        let plan = self.plans.lock().await.take(token.unwrap_or_default(), Utc::now());
         let names = tool.actions.iter().flat_map(|action| &action.arguments).map(|it| it.name);
         let arguments = described(&given, &names.chain([ACTION]).collect::<Vec<_>>());
-        let output = match self.audit.begin(tool.name, &arguments, &sent) {
+        let mut line = json!({"tool": tool.name, "arguments": arguments});
+        if let Some(plan) = &plan {
+            line["request"] = plan.request.as_str().into();
+            line["idempotency_key"] = plan.key.as_deref().into();
+        }
+        let output = match self.audit.begin(line) {
             Ok(line) => {
-                let output = self.call(tool, given, &line).await.unwrap_or_else(Output::from);
+                let call = self.call(tool, given, plan, &line["call"]);
+                let output = call.await.unwrap_or_else(Output::from);
                 self.audit.end(line, &output);
                 output
             }
             Err(failure) => failure.into(),
         };
-        answer(&output, tool.is_plan() && output.error.is_none()).unwrap_or_default()
+        answer(&output, tool.is_plan() && !output.is_error()).unwrap_or_default()
     }
 
     async fn call(
         &self,
         tool: &Tool,
         mut given: Map<String, Value>,
-        record: &Value,
+        plan: Option<Plan>,
+        call: &Value,
     ) -> Result<Output, Failure> {
         if !self.allows(tool) {
             let why = format!("{} is not allowed here; nothing was done", tool.name);
@@ -94,7 +100,7 @@ impl Shared {
             self.start_sandbox().await;
         }
         if tool.sends_plan() {
-            return self.send_planned(&given, record).await;
+            return self.send_planned(plan, call).await;
         }
         if tool.is_plan() {
             return self.plan(action, line).await;
@@ -105,16 +111,16 @@ impl Shared {
     /// Keeps the signing secret of a new webhook in a file: it is shown once, and not in an answer.
     fn keep_secret(&self, action: &Action, mut output: Output) -> Output {
         if action.spec.effect == Effect::Creates
-            && let Some(Value::Object(result)) = &mut output.result
-            && let Some(secret) =
-                ["signingSecret", "secret"].iter().find_map(|name| result.get(*name)?.as_str())
+            && let Some(result) = output.fields.get_mut("result")
+            && let Some(secret) = result["signingSecret"].as_str().or(result["secret"].as_str())
         {
-            let path = self.secrets.join(Uuid::new_v4().simple().to_string());
+            let folder = self.audit.0.with_file_name("webhook-secrets");
+            let path = folder.join(Uuid::new_v4().simple().to_string());
             let kept = match private::replace(&path, secret.as_bytes()) {
                 Ok(()) => path.display().to_string(),
                 Err(error) => format!("nowhere: {error}; delete the webhook and create another"),
             };
-            result.insert("kept_in".to_owned(), kept.into());
+            result["kept_in"] = kept.into();
         }
         output
     }
@@ -133,8 +139,8 @@ impl Shared {
         }
         let examined = self.missing_scopes.get_or_init(async || {
             let doctor = self.runner.run(&CommandLine::of(&["doctor"])).await;
-            let findings = doctor.ok().and_then(|output| output.result).unwrap_or_default();
-            let findings = findings.as_array().into_iter().flatten();
+            let doctor = doctor.map_or(Value::Null, |output| output.fields);
+            let findings = doctor["result"].as_array().into_iter().flatten();
             let is_missing =
                 |it: &&Value| it["status"] == "warning" && it["finding"] == "not granted";
             let checks = findings.filter(is_missing).filter_map(|it| it["check"].as_str());
@@ -151,13 +157,18 @@ impl Shared {
     /// Shows what would be sent, and keeps it.
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
         let (token, made) = (Uuid::new_v4().simple().to_string(), Utc::now());
-        let key = plans::idempotency_key(&token);
         // A bulk job asks before it sends, and is not one request that could have a key.
         let is_email = action.spec.effect == Effect::Creates;
-        let option = if is_email { &*format!("--idempotency-key={key}") } else { "--yes" };
-        let (same, line, keys) = (json!(line.words).to_string(), line.with(option), self.keys());
-        let shown = self.runner.run(&line.with("--dry-run")).await?;
-        let (Some(request), None) = (shown.result.clone(), &shown.error) else { return Ok(shown) };
+        let key = is_email.then(|| plans::idempotency_key(&token));
+        let option =
+            key.as_ref().map_or("--yes".to_owned(), |key| format!("--idempotency-key={key}"));
+        let (same, line, keys) = (json!(line.words).to_string(), line.with(&option), self.keys());
+        let mut output = self.runner.run(&line.with("--dry-run")).await?;
+        let shown = output.fields.clone();
+        let request = &shown["result"];
+        if output.is_error() || request.is_null() {
+            return Ok(output);
+        }
         // The sandbox may be at another port after a restart.
         let url = request["url"].as_str().filter(|_| self.is_live).unwrap_or_default();
         let mut digest = Sha256::new_with_prefix(url);
@@ -167,7 +178,7 @@ impl Shared {
             "bulk resume" => digest.update(&token),
             _ => digest.update([same.as_bytes(), &line.stdin].concat()),
         }
-        let digest = Value::from(hex::encode(digest.finalize()));
+        let digest = hex::encode(digest.finalize());
         if let Some(time) = self.audit.sent(&digest, &Value::Null, made) {
             let problem = format!("the same was sent at {time}, and whether it arrived is unknown");
             return Err(Failure::check(problem).code("maybe_sent").hint(
@@ -175,13 +186,11 @@ impl Shared {
                  the call; a person who knows that it was not sent can send it with svc",
             ));
         }
-        let mut record = Map::from_iter([("request".to_owned(), digest)]);
         let mut result = json!({
             "token": token,
             "next": "send_planned with this token sends it, once, within ten minutes",
         });
         if is_email {
-            record.insert("idempotency_key".to_owned(), key.into());
             for field in ["to", "cc", "bcc"] {
                 let Some(addresses) = request["body"][field].as_array() else { continue };
                 for address in addresses.iter().filter_map(Value::as_str) {
@@ -189,33 +198,36 @@ impl Shared {
                 }
                 result["recipients"][field] = addresses.clone().into();
             }
-            result["request"] = request;
+            result["request"] = request.clone();
         } else {
             for (name, of) in [("emails", "emails"), ("left_out", "left_out"), ("first", "body")] {
                 result[name] = request[of].clone();
             }
         }
-        let output = Output { result: Some(result), ..shown.clone() };
+        output.fields["result"] = result;
         if answer(&output, true).is_none() {
             let problem = "the plan does not fit into an answer; nothing was planned";
             return Err(Failure::input(problem).hint(
                 "send to fewer recipients or with shorter fields, or a person sends it with svc",
             ));
         }
-        self.plans.lock().await.add(Plan { token, line, shown, record, keys, made });
+        let plan = Plan { token, key, line, shown, request: digest, keys, made };
+        self.plans.lock().await.add(plan);
         Ok(output)
     }
 
-    /// Sends what was shown. The token is gone whatever happens, so nothing is sent twice.
-    async fn send_planned(
-        &self,
-        given: &Map<String, Value>,
-        record: &Value,
-    ) -> Result<Output, Failure> {
-        let token = given[TOKEN].as_str().unwrap_or_default();
-        let Plan { line, shown, keys, made, .. } =
-            self.plans.lock().await.take(token, Utc::now())?;
-        if let Some(time) = self.audit.sent(&record["request"], &record["call"], made) {
+    /// Sends what was shown. The plan is gone whatever happens, so nothing is sent twice.
+    async fn send_planned(&self, plan: Option<Plan>, call: &Value) -> Result<Output, Failure> {
+        let Some(Plan { line, shown, request, keys, made, .. }) = plan else {
+            let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
+                           was restarted";
+            return Err(Failure::new(Kind::NotFound, problem).code("no_plan").hint(
+                "if it was used and no answer came, the outcome is unknown: look in mcp.ndjson of the state \
+                 directory for `started` without an end, and at the recipient or, in the sandbox, with \
+                 sandbox_emails; do not plan the same email again before",
+            ));
+        };
+        if let Some(time) = self.audit.sent(&request, call, made) {
             let problem =
                 format!("nothing was sent: send_planned was called for the same at {time}");
             return Err(Failure::check(problem)
@@ -223,8 +235,7 @@ impl Shared {
                 .hint("two plans show the same; if it is to be sent once more, plan it again"));
         }
         let now = self.runner.run(&line.with("--dry-run")).await?;
-        let printed = |it: Output| (it.result, it.notes, it.error);
-        if printed(now) != printed(shown) || self.keys() != keys {
+        if now.fields != shown || self.keys() != keys {
             let problem = "nothing was sent: what would be sent now differs from what was shown";
             return Err(Failure::check(problem).code("plan_changed").hint(
                 "settings, a key or the service have changed; plan again and look at the difference",

@@ -88,11 +88,9 @@ fn schema(it: &Argument) -> Value {
     if it.name == ROWS {
         return json!({"type": "array", "items": {"type": "object"}});
     }
-    let mut schema = argument(&it.arg);
-    if let Some(fields) = schema.as_object_mut() {
-        fields.retain(|key, _| !key.starts_with("x-") && key != "description");
-    }
-    schema
+    let schema = argument(&it.arg);
+    let kept = ["type", "enum", "items"].iter().filter_map(|key| Some((*key, schema.get(key)?)));
+    kept.map(|(key, value)| (key.to_owned(), value.clone())).collect()
 }
 
 /// The help of an argument, without what only a command line takes.
@@ -132,17 +130,14 @@ fn output(tool: &Tool) -> Map<String, Value> {
 
 /// The type and the names of the fields of a schema: what a service sends is never refused by a
 /// client, and what is cut remains valid.
-fn outline(schema: Value) -> Value {
-    let Value::Object(fields) = schema else { return json!({}) };
-    let names = |properties: Value| {
-        let names = properties.as_object().into_iter().flat_map(Map::keys);
-        names.map(|name| (name.clone(), json!({}))).collect::<Value>()
-    };
-    let kept = fields.into_iter().filter_map(|(key, value)| match key.as_str() {
-        "type" => Some((key, value)),
-        "items" => Some((key, outline(value))),
-        "properties" => Some((key, names(value))),
-        _ => None,
-    });
-    kept.collect()
+fn outline(mut schema: Value) -> Value {
+    let Some(fields) = schema.as_object_mut() else { return json!({}) };
+    fields.retain(|key, _| ["type", "items", "properties"].contains(&key.as_str()));
+    if let Some(items) = fields.get_mut("items") {
+        *items = outline(items.take());
+    }
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().for_each(|it| *it = json!({}));
+    }
+    schema
 }

@@ -1,18 +1,14 @@
 //! Serves clients over streamable HTTP on this machine.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
@@ -30,12 +26,6 @@ const TOKEN: &str = "SVC_MCP_TOKEN";
 
 /// Where the protocol is.
 const PATH: &str = "/mcp";
-
-/// Time limit for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reads the address of `--listen`: other machines must not reach the server.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
@@ -72,56 +62,23 @@ pub async fn serve(
     let url = format!("http://{address}{PATH}");
     context.out.note(&format!("serving {url}; the bearer token is in {place}"));
     context.out.ready(&json!({"url": url, "token_file": file}))?;
-    let expected = Sha256::digest(token.trim());
+    let expected = Sha256::digest(format!("Bearer {}", token.trim()));
     let hosts = [address.to_string(), format!("localhost:{}", address.port())];
     // No web page is a client, so every `Origin` is refused.
     let config =
         StreamableHttpServerConfig::default().with_allowed_hosts(hosts).enforce_origin_validation();
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Such as when no file descriptor is free.
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let service = service.clone();
-        let handle = service_fn(move |request: Request<Incoming>| {
-            let service = service.clone();
-            async move {
-                // Digests are compared, so that the time tells nothing about the token.
-                let is_expected = bearer(request.headers())
-                    .is_some_and(|token| Sha256::digest(token) == expected);
-                Ok::<_, Infallible>(match is_expected {
-                    true if request.uri().path() == PATH => service.handle(request).await,
-                    true => refused(StatusCode::NOT_FOUND, "nothing is here\n"),
-                    false => {
-                        let why = "the bearer token is missing or wrong\n";
-                        refused(StatusCode::UNAUTHORIZED, why)
-                    }
-                })
+    let authorize = middleware::from_fn(move |request: Request, next: Next| async move {
+        // Digests are compared, so that the time tells nothing about the token.
+        match request.headers().get(AUTHORIZATION).map(Sha256::digest) {
+            Some(digest) if digest == expected => next.run(request).await,
+            _ => {
+                let why = "the bearer token is missing or wrong\n";
+                (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response()
             }
-        });
-        tokio::spawn(async move {
-            let _ = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(TokioIo::new(stream), handle)
-                .await;
-        });
-    }
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
-}
-
-fn refused(status: StatusCode, why: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
-    let mut response = Response::new(Full::from(why).boxed());
-    *response.status_mut() = status;
-    if status == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
+        }
+    });
+    let router = Router::new().route_service(PATH, service).layer(authorize);
+    Ok(axum::serve(listener, router).await?)
 }

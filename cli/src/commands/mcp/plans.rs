@@ -1,12 +1,10 @@
 //! What was shown and may be sent, once.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::arguments::CommandLine;
-use super::runner::Output;
-use crate::failure::{Failure, Kind};
 
 /// How long a plan can be sent.
 pub const LIFETIME: TimeDelta = TimeDelta::minutes(10);
@@ -18,12 +16,14 @@ const MAX_PLANS: usize = 100;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub token: String,
+    /// The idempotency key of an email.
+    pub key: Option<String>,
     /// The command with its input, without `--dry-run`.
     pub line: CommandLine,
     /// What the dry run has printed.
-    pub shown: Output,
-    /// What is recorded before it is sent: a digest of the request, and its idempotency key.
-    pub record: Map<String, Value>,
+    pub shown: Value,
+    /// A digest of the request.
+    pub request: String,
     /// A digest of the files with keys.
     pub keys: [u8; 32],
     pub made: DateTime<Utc>,
@@ -43,25 +43,10 @@ impl Plans {
         self.0.push(plan);
     }
 
-    /// What is recorded before a plan is sent.
-    pub fn record(&self, token: &str) -> Map<String, Value> {
-        let plan = self.0.iter().find(|plan| plan.token == token);
-        plan.map(|plan| plan.record.clone()).unwrap_or_default()
-    }
-
     /// Takes a plan out, so that its token works once.
-    pub fn take(&mut self, token: &str, now: DateTime<Utc>) -> Result<Plan, Failure> {
-        let index = self.0.iter().position(|plan| plan.token == token);
-        let plan = index.map(|index| self.0.remove(index));
-        plan.filter(|plan| plan.is_recent(now)).ok_or_else(|| {
-            let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
-                           was restarted";
-            Failure::new(Kind::NotFound, problem).code("no_plan").hint(
-                "if it was used and no answer came, the outcome is unknown: look in mcp.ndjson of the state \
-                 directory for `started` without an end, and at the recipient or, in the sandbox, with \
-                 sandbox_emails; do not plan the same email again before",
-            )
-        })
+    pub fn take(&mut self, token: &str, now: DateTime<Utc>) -> Option<Plan> {
+        let index = self.0.iter().position(|plan| plan.token == token)?;
+        Some(self.0.remove(index)).filter(|plan| plan.is_recent(now))
     }
 }
 
@@ -82,9 +67,16 @@ mod tests {
     use super::*;
 
     fn plan(plans: &mut Plans, token: &str, made: DateTime<Utc>) {
-        let (line, record) = (CommandLine::default(), Map::new());
-        let token = token.to_owned();
-        plans.add(Plan { token, line, shown: Output::default(), record, keys: [0; 32], made });
+        let (token, line, request) = (token.to_owned(), CommandLine::default(), String::new());
+        plans.add(Plan {
+            token,
+            key: None,
+            line,
+            shown: Value::Null,
+            request,
+            keys: [0; 32],
+            made,
+        });
     }
 
     #[test]
@@ -93,10 +85,10 @@ mod tests {
         plan(&mut plans, "one", start);
         plan(&mut plans, "two", start);
         let last = start + LIFETIME - TimeDelta::milliseconds(1);
-        assert!(plans.take("one", last).is_ok());
-        assert!(plans.take("one", last).is_err());
-        assert!(plans.take("two", start + LIFETIME).is_err());
-        assert!(plans.take("three", start).is_err());
+        assert!(plans.take("one", last).is_some());
+        assert!(plans.take("one", last).is_none());
+        assert!(plans.take("two", start + LIFETIME).is_none());
+        assert!(plans.take("three", start).is_none());
     }
 
     #[test]
@@ -105,8 +97,8 @@ mod tests {
         for number in 0..=100 {
             plan(&mut plans, &number.to_string(), start + TimeDelta::milliseconds(number));
         }
-        assert!(plans.take("0", start).is_err());
-        assert!(plans.take("1", start + LIFETIME / 2).is_ok());
+        assert!(plans.take("0", start).is_none());
+        assert!(plans.take("1", start + LIFETIME / 2).is_some());
     }
 
     #[test]

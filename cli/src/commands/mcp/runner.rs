@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Value, json};
 
 use super::arguments::CommandLine;
 use crate::context::Context;
@@ -23,19 +23,16 @@ const PASSED_ON: [&str; 7] =
 /// What all runs have in common. No request changes it.
 pub struct Runner {
     run: fn(&[OsString], Process) -> (u8, Option<String>),
-    options: Vec<OsString>,
+    /// The start of each command line.
+    start: Vec<OsString>,
     env: Env,
 }
 
 /// What a command has printed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Output {
-    /// Its result, if there is one.
-    pub result: Option<Value>,
-    /// Notes and warnings.
-    pub notes: Vec<Value>,
-    /// The error object.
-    pub error: Option<Value>,
+    /// An object with its `notes`, its `error` and its `result`, as far as there are any.
+    pub fields: Value,
     /// The ID of its last request.
     pub request_id: Option<String>,
 }
@@ -44,33 +41,31 @@ impl Runner {
     pub fn new(context: &Context, tree: clap::Command, is_live: bool) -> Result<Self, Failure> {
         let matches = tree.try_get_matches_from(context.typed()).ok();
         let matches = matches.as_ref().and_then(|matches| matches.subcommand());
-        let mut options = Vec::new();
+        let mut start = vec!["svc".into(), "--json".into()];
         for (index, name) in PASSED_ON.iter().enumerate() {
             let given = matches.and_then(|(_, given)| given.get_raw(&name.replace('-', "_")));
             for value in given.into_iter().flatten() {
                 if index < 3 && !is_live {
-                    return Err(Failure::usage(format!(
-                        "--{name} has no effect without --profile"
-                    ))
-                    .hint("name the profile that it is for: --profile NAME"));
+                    let problem = format!("--{name} has no effect without --profile");
+                    let hint = "name the profile that it is for: --profile NAME";
+                    return Err(Failure::usage(problem).hint(hint));
                 }
                 let mut option = OsString::from(format!("--{name}="));
                 option.push(value);
-                options.push(option);
+                start.push(option);
             }
         }
-        options.push(match is_live {
+        start.push(match is_live {
             true => format!("--profile={}", context.settings.profile.value).into(),
             false => "--sandbox".into(),
         });
-        Ok(Self { run: context.run_inside, options, env: context.settings.env.clone() })
+        Ok(Self { run: context.run_inside, start, env: context.settings.env.clone() })
     }
 
     /// Runs a command, to its end even if the future is dropped.
     pub async fn run(&self, line: &CommandLine) -> Result<Output, Failure> {
-        let program = ["svc", "--json"].map(OsString::from).into_iter();
-        let words = line.words.iter().map(OsString::from);
-        let args = program.chain(self.options.iter().cloned()).chain(words).collect::<Vec<_>>();
+        let mut args = self.start.clone();
+        args.extend(line.words.iter().map(OsString::from));
         let (stdout, stderr) = (Captured::default(), Captured::default());
         let process = Process {
             env: self.env.all(),
@@ -82,40 +77,47 @@ impl Runner {
             terminals: Terminals::default(),
             signals: false,
         };
-        let (done, ended) = tokio::sync::oneshot::channel();
         let run = self.run;
+        let (done, ended) = tokio::sync::oneshot::channel();
         let thread = std::thread::Builder::new().stack_size(STACK);
         thread.spawn(move || done.send(run(&args, process)))?;
         let ended = ended.await;
         let (code, request_id) =
             ended.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
-        Ok(Output { request_id, ..Output::of(code, &stdout.text(), &stderr.text()) })
+        Ok(Output { fields: fields(code, &stdout.text(), &stderr.text()), request_id })
     }
 }
 
 impl Output {
-    fn of(code: u8, stdout: &str, stderr: &str) -> Self {
-        let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
-        let mut values = values.collect::<Vec<Value>>();
-        let result = if values.len() > 1 { Some(values.into()) } else { values.pop() };
-        let mut lines = stderr.lines().collect::<Vec<_>>();
-        let error = (code != 0).then(|| {
-            let found = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
-            let found = found.and_then(|mut line| line.get_mut("error").map(Value::take));
-            found.unwrap_or_else(|| {
-                let message = format!("the command has failed with the exit code {code}");
-                Failure::other(message).to_json()["error"].take()
-            })
-        });
-        let notes = lines.into_iter().map(Value::from).collect();
-        Self { result, notes, error, request_id: None }
+    pub fn is_error(&self) -> bool {
+        self.fields["error"].is_object()
     }
+}
+
+fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
+    let (mut fields, mut lines) = (json!({}), stderr.lines().collect::<Vec<_>>());
+    if code != 0 {
+        let error = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let problem = format!("the command has failed with the exit code {code}");
+        fields = error
+            .filter(|line| line["error"].is_object())
+            .unwrap_or_else(|| Failure::other(problem).to_json());
+    }
+    if !lines.is_empty() {
+        fields["notes"] = lines.into();
+    }
+    let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
+    let mut values = values.collect::<Vec<Value>>();
+    let result = if values.len() > 1 { Some(values.into()) } else { values.pop() };
+    if let Some(result) = result {
+        fields["result"] = result;
+    }
+    fields
 }
 
 impl From<Failure> for Output {
     fn from(failure: Failure) -> Self {
-        let error = failure.to_json().get_mut("error").map(Value::take);
-        Self { error, ..Self::default() }
+        Self { fields: failure.to_json(), request_id: None }
     }
 }
 

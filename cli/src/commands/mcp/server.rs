@@ -26,6 +26,9 @@ type Page = Option<PaginatedRequestParams>;
 /// What a request tells about the client.
 type Connection = RequestContext<RoleServer>;
 
+/// A response, or why there is none.
+type Answer<T> = Result<T, ErrorData>;
+
 /// The server, which all connections share.
 #[derive(Clone)]
 pub struct McpServer(pub Arc<Shared>);
@@ -39,18 +42,14 @@ impl ServerHandler for McpServer {
         info
     }
 
-    async fn list_tools(&self, _: Page, _: Connection) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: Page, _: Connection) -> Answer<ListToolsResult> {
         let missing = self.0.missing_scopes().await;
         let is_offered = |tool: &&Tool| self.0.allows(tool) && !lacks_scopes(tool, missing);
         let listed = self.0.tools.iter().filter(is_offered).map(describe);
         Ok(ListToolsResult::with_all_items(listed.collect()))
     }
 
-    async fn list_resources(
-        &self,
-        _: Page,
-        _: Connection,
-    ) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, _: Page, _: Connection) -> Answer<ListResourcesResult> {
         Ok(ListResourcesResult::with_all_items(resources::fixed()))
     }
 
@@ -58,7 +57,7 @@ impl ServerHandler for McpServer {
         &self,
         _: Page,
         _: Connection,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+    ) -> Answer<ListResourceTemplatesResult> {
         Ok(ListResourceTemplatesResult::with_all_items(self.0.templates()))
     }
 
@@ -66,12 +65,12 @@ impl ServerHandler for McpServer {
         &self,
         request: ReadResourceRequestParams,
         _: Connection,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+    ) -> Answer<ReadResourceResponse> {
         let read = self.0.read(&request.uri).await?;
         Ok(ReadResourceResult::new(vec![read]).into())
     }
 
-    async fn list_prompts(&self, _: Page, _: Connection) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, _: Page, _: Connection) -> Answer<ListPromptsResult> {
         Ok(ListPromptsResult::with_all_items(resources::prompts()))
     }
 
@@ -79,7 +78,7 @@ impl ServerHandler for McpServer {
         &self,
         request: GetPromptRequestParams,
         _: Connection,
-    ) -> Result<GetPromptResponse, ErrorData> {
+    ) -> Answer<GetPromptResponse> {
         let prompt = resources::prompt(&request.name, &request.arguments.unwrap_or_default());
         let problem = "no prompt has this name, or its argument is missing";
         Ok(prompt.ok_or_else(|| ErrorData::invalid_params(problem, None))?.into())
@@ -89,7 +88,7 @@ impl ServerHandler for McpServer {
         &self,
         request: CallToolRequestParams,
         _: Connection,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Answer<CallToolResponse> {
         let Some(index) = self.0.tools.iter().position(|tool| tool.name == request.name) else {
             let message = format!("unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
