@@ -12,6 +12,9 @@ use crate::command_spec::Effect;
 use crate::failure::Failure;
 use crate::settings::{Env, home_directory};
 
+/// Maximum size of a file that a call reads, in bytes: it is kept in memory.
+const MAX_FILE: u64 = 64 << 20;
+
 /// A command line, with what it reads from standard input.
 #[derive(Clone, Debug, Default)]
 pub struct CommandLine {
@@ -66,7 +69,13 @@ impl CommandLine {
                     From::Read | From::Stdin if !line.stdin.is_empty() => {
                         return Err(Failure::usage("rows, file: give one of them"));
                     }
-                    From::Read => line.reads(std::fs::read(below(root, name, &text)?)?),
+                    From::Read => {
+                        let path = below(root, name, &text)?;
+                        if std::fs::metadata(&path)?.len() > MAX_FILE {
+                            return Err(Failure::input(format!("{name}: has more than 64 MiB")));
+                        }
+                        line.reads(std::fs::read(path)?)
+                    }
                     From::Stdin => line.reads(text.into_bytes()),
                 };
                 let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);

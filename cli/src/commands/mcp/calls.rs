@@ -194,7 +194,9 @@ impl Shared {
             for field in ["to", "cc", "bcc"] {
                 let Some(addresses) = request["body"][field].as_array() else { continue };
                 for address in addresses.iter().filter_map(Value::as_str) {
-                    check(address).map_err(|why| Failure::input(format!("{field}: {why}")))?;
+                    check(address).map_err(|why| {
+                        Failure::input(format!("{field}: {why}")).hint("give the address alone")
+                    })?;
                 }
                 result["recipients"][field] = addresses.clone().into();
             }
