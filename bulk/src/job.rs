@@ -168,9 +168,10 @@ impl Job {
         let state = journal.load().await.map_err(failed)?;
         let rows = pin!(rows);
         let (collector, pace) = (self.collector(), Mutex::new(Pace::new(self.rate)));
+        let key_life = collector.key_life;
         let source = RowSource { rows, render, collector, last: None, ended: false };
         let ledger = JournalLedger {
-            has_keys: self.key_life.is_some(),
+            key_life,
             state_of: Arc::clone(&self.state),
             source: tokio::sync::Mutex::new(source),
             state: Mutex::new(state),
@@ -212,7 +213,8 @@ struct JournalLedger<'a, S, R> {
     state: Mutex<JournalState>,
     journal: &'a Journal,
     pace: Mutex<Pace>,
-    has_keys: bool,
+    /// As in [`Collector`].
+    key_life: Option<TimeDelta>,
     state_of: StateOf,
 }
 
@@ -279,12 +281,18 @@ where
         }
         // It has its intent already.
         if let Some((number, key)) = &request.repeats {
+            // It may have waited for long.
+            let state = lock(&self.state);
+            let is_alive = |life| state.repeatable(request.rows[0], now(), life).is_some();
+            if !self.key_life.is_some_and(is_alive) {
+                return Ok(Begin::Forgotten);
+            }
             return Ok(Begin::Send(*number, Some(key.clone())));
         }
         let (number, key, intent) = {
             let mut state = lock(&self.state);
             let number = state.next_request();
-            let key = self.has_keys.then(|| format!("{}-{number}", self.journal.info().job));
+            let key = self.key_life.map(|_| format!("{}-{number}", self.journal.info().job));
             let (rows, at) = (request.rows.clone(), now());
             let intent = JournalEntry::Intent { request: number, at, key: key.clone(), rows };
             state.apply(&intent);
@@ -312,10 +320,13 @@ where
         Ok(())
     }
 
-    async fn refused(&self, _: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
+    async fn refused(&self, _: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<bool> {
+        if (self.state_of)() == SendState::Cancelled {
+            return Ok(false);
+        }
         let rows = rows.into_iter().map(|(_, row)| row).collect();
         let reopened = JournalEntry::reopened(rows);
-        self.record(&mut (), reopened.into_iter().collect()).await.map(|_| ())
+        self.record(&mut (), reopened.into_iter().collect()).await
     }
 
     fn number((): &()) -> u64 {

@@ -6,6 +6,7 @@ mod scripts;
 mod status;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -272,6 +273,9 @@ impl RedisQueue {
     ///
     /// If Redis fails.
     pub async fn reopen(&self, job: &str, refused: bool, unknown: bool) -> io::Result<u64> {
+        if !refused && !unknown {
+            return Ok(0);
+        }
         let counts = self.amend_all(job, |state| state.reopened(refused, unknown)).await?;
         Ok(counts.1)
     }
@@ -299,15 +303,21 @@ impl RedisQueue {
         Ok(())
     }
 
-    /// Adds entries to all chunks. Returns how many rows they settle, and how many they reopen.
+    /// Adds entries to all chunks with refused or unknown rows. Returns how many rows they settle, and
+    /// how many they reopen.
     async fn amend_all(
         &self,
         job: &str,
         amend: impl Fn(&JournalState) -> Vec<JournalEntry>,
     ) -> io::Result<(u64, u64)> {
         let mut sum = (0, 0);
-        let chunks = self.field(key(job, ""), "chunks").await?.unwrap_or_default();
-        for chunk in 0..String::from_utf8_lossy(&chunks).parse().unwrap_or_default() {
+        let counts = redis::cmd("HGETALL").arg(key(job, ":counts")).to_owned();
+        let counts: BTreeMap<u64, String> = self.connection.query(&counts).await?;
+        for (chunk, counts) in counts {
+            let Totals { refused, unknown, .. } = totals(counts.split(' '));
+            if refused + unknown == 0 {
+                continue;
+            }
             let (settled, reopened) = self.amend(job, chunk, &amend).await?;
             sum = (sum.0 + settled, sum.1 + reopened);
         }

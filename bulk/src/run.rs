@@ -78,12 +78,12 @@ pub(crate) trait Ledger {
     fn pause(&self, time: Duration) -> impl Future<Output = io::Result<()>>;
 
     /// The service refuses the emails of the job. Rows of other parts, given as the part and the
-    /// row, are to be sent again.
+    /// row, are to be sent again. Returns false if the job was cancelled.
     fn refused(
         &self,
         refusal: &RowRefusal,
         reopened: Vec<(u64, u64)>,
-    ) -> impl Future<Output = io::Result<()>>;
+    ) -> impl Future<Output = io::Result<bool>>;
 
     /// The number of a part.
     fn number(part: &Self::Part) -> u64;
@@ -110,6 +110,8 @@ pub(crate) enum Begin {
     Send(u64, Option<String>),
     /// Ask again after this time.
     Later(Duration),
+    /// Never: the service has forgotten its key. Its rows stay unknown.
+    Forgotten,
     /// Another worker has taken its rows over, or the job was cancelled.
     Lost,
 }
@@ -175,12 +177,13 @@ impl<L: Ledger> Run<L> {
         are_all.then(|| (refusal, std::mem::take(&mut progress.refused)))
     }
 
-    /// Fails because the service refuses the emails of the job.
+    /// Fails because the service refuses the emails of the job, unless it was cancelled.
     async fn refuse(&self, refusal: RowRefusal, reopened: Vec<(u64, u64)>) {
-        if let Err(error) = self.ledger.refused(&refusal, reopened).await {
-            self.fail(ErrorKind::Journal(error));
+        match self.ledger.refused(&refusal, reopened).await {
+            Ok(true) => self.fail(ErrorKind::Refused(refusal)),
+            Ok(false) => {}
+            Err(error) => self.fail(ErrorKind::Journal(error)),
         }
-        self.fail(ErrorKind::Refused(refusal));
     }
 
     /// The result, with the totals at the end.
@@ -247,6 +250,7 @@ impl<L: Ledger> Run<L> {
                     wait = time.min(POLL);
                     continue;
                 }
+                Ok(Begin::Forgotten) => return Ok(Vec::new()),
                 Ok(Begin::Lost) => return Err(End::Lost),
                 Err(error) => {
                     self.fail(ErrorKind::Journal(error));

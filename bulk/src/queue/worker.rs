@@ -234,7 +234,15 @@ where
 
     async fn begin(&self, claim: &mut Self::Part, request: &Request) -> io::Result<Begin> {
         let (number, key, intent) = match &request.repeats {
-            Some((number, key)) => (*number, Some(key.clone()), None),
+            Some((number, key)) => {
+                // It may have waited for long.
+                let (row, now) = (request.rows[0], claim.now());
+                let is_alive = |life| claim.state.repeatable(row, now, life).is_some();
+                if !self.settings.key_life.is_some_and(is_alive) {
+                    return Ok(Begin::Forgotten);
+                }
+                (*number, Some(key.clone()), None)
+            }
             None => {
                 let number = claim.state.next_request().max(claim.chunk << REQUEST_BITS);
                 let key = self.settings.key_life.map(|_| format!("{}-{number}", self.job));
@@ -292,8 +300,11 @@ where
         self.queue.connection.query(command.arg(millis(time))).await
     }
 
-    async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
-        self.queue.change_state(self.job, SendState::Paused, Some(refusal)).await?;
+    async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<bool> {
+        let state = self.queue.change_state(self.job, SendState::Paused, Some(refusal)).await?;
+        if state == SendState::Cancelled {
+            return Ok(false);
+        }
         let mut chunks = BTreeMap::<u64, Vec<u64>>::new();
         for (chunk, row) in rows {
             chunks.entry(chunk).or_default().push(row);
@@ -302,7 +313,7 @@ where
             let reopened = JournalEntry::reopened(rows);
             self.queue.amend(self.job, chunk, |_| reopened.into_iter().collect()).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn number(claim: &Self::Part) -> u64 {

@@ -21,9 +21,11 @@ use crate::mock_server::{ReceivedRequest, read_request, response, response_with_
 
 /// What the server does with a batch.
 #[derive(Clone, Copy, PartialEq)]
-enum Act {
+pub(crate) enum Act {
     /// Refuses emails to addresses that start with `bad`, and accepts the others.
     Accept,
+    /// Responds with 503 after a while.
+    Late,
     /// Responds with this status.
     Status(u16),
     /// Responds with 422 if a number is in one of the ranges, and accepts the others.
@@ -44,13 +46,13 @@ enum Act {
 const REFUSE_SENDER: Act = Act::Refuse("domain_not_verified");
 
 /// A server that answers batches as the acts say, and then accepts them.
-struct BatchServer {
+pub(crate) struct BatchServer {
     url: String,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl BatchServer {
-    async fn start(acts: &[Act]) -> Self {
+    pub(crate) async fn start(acts: &[Act]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let received = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
@@ -70,6 +72,10 @@ impl BatchServer {
                         let response = match acts.get(number).copied().unwrap_or(Act::Accept) {
                             Act::Hang => std::future::pending().await,
                             Act::Close => return,
+                            Act::Late => {
+                                tokio::time::sleep(Duration::from_millis(50)).await;
+                                response(503, "{}")
+                            }
                             Act::Status(status) => response(status, r#"{"error":{"code":"x"}}"#),
                             Act::Reject(bad) => {
                                 let is_bad = |n: &u64| bad.iter().any(|range| range.contains(n));
@@ -104,11 +110,11 @@ impl BatchServer {
         EmailClient::builder(&self.url, "k").no_proxy()
     }
 
-    fn client(&self) -> EmailClient {
+    pub(crate) fn client(&self) -> EmailClient {
         self.builder().build().unwrap()
     }
 
-    fn requests(&self) -> Vec<ReceivedRequest> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.received.lock().unwrap().clone()
     }
 
@@ -169,7 +175,7 @@ impl Folder {
     }
 }
 
-fn address(number: &u64) -> Result<Email, String> {
+pub(crate) fn address(number: &u64) -> Result<Email, String> {
     match number {
         13 => Err("no name".to_owned()),
         // Longer than the service allows.
@@ -288,6 +294,27 @@ async fn a_request_is_repeated_with_its_key_while_the_key_lives() {
     let keys = keys.collect::<Vec<_>>();
     assert_eq!(keys.len(), 3);
     assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+/// The service would take the repetition for a new request.
+#[tokio::test]
+async fn a_request_that_waits_for_longer_than_its_key_lives_is_not_repeated() {
+    let server = BatchServer::start(&[Act::Status(503)]).await;
+    let folder = Folder::new();
+    let life = Duration::from_millis(20);
+    let (received, first) = (Arc::clone(&server.received), Mutex::new(None));
+    // Paused after the first request until its key is forgotten.
+    let state = move || {
+        if received.lock().unwrap().len() != 1 {
+            return SendState::Running;
+        }
+        let since = *first.lock().unwrap().get_or_insert_with(std::time::Instant::now);
+        if since.elapsed() > life { SendState::Running } else { SendState::Paused }
+    };
+    let job = Job::new(&server.client()).request_size(5).concurrency(1);
+    let job = job.idempotency_key_life(life).state(state);
+    assert_eq!(counts(run(job, &folder, 20..30).await.unwrap()), totals(5, 0, 0, 5));
+    assert_eq!(server.sent(), [[20, 21, 22, 23, 24], [25, 26, 27, 28, 29]]);
 }
 
 #[tokio::test]
@@ -455,7 +482,18 @@ async fn a_job_stops_when_every_email_is_refused_for_a_reason_of_the_whole_job()
         assert_eq!(server.requests().len(), 1 + refusals);
         assert_eq!(counts(run(job(), &folder, 20..40).await.unwrap()), totals(20, 0, 0, 0));
     }
-    // So does a job that is shorter.
+    // One that was cancelled meanwhile ends as cancelled.
+    let server = BatchServer::start(&[REFUSE_SENDER]).await;
+    let received = Arc::clone(&server.received);
+    let job =
+        Job::new(&server.client()).concurrency(1).request_size(2).state(move || {
+            match received.lock().unwrap().is_empty() {
+                true => SendState::Running,
+                false => SendState::Cancelled,
+            }
+        });
+    assert_eq!(counts(run(job, &Folder::new(), 20..40).await.unwrap()), totals(0, 2, 0, 0));
+    // A shorter one stops, too.
     let server = BatchServer::start(&[REFUSE_SENDER]).await;
     let folder = Folder::new();
     let error = run(Job::new(&server.client()), &folder, 20..22).await.unwrap_err();

@@ -259,6 +259,7 @@ mod redis {
     use svc_bulk::{RedisQueue, SendState};
 
     use super::*;
+    use crate::jobs::{Act, BatchServer};
 
     pub(super) const JOB: &str = "job";
 
@@ -333,6 +334,25 @@ mod redis {
         let state = state.stopped();
         assert_eq!(status.totals, state.totals());
         Some(service.check(&state))
+    }
+
+    /// The service would take the repetition for a new request.
+    #[tokio::test]
+    async fn a_worker_does_not_repeat_a_request_whose_key_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(_server) = start(folder.path()).await else { return };
+        let queue = queue(&format!("redis+unix://{}/redis.sock", folder.path().display())).await;
+        let mut info = JobInfo::new("people");
+        info.job = JOB.to_owned();
+        let rows = (20..30_u64).map(|number| Ok((number, number)));
+        queue.create(&info, 0, &[], rows).await.unwrap();
+        let service = BatchServer::start(&[Act::Late]).await;
+        let job = Job::new(&service.client()).idempotency_key_life(Duration::from_millis(20));
+        let done = job.work(&queue, JOB, crate::jobs::address).await.unwrap();
+        assert_eq!((done.unknown, service.requests().len()), (10, 1));
+        // Rows that were refused, and unknown ones only if they are asked for.
+        assert_eq!(queue.reopen(JOB, true, false).await.unwrap(), 0);
+        assert_eq!(queue.reopen(JOB, false, true).await.unwrap(), 10);
     }
 
     #[tokio::test]

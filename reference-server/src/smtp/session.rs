@@ -217,7 +217,10 @@ impl<'a> Session<'a> {
             return self.continue_login(step.receive(&line));
         }
         if line.len() >= MAX_LINE_LENGTH {
-            return self.reject("500 5.5.6 line too long");
+            return match self.helo {
+                None => self.reject_syntax(&Error::UnknownCommand),
+                Some(_) => self.reject("500 5.5.6 line too long"),
+            };
         }
         line.extend_from_slice(b"\r\n");
         match Request::parse(&mut line.iter()).map(Request::into_owned) {
@@ -365,7 +368,8 @@ impl<'a> Session<'a> {
         }
         // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
         // for the parser, like `<>`.
-        let address = if to.address.is_empty() && !line.ends_with(b"<>") {
+        let is_postmaster = line.to_ascii_lowercase().ends_with(b"postmaster>");
+        let address = if to.address.is_empty() && is_postmaster {
             match self.server.app.store.read(domains::first_verified).await {
                 Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
                 Err(_) => return TEMPORARY.to_owned(),

@@ -296,6 +296,7 @@ async fn the_postmaster_needs_no_domain() {
     let mut client = Client::connect(address).await;
     client.command("EHLO x").await;
     client.command("MAIL FROM:<a@b.test>").await;
+    assert_eq!(client.command("RCPT TO:< >").await, "501 5.1.3 invalid recipient address");
     assert_eq!(client.command("RCPT TO:<Postmaster>").await, "250 2.1.5 recipient OK");
     client.command("DATA").await;
     assert!(client.command("Subject: x\r\n\r\nx\r\n.").await.starts_with("250 2.0.0 queued"));
@@ -347,6 +348,7 @@ async fn closes_after_too_many_errors() {
 
     // The session goes on after a long line.
     let mut client = Client::connect(address).await;
+    client.command("EHLO x").await;
     for command in ["EHLO", "NOOP"] {
         let long = client.command(&format!("{command} {}", "x".repeat(100_000))).await;
         assert_eq!(long, "500 5.5.6 line too long");

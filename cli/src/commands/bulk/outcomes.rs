@@ -83,8 +83,8 @@ impl FinalStatus {
         let file = folder.map(|folder| File::open(folder.join(FINAL_STATUSES)));
         let Some(Ok(file)) = file else { return HashMap::new() };
         // What is not readable is asked for again.
-        let known = BufReader::new(file).lines().map_while(Result::ok);
-        let known = known.filter_map(|line| serde_json::from_str::<FinalStatus>(&line).ok());
+        let known = BufReader::new(file).split(b'\n').map_while(Result::ok);
+        let known = known.filter_map(|line| serde_json::from_slice::<FinalStatus>(&line).ok());
         known.map(|known| (known.row, known)).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! The `svc bulk resume` command.
 
+use std::collections::HashMap;
+
 use clap::{Args, ValueEnum};
 use svc_bulk::{Job, SendState};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
@@ -86,22 +88,28 @@ impl Resume {
         let client = context.email_client_at(&url, &key)?;
         may_continue(context, &job.plan, &job.info.job, &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
+        // No other process sends the job from here on.
+        let dry_run = context.settings.dry_run;
+        let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let jobs = store::all(context, true, None).await?;
-            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
+            let (jobs, known) = (store::all(context, true, None).await?, &mut HashMap::new());
+            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job), known).await?;
         }
         if left.count > 0 {
             check_limits(context, left.count)?;
         }
-        if context.settings.dry_run {
+        if dry_run {
             return show_first_request(context, &client, &job, left).await;
         }
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
-        job.reopen(again).await?;
+        if let Some(journal) = &mut journal {
+            journal.reopen(again.refused, again.unknown).await?;
+        }
         job.set(SendState::Running).await?;
         let sender = Job::new(&client).concurrency(job.plan.concurrency);
-        let sent = run::run(context, sender, &mut job, subscribers.as_ref(), "", &mut stop).await;
+        let subscribers = subscribers.as_ref();
+        let sent = run::run(context, sender, &mut job, journal, subscribers, "", &mut stop).await;
         self.wait.after(sent, context, &client, &job, &mut stop).await
     }
 }

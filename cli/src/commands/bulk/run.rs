@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures_util::stream;
-use svc_bulk::{ErrorKind, Job, RowRefusal, SendState, Totals};
+use svc_bulk::{ErrorKind, Job, Journal, RowRefusal, SendState, Totals};
 use tokio::sync::{mpsc, oneshot};
 
 use super::jobs;
@@ -25,11 +25,12 @@ use crate::stop::StopSignal;
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Sends the rows of a job that are left, to those who are still among the `subscribers`, and reports
-/// the result. `option` is that of the job's queue.
+/// the result. `journal` is that of the job if it is open already, and `option` that of its queue.
 pub async fn run(
     context: &Context,
     sender: Job,
     job: &mut StoredJob,
+    journal: Option<Journal>,
     subscribers: Option<&HashSet<u64>>,
     option: &str,
     stop: &mut StopSignal,
@@ -38,7 +39,8 @@ pub async fn run(
     let render = |row: &_| job.plan.email_to_subscriber(&renderer, subscribers, row);
     let (interrupted, result) = match &job.place {
         Place::Here { folder, .. } => {
-            let (rows, mut journal) = (rows(folder)?, job.open_journal()?);
+            let mut journal = journal.map_or_else(|| job.open_journal(), Ok)?;
+            let rows = rows(folder)?;
             let run =
                 async |sender: Job| sender.run(stream::iter(rows), render, &mut journal).await;
             supervise(context, sender, job, stop, run).await

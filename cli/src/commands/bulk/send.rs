@@ -1,7 +1,7 @@
 //! The `svc bulk send` command: reads the rows, checks them, asks, and sends them or puts them into
 //! Redis.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -231,8 +231,9 @@ impl Send {
             return Err(failure);
         }
         check_limits(context, checked.count)?;
+        let mut known = HashMap::new();
         if !self.again {
-            again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
+            again::refuse(context, &earlier, &plan, &checked.addresses, None, &mut known).await?;
         }
         if context.settings.dry_run {
             let count =
@@ -268,7 +269,7 @@ impl Send {
         let lock = jobs.lock()?;
         if !self.again {
             let now = store::all(context, true, queue.as_ref()).await?;
-            again::refuse(context, &now, &plan, &checked.addresses, None).await?;
+            again::refuse(context, &now, &plan, &checked.addresses, None, &mut known).await?;
         }
         if let Some(queue) = queue {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
@@ -282,7 +283,7 @@ impl Send {
         let mut job = StoredJob::here(&draft.start(&info)?)?;
         drop(lock);
         let sender = Job::new(&client).concurrency(plan.concurrency);
-        let sent = run(context, sender, &mut job, None, "", &mut stop).await;
+        let sent = run(context, sender, &mut job, None, None, "", &mut stop).await;
         self.wait.after(sent, context, &client, &job, &mut stop).await
     }
 

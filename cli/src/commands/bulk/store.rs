@@ -378,7 +378,7 @@ impl StoredJob {
                 addresses.extend(hash_of(&row.0));
                 Ok(())
             };
-            self.visit(JournalState::default, &mut add).await?;
+            self.visit(None, &mut add).await?;
             return Ok(addresses);
         }
         self.report(|row| {
@@ -406,30 +406,40 @@ impl StoredJob {
             }
             Ok(())
         };
-        self.visit(JournalState::default, &mut add).await?;
+        self.visit(Some(JournalState::default), &mut add).await?;
         Ok(left)
     }
 
-    /// Calls `each` for every row of the job, in their order, with its number and what is known.
+    /// Calls `each` for every row of the job, in their order, with its number and what is known, if
+    /// that is to be read.
     async fn visit(
         &self,
-        known: impl Fn() -> JournalState,
+        known: Option<fn() -> JournalState>,
         each: &mut impl FnMut(u64, PreparedRow, &JournalState) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let stopped = |known: JournalState, is: bool| if is { known.stopped() } else { known };
         match &self.place {
             Place::Here { folder, is_running } => {
-                let (_, known) = Journal::read(jobs::journal(folder), known())
-                    .map_err(|error| Failure::other(format!("the journal: {error}")))?;
-                let known = stopped(known, !is_running);
-                for row in rows(folder)? {
+                let read =
+                    |known: fn() -> JournalState| Journal::read(jobs::journal(folder), known());
+                let read = known.map(read).transpose();
+                let read = read.map_err(|error| Failure::other(format!("the journal: {error}")))?;
+                let known = read.map(|(_, known)| stopped(known, !is_running)).unwrap_or_default();
+                for (at, row) in rows(folder)?.enumerate() {
+                    // So that Ctrl-C arrives.
+                    if at % 1_000 == 0 {
+                        tokio::task::yield_now().await;
+                    }
                     let (number, row) = row?;
                     each(number, row, &known)?;
                 }
             }
             Place::Redis { queue, chunks, lost, .. } => {
                 for chunk in 0..*chunks {
-                    let known = queue.read(&self.info.job, chunk, known()).await?;
+                    let known = match known {
+                        Some(known) => queue.read(&self.info.job, chunk, known()).await?,
+                        None => JournalState::default(),
+                    };
                     let known = stopped(known, lost.contains(&chunk));
                     for (number, row) in queue.rows(&self.info.job, chunk).await? {
                         each(number, row, &known)?;
@@ -463,7 +473,7 @@ impl StoredJob {
             }
             each(row)
         };
-        self.visit(JournalState::with_rows, &mut tell).await?;
+        self.visit(Some(JournalState::with_rows), &mut tell).await?;
         left_out.try_for_each(|row| each(row?))
     }
 

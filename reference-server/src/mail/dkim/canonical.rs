@@ -73,7 +73,7 @@ impl<'a> Field<'a> {
             Form::Relaxed => {
                 out.extend(self.name().to_ascii_lowercase());
                 out.push(b':');
-                out.extend_from_slice(squeezed(self.value()).trim_ascii_start());
+                out.extend_from_slice(squeezed(self.value(), b" \t\r\n").trim_ascii_start());
             }
         }
     }
@@ -91,14 +91,15 @@ pub(super) enum Form {
 /// and ignores white space at line ends (§3.4.4).
 pub(super) fn body_hash(body: &[u8], form: Form, length: Option<usize>) -> digest::Digest {
     let mut out = Vec::with_capacity(body.len() + 2);
-    for line in body.split_inclusive(|&byte| byte == b'\n') {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut rest = body;
+    while !rest.is_empty() {
+        let end = rest.windows(2).position(|bytes| bytes == b"\r\n").unwrap_or(rest.len());
         match form {
-            Form::Simple => out.extend_from_slice(line),
-            Form::Relaxed => out.extend(squeezed(line)),
+            Form::Simple => out.extend_from_slice(&rest[..end]),
+            Form::Relaxed => out.extend(squeezed(&rest[..end], b" \t")),
         }
         out.extend_from_slice(b"\r\n");
+        rest = rest.get(end + 2..).unwrap_or_default();
     }
     while out.ends_with(b"\r\n\r\n") || out == b"\r\n" {
         out.truncate(out.len() - 2);
@@ -110,14 +111,14 @@ pub(super) fn body_hash(body: &[u8], form: Form, length: Option<usize>) -> diges
     digest::digest(&digest::SHA256, &out)
 }
 
-/// The text with one space in place of each run of white space, and none at its end.
-fn squeezed(text: &[u8]) -> Vec<u8> {
+/// The text with one space in place of each run of `white` space, and none at its end.
+fn squeezed(text: &[u8], white: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for &byte in text {
-        match byte {
-            b' ' | b'\t' | b'\r' | b'\n' if out.last() == Some(&b' ') => {}
-            b' ' | b'\t' | b'\r' | b'\n' => out.push(b' '),
-            other => out.push(other),
+        match white.contains(&byte) {
+            true if out.last() == Some(&b' ') => {}
+            true => out.push(b' '),
+            false => out.push(byte),
         }
     }
     if out.last() == Some(&b' ') {
@@ -151,6 +152,10 @@ mod tests {
         let simple = body_hash(body, Form::Simple, None);
         assert_eq!(simple.as_ref(), hash(b" C \r\nD \t E\r\n"));
         assert_eq!(body_hash(body, Form::Simple, Some(3)).as_ref(), hash(b" C "));
+        // Lines end at CRLF only.
+        let bare = b"a \r b\n \nc \r\n";
+        assert_eq!(body_hash(bare, Form::Simple, None).as_ref(), hash(bare));
+        assert_eq!(body_hash(bare, Form::Relaxed, None).as_ref(), hash(b"a \r b\n \nc\r\n"));
     }
 
     #[test]

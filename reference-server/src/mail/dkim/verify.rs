@@ -144,7 +144,7 @@ impl Signature {
 /// The field with an empty `b=` tag.
 fn without_signature(field: &str) -> String {
     static SIGNATURE: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"([:;]\s*b\s*=)[^;]*").expect("a valid pattern"));
+        LazyLock::new(|| Regex::new(r"((?:^[^:]*:|;)\s*b\s*=)[^;]*").expect("a valid pattern"));
     SIGNATURE.replace(field, "$1").into_owned()
 }
 
@@ -155,8 +155,9 @@ fn key(record: &str) -> Option<Vec<u8>> {
         return None;
     }
     let key = BASE64.decode(tag(record, "p")?).ok()?;
-    let info = SubjectPublicKeyInfoRef::try_from(&key[..]).ok()?;
-    Some(info.subject_public_key.raw_bytes().to_vec())
+    // Or a plain `RSAPublicKey` (§3.6.1).
+    let info = SubjectPublicKeyInfoRef::try_from(&key[..]);
+    Some(info.map_or(key.clone(), |info| info.subject_public_key.raw_bytes().to_vec()))
 }
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -240,6 +241,7 @@ mod tests {
             (key.clone(), DkimVerdict::Pass),
             (key.replace("v=DKIM1; ", ""), DkimVerdict::Pass),
             (key.replace("DKIM1", "DKIM2"), DkimVerdict::PermError),
+            (format!("p={}", BASE64.encode(super::key(&key).expect("a key"))), DkimVerdict::Pass),
         ] {
             let resolver = resolver(&record, "s1._domainkey.sandbox.test");
             assert_eq!(verify(&resolver, message.as_bytes(), 0).await, verdict, "{record}");
@@ -279,6 +281,7 @@ mod tests {
             ("DKIM-Signature: v=1; b=abc\r\n def; bh=x", "DKIM-Signature: v=1; b=; bh=x"),
             ("DKIM-Signature: b=abc", "DKIM-Signature: b="),
             ("DKIM-Signature: bh=b=; b =\r\n abc", "DKIM-Signature: bh=b=; b ="),
+            ("DKIM-Signature: z=From:b=x; b=abc", "DKIM-Signature: z=From:b=x; b="),
         ] {
             assert_eq!(without_signature(field), cut);
         }

@@ -1,6 +1,7 @@
 //! SPF (RFC 7208): evaluates the policy of a sender's domain. It is our own, because `mail-auth`
-//! costs minutes of a build. `exists`, `ptr` and names with macros never match: they name the hosts
-//! of large senders, and mail comes here from this machine or this team.
+//! costs minutes of a build. `exists`, `ptr` and names with macros are passed over: they name the
+//! hosts of large senders, and mail comes here from this machine or this team. No failure follows
+//! from a policy with them.
 
 use std::net::IpAddr;
 
@@ -16,7 +17,12 @@ pub(super) fn is_spf(text: &str) -> bool {
 
 /// Evaluates the policy of a domain for a client address.
 pub(crate) async fn evaluate(resolver: &Resolver, client: IpAddr, domain: &str) -> SpfVerdict {
-    let mut session = Session { resolver, client: client.to_canonical(), lookups: MAX_LOOKUPS };
+    let mut session = Session {
+        resolver,
+        client: client.to_canonical(),
+        lookups: MAX_LOOKUPS,
+        passed_over: false,
+    };
     session.check_host(domain).await.unwrap_or_else(|error| error)
 }
 
@@ -28,6 +34,8 @@ struct Session<'a> {
     client: IpAddr,
     /// How many terms may still need a lookup.
     lookups: usize,
+    /// Whether a term that might match was passed over.
+    passed_over: bool,
 }
 
 impl From<LookupError> for SpfVerdict {
@@ -54,7 +62,9 @@ impl Session<'_> {
                 None => {
                     let (verdict, mechanism) = qualified(term);
                     if self.matches(mechanism, domain).await? {
-                        return Ok(verdict);
+                        let fails = matches!(verdict, SpfVerdict::Fail | SpfVerdict::SoftFail);
+                        let is_certain = !(fails && self.passed_over);
+                        return Ok(if is_certain { verdict } else { SpfVerdict::Neutral });
                     }
                 }
             }
@@ -82,17 +92,17 @@ impl Session<'_> {
     /// Whether a mechanism, such as `mx:shop.test/24`, matches the client.
     async fn matches(&mut self, mechanism: &str, domain: &str) -> Result<bool, SpfVerdict> {
         let (name, value) = mechanism.split_once(':').unwrap_or((mechanism, ""));
-        if value.contains('%') {
+        let (name, prefixes) = name.split_once('/').unwrap_or((name, ""));
+        if value.contains('%') || matches!(name, "exists" | "ptr") {
+            self.passed_over = true;
             return Ok(false);
         }
-        let (name, prefixes) = name.split_once('/').unwrap_or((name, ""));
         match name {
             "all" => return Ok(true),
             "ip4" | "ip6" => return contains(value, self.client).ok_or(SpfVerdict::PermError),
             "include" if !value.is_empty() => {
                 return Ok(self.policy_of(value).await? == SpfVerdict::Pass);
             }
-            "exists" | "ptr" => return Ok(false),
             "a" | "mx" => self.count_lookup()?,
             _ => return Err(SpfVerdict::PermError),
         }
@@ -164,7 +174,9 @@ mod tests {
             ("v=spf1 a -all", "127.0.0.1", Fail),
             ("v=spf1 mx -all", "127.0.0.1", Pass),
             ("v=spf1 a:host.localhost/33//128 -all", "::1", Pass),
-            ("v=spf1 exists:%{l}.%{d2}.localhost -all", "192.0.2.1", Fail),
+            ("v=spf1 exists:%{l}.%{d2}.localhost -all", "192.0.2.1", Neutral),
+            ("v=spf1 a:%{d}.test ~all", "192.0.2.1", Neutral),
+            ("v=spf1 include:c.test -all", "192.0.2.1", Neutral),
             ("v=spf1 include:%{d}.test redirect=%{d}", "192.0.2.1", Neutral),
             ("v=spf1 include: -all", "192.0.2.1", PermError),
             ("v=spf1 include:b.test -all", "192.0.2.1", Pass),
@@ -180,7 +192,11 @@ mod tests {
             ("v=spf1 foo=bar exp=why.test -all", "192.0.2.2", Fail),
             ("no policy", "192.0.2.2", None),
         ] {
-            let policies = [("a.test", policy), ("b.test", "v=spf1 ip4:192.0.2.1 ~all")];
+            let policies = [
+                ("a.test", policy),
+                ("b.test", "v=spf1 ip4:192.0.2.1 ~all"),
+                ("c.test", "v=spf1 ptr -all"),
+            ];
             assert_eq!(evaluate_policies(&policies, client).await, verdict, "{policy} {client}");
         }
     }

@@ -113,13 +113,15 @@ async fn a_second_message_smuggled_after_an_unusual_end() {
 #[tokio::test]
 async fn a_web_page_posts_to_the_smtp_port() {
     let (sandbox, address) = sandbox().await;
-    let request =
-        format!("POST / HTTP/1.1\r\nHost: {address}\r\n\r\n{}", session("Subject: x\r\n\r\nx"));
-    let replies = talk(address, request.as_bytes()).await;
-    assert_eq!(
-        replies,
-        "220 inbound.sandbox.localhost ESMTP\r\n421 4.7.0 this is an SMTP server; closing connection\r\n"
-    );
+    for path in ["/".to_owned(), format!("/{}", "x".repeat(10_000))] {
+        let request = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let request = request + &session("Subject: x\r\n\r\nx");
+        let replies = talk(address, request.as_bytes()).await;
+        assert_eq!(
+            replies,
+            "220 inbound.sandbox.localhost ESMTP\r\n421 4.7.0 this is an SMTP server; closing connection\r\n"
+        );
+    }
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }
