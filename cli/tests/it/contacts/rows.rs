@@ -149,6 +149,10 @@ fn a_file_that_is_not_text_is_refused() {
         (b"{\"email\":\"a@b.test\"}\n{\"email\n", "at line 2 column"),
         (b"email,n\na@b.test,\"A\nc@d.test,B\"\n", "line 2: a value looks like several rows"),
         (b"", "the file is empty"),
+        (
+            b"email,name,Full Name\na@b.test,A,\nc@d.test,B,C\n",
+            "people.csv: several columns map to the field of `Full Name`",
+        ),
     ] {
         let file = home.file("people.csv", content);
         let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
