@@ -140,11 +140,14 @@ impl<'a, R: Resource> Names<'a, R> {
     }
 
     /// The resource with this id or name. A text that is not found is taken as an id, which the
-    /// service may know. A dry run looks nothing up.
+    /// service may know, as is one that the key may not look up. A dry run looks nothing up.
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
         if !R::is_id(text) {
             if !self.context.settings.dry_run {
-                let found = self.find(text).await?;
+                let found = match self.find(text).await {
+                    Err(failure) if failure.kind() == Kind::MissingScope => None,
+                    found => found?,
+                };
                 return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
             }
             let note = format!("`{text}` stands for its id, which would be looked up first");

@@ -87,7 +87,11 @@ fn a_name_costs_one_lookup_and_an_id_none() {
         let (run, paths) = get(id, std::slice::from_ref(&found));
         assert_eq!((run.code, paths), (0, vec![format!("/api/v1/audiences/{id}")]), "{run:?}");
     }
-    let (run, paths) = get("42", &[http_response(200, "", "[]"), found]);
+    let (run, paths) = get("42", &[http_response(200, "", "[]"), found.clone()]);
+    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
+    // A key that may not list.
+    let forbidden = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
+    let (run, paths) = get("42", &[http_response(403, "", forbidden), found]);
     assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
     for (status, code) in [(404, 5), (400, 6), (422, 6)] {
         let refused = http_response(status, "", r#"{"error":{"code":"some_code","message":"no"}}"#);
