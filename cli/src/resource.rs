@@ -61,9 +61,9 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
     /// Its id and its name.
     fn named(&self) -> (&String, &Option<String>);
-    /// Whether a text is an id, so that it need not be looked up.
+    /// Whether a text is surely an id, so that it need not be looked up: a UUID, also with a prefix.
     fn is_id(text: &str) -> bool {
-        text.starts_with(&Self::SAMPLES[0][..4]) || Uuid::try_parse(text).is_ok()
+        Uuid::try_parse(text.split_once('_').map_or(text, |(_, id)| id)).is_ok()
     }
     fn is_same_name(one: &str, other: &str) -> bool {
         one == other
