@@ -477,7 +477,7 @@ impl Context {
             format!("the {service} service is not set up: no base URL and no key"),
         )
         .code("not_set_up")
-        .hint(match self.typed.iter().any(|arg| command_line::is_not_in_sandbox(arg)) {
+        .hint(match self.typed.iter().any(command_line::is_not_in_sandbox) {
             true => login,
             false => {
                 let again = command_line::shown("svc --sandbox", &self.typed);
