@@ -14,8 +14,8 @@ pub const ORGANIZATION: &str = "organization";
 /// The display order of `--help`: after the options of the command.
 const LAST: usize = 1000;
 
-/// Declares the commands of a group: each variant is a command with a `run` method, or a group, which
-/// has the attribute `#[command(subcommand)]`.
+/// Declares the commands of a group: each variant is a command with a `run` method, or a group,
+/// which has the attribute `#[command(subcommand)]`.
 macro_rules! group {
     (
         $(#[$attribute_of_all:meta])*
@@ -39,8 +39,8 @@ macro_rules! group {
 }
 
 /// Adds to a command, which is called as `path`, and to all below it, `--help`, the heading of its
-/// examples, an example if it has none, the scope that it needs, and the hidden names that users of other programs type: `ls`, `rm`,
-/// `show`.
+/// examples, an example if it has none, the scope that it needs, and the hidden names that users of
+/// other programs type: `ls`, `rm`, `show`.
 pub fn complete(command: Command, path: &str) -> Command {
     let help = Arg::new("help")
         .short('h')

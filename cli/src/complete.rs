@@ -100,7 +100,7 @@ impl Values {
             }
             Self::Record => {
                 let context = context()?;
-                let all = Records::in_dir(&context.settings.data_dir).all().ok()?;
+                let (all, _) = Records::in_dir(&context.settings.data_dir).all().ok()?;
                 all.into_iter()
                     .rev()
                     .take(SHOWN)

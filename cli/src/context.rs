@@ -343,14 +343,18 @@ impl Context {
         }
     }
 
-    /// A command line for a hint, with `--sandbox` if this run uses the sandbox.
+    /// A command line for a hint, with `--sandbox` if this run uses the sandbox, and with the profile of
+    /// an option.
     pub fn svc(&self, rest: &str) -> String {
-        if self.settings.sandbox {
+        let profile = &self.settings.profile;
+        match &profile.source {
             // `svc sandbox …` always addresses the sandbox.
-            let option = if rest.starts_with("sandbox ") { "" } else { "--sandbox " };
-            format!("svc {option}{rest}")
-        } else {
-            format!("svc {rest}")
+            _ if rest.starts_with("sandbox ") => format!("svc {rest}"),
+            _ if self.settings.sandbox => format!("svc --sandbox {rest}"),
+            Source::Option(_) => {
+                format!("svc --profile {} {rest}", command_line::shell_quoted(&profile.value))
+            }
+            _ => format!("svc {rest}"),
         }
     }
 
@@ -467,27 +471,24 @@ impl Context {
     }
 
     fn not_configured(&self, service: Service) -> Failure {
+        let login = format!("set it up: {}", self.login(service));
         Failure::new(
             Kind::Unauthenticated,
             format!("the {service} service is not set up: no base URL and no key"),
         )
         .code("not_set_up")
-        .hint(format!(
-            "try it on this machine: {}\nset it up: {}",
-            command_line::shown("svc --sandbox", &self.typed),
-            self.login(service)
-        ))
+        .hint(match self.typed.iter().any(command_line::is_not_in_sandbox) {
+            true => login,
+            false => {
+                let again = command_line::shown("svc --sandbox", &self.typed);
+                format!("try it on this machine: {again}\n{login}")
+            }
+        })
     }
 
     /// The command line that stores a key for a service in this run's profile.
     fn login(&self, service: Service) -> String {
-        match &self.settings.profile.source {
-            Source::Option(_) => {
-                let profile = command_line::shell_quoted(&self.settings.profile.value);
-                format!("svc login --service {service} --profile {profile}")
-            }
-            _ => format!("svc login --service {service}"),
-        }
+        self.svc(&format!("login --service {service}"))
     }
 
     /// The PEM file of `--ca-bundle` or of the profile.

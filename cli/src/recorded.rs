@@ -105,27 +105,33 @@ impl Records {
 
     /// The delivery with this record id, or the newest one with this event id.
     pub fn get(&self, id: &str) -> Result<RecordedDelivery, Failure> {
-        let mut newest_first = self.all()?.into_iter().rev();
-        let is_named = |it: &RecordedDelivery| it.id == id || it.event_id.as_deref() == Some(id);
-        newest_first.find(is_named).ok_or_else(|| {
+        let mut files = self.files()?.into_iter();
+        let found = match files.find(|path| path.file_stem().is_some_and(|stem| stem == id)) {
+            Some(path) => read(&path)?,
+            None => {
+                let mut newest_first = self.all()?.0.into_iter().rev();
+                newest_first.find(|record| record.event_id.as_deref() == Some(id))
+            }
+        };
+        found.ok_or_else(|| {
             Failure::new(Kind::NotFound, format!("no recorded delivery has the id `{id}`"))
                 .hint("svc listen records deliveries and prints their ids")
         })
     }
 
-    /// All deliveries, oldest first. Their ids are UUIDv7, so their order is that of time.
-    pub fn all(&self) -> Result<Vec<RecordedDelivery>, Failure> {
+    /// All deliveries that are readable, oldest first, and what is wrong with the others. Their ids are
+    /// UUIDv7, so their order is that of time.
+    pub fn all(&self) -> Result<(Vec<RecordedDelivery>, Vec<String>), Failure> {
         let mut files = self.files()?;
         files.sort();
-        let read = |path: &PathBuf| {
-            let corrupt = |why: String| {
-                Failure::other(format!("{}: the record is corrupt: {why}", path.display()))
-                    .hint("delete the file to replay the other deliveries")
-            };
-            let text = fs::read(path).map_err(|error| corrupt(error.to_string()))?;
-            serde_json::from_slice(&text).map_err(|error| corrupt(json_problem(&error)))
-        };
-        files.iter().map(read).collect()
+        let (mut found, mut problems) = (Vec::new(), Vec::new());
+        for path in files {
+            match read(&path) {
+                Ok(record) => found.extend(record),
+                Err(failure) => problems.push(failure.details().message.clone()),
+            }
+        }
+        Ok((found, problems))
     }
 
     /// Removes records older than [`RETENTION`].
@@ -155,6 +161,19 @@ impl Records {
     }
 }
 
+/// The record in a file; `None` if another session has removed it.
+fn read(path: &Path) -> Result<Option<RecordedDelivery>, Failure> {
+    let corrupt =
+        |why: String| Failure::other(format!("{}: the record is corrupt: {why}", path.display()));
+    match fs::read(path) {
+        Ok(text) => {
+            serde_json::from_slice(&text).map(Some).map_err(|error| corrupt(json_problem(&error)))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(corrupt(error.to_string())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +190,7 @@ mod tests {
         for body in bodies {
             records.store(&email(body)).expect("stored");
         }
-        let found = records.all().expect("read");
+        let (found, _) = records.all().expect("read");
         let read = found.iter().map(|record| record.body().expect("bytes")).collect::<Vec<_>>();
         assert_eq!(read, bodies.map(<[u8]>::to_vec));
     }
@@ -210,7 +229,7 @@ mod tests {
         let file = fs::File::options().write(true).open(records.path(&old.id)).expect("there");
         file.set_modified(std::time::SystemTime::now() - 2 * RETENTION).expect("set");
         records.remove_expired().expect("removed");
-        let left = records.all().expect("read");
+        let (left, _) = records.all().expect("read");
         assert_eq!(left.iter().map(|record| &record.id).collect::<Vec<_>>(), [&new.id]);
     }
 

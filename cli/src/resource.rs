@@ -61,9 +61,9 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
     /// Its id and its name.
     fn named(&self) -> (&String, &Option<String>);
-    /// Whether a text is an id, so that it need not be looked up.
+    /// Whether a text is surely an id, so that it need not be looked up: a UUID, also with a prefix.
     fn is_id(text: &str) -> bool {
-        text.starts_with(&Self::SAMPLES[0][..4]) || Uuid::try_parse(text).is_ok()
+        Uuid::try_parse(text.split_once('_').map_or(text, |(_, id)| id)).is_ok()
     }
     fn is_same_name(one: &str, other: &str) -> bool {
         one == other
@@ -140,11 +140,14 @@ impl<'a, R: Resource> Names<'a, R> {
     }
 
     /// The resource with this id or name. A text that is not found is taken as an id, which the
-    /// service may know. A dry run looks nothing up.
+    /// service may know, as is one that the key may not look up. A dry run looks nothing up.
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
         if !R::is_id(text) {
             if !self.context.settings.dry_run {
-                let found = self.find(text).await?;
+                let found = match self.find(text).await {
+                    Err(failure) if failure.kind() == Kind::MissingScope => None,
+                    found => found?,
+                };
                 return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
             }
             let note = format!("`{text}` stands for its id, which would be looked up first");

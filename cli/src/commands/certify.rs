@@ -1,5 +1,6 @@
 //! The `svc certify` command.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::command_spec::changes;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::private;
@@ -99,6 +100,7 @@ impl Certify {
             secret,
             deliverer: Deliverer::to(context, [url.as_str()])?,
             timeout: RESPONSE_TIMEOUT,
+            is_reached: Cell::new(false),
         };
         if context.settings.dry_run {
             return context.out.value(&previews(&exam, &checks));
@@ -109,7 +111,7 @@ impl Certify {
         }
         let (results, ended) = self.examine(context, &exam, &checks).await?;
         if let Some(path) = &self.junit {
-            let xml = junit(service, &results);
+            let xml = junit(service, &results, ended.as_ref());
             std::fs::write(context.settings.path(path), xml)
                 .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
         }
@@ -162,7 +164,7 @@ impl Certify {
         Ok(checks)
     }
 
-    /// Examines the receiver. Fails if it cannot be reached at all. The failure beside the results
+    /// Examines the receiver. Fails if the first request does not reach it. The failure beside the results
     /// says why the examination ended early.
     async fn examine(
         &self,
@@ -183,14 +185,15 @@ impl Certify {
                 context.out.trace(&format!("{}: {}", check.name, check.sent));
                 match tokio::time::timeout_at(deadline, judge::examine(exam, check)).await {
                     Ok(Ok(finding)) => finding,
-                    Ok(Err(error)) if results.is_empty() => return Err(error.into()),
+                    Ok(Err(error)) if !exam.is_reached.get() => return Err(error.into()),
                     Ok(Err(error)) => {
                         let finding = Finding::skipped(&error);
                         let mut failure = Failure::from(error);
                         let details = failure.details_mut();
                         details.message =
                             format!("in the check {}: {}", check.name, details.message);
-                        // Earlier deliveries were sent.
+                        // Earlier deliveries were sent, so that the receiver was examined in part.
+                        details.kind = Kind::CheckFailed;
                         details.outcome = None;
                         ended = Some(failure.hint("look in the receiver's log why it stopped"));
                         finding
@@ -264,7 +267,7 @@ fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
 }
 
 /// The results as JUnit XML.
-fn junit(service: Service, results: &[CheckResult]) -> String {
+fn junit(service: Service, results: &[CheckResult], ended: Option<&Failure>) -> String {
     let (mut cases, mut counts) = (String::new(), [0; 2]);
     for CheckResult { check, result, sent, expected, received, .. } in results {
         let outcome = match result {
@@ -283,11 +286,19 @@ fn junit(service: Service, results: &[CheckResult]) -> String {
         }
         cases += "  </testcase>\n";
     }
-    let (total, [failures, skipped]) = (results.len(), counts);
+    if let Some(failure) = ended {
+        cases += &format!(
+            "  <testcase classname=\"certify.{service}\" name=\"examination\">\n    \
+             <error message=\"{}\"/>\n  </testcase>\n",
+            xml(&failure.details().message)
+        );
+    }
+    let (errors, [failures, skipped]) = (usize::from(ended.is_some()), counts);
+    let total = results.len() + errors;
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuite name=\"svc certify\" tests=\"{total}\" failures=\"{failures}\" \
-         skipped=\"{skipped}\">\n{cases}</testsuite>\n"
+         errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
     )
 }
 

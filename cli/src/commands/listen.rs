@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
@@ -13,7 +14,8 @@ use svc_sdk::Operation::{
 };
 use svc_sdk::Service;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use webhook_verify::Secret;
 
 pub use self::receive::Report;
@@ -37,6 +39,8 @@ use crate::urls::check_url;
 mod receive;
 mod session;
 
+/// Time limit for the deletion of the session's webhook at the end.
+const DELETION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Events that the email service reports only if it rewrites the links and adds a picture to the
 /// emails.
 const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
@@ -111,7 +115,7 @@ impl Listen {
             return context.out.done(&secret, &PrintedSecret { secret: &secret });
         }
         let service = Service::from(self.service);
-        self.check_urls()?;
+        self.check_urls(context)?;
         if context.settings.dry_run {
             let url = self.session_url(context, &format!("http://127.0.0.1:{}", self.port));
             let url = url.ok_or_else(|| {
@@ -141,7 +145,9 @@ impl Listen {
         let ended = ended.await;
         let left = match &session {
             Some(session) => tokio::select! {
-                ended = session.end(context) => ended,
+                ended = timeout(DELETION_TIMEOUT, session.end(context)) => ended.unwrap_or_else(|_| {
+                    Err(session.not_deleted(context, "the service did not respond in time"))
+                }),
                 _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
             },
             None => Ok(()),
@@ -162,14 +168,21 @@ impl Listen {
         }
     }
 
-    fn check_urls(&self) -> Result<(), Failure> {
+    fn check_urls(&self, context: &Context) -> Result<(), Failure> {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
         }
         if let Some(url) = &self.public_url {
             check_url("--public-url", url)?;
         }
-        self.route.iter().try_for_each(|route| check_url("--route", &route.url))
+        for route in &self.route {
+            check_url("--route", &route.url)?;
+            // The service may have undocumented events.
+            if !events::names().chain(["webhook.test"]).any(|event| route.matches(event)) {
+                context.out.warning(&format!("`{}` is not a documented event", route.event));
+            }
+        }
+        Ok(())
     }
 
     /// The events to subscribe to.
@@ -218,7 +231,7 @@ impl Listen {
             max_body: usize::from(self.max_body) << 20,
         };
         self.announce(context, base_url, session, secret_file.as_ref())?;
-        let (stop_serving, stopped) = oneshot::channel();
+        let (stop_serving, stopped) = watch::channel(());
         tokio::spawn(receive::serve(listener, receiver, stopped));
         let (mut serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
         loop {

@@ -1,5 +1,7 @@
 //! The `svc login` and `svc logout` commands.
 
+use std::time::Duration;
+
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -193,6 +195,9 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
     Key::parse(&String::from_utf8_lossy(&bytes), "standard input")
 }
 
+/// Time limit for the check of a key.
+const MAX_PROBE: Duration = Duration::from_secs(10);
+
 /// Checks the key with a read-only request. The extraction service returns the key's organization;
 /// the email service responds with 401 to an unknown key. `None` also if the key is valid, but lacks
 /// the scope, and in a dry run.
@@ -203,13 +208,15 @@ pub async fn probe(
     key: &Key,
 ) -> Result<Option<Me>, Failure> {
     const PROGRESS: &str = "checking the key";
+    let limit = context.settings.timeout.value.min(MAX_PROBE);
     let found = match service {
         Service::Extraction => {
-            context.call(context.extraction_client_at(url, key)?.me(), PROGRESS).await
+            let me = context.extraction_client_at(url, key)?.me();
+            context.call_within(me, limit, PROGRESS).await
         }
         _ => {
             let list = context.email_client_at(url, key)?.audiences().list();
-            context.call(list, PROGRESS).await.map(|_| None)
+            context.call_within(list, limit, PROGRESS).await.map(|_| None)
         }
     };
     match found {

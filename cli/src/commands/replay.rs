@@ -15,10 +15,10 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::Direction;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{any_of, of};
 use crate::recorded::{RecordedDelivery, Records};
-use crate::signing::given_or_profile_secret;
+use crate::signing::{given_or_profile_secret, read_secret, usable};
 use crate::times;
 use crate::urls::check_url;
 
@@ -44,7 +44,8 @@ const RECORDED: View = View(&[
 ///
 /// `svc listen` records deliveries and prints their ids. The body and the event id stay the same;
 /// the signature is computed again. With --since, an event that was delivered several times is
-/// delivered once. A failed delivery does not stop the others. The exit code is 10 if a response is not 2xx.
+/// delivered once. A failed delivery does not stop the others. The exit code is 10 if a response is
+/// not 2xx.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<RecordedDelivery>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
@@ -85,7 +86,11 @@ impl Replay {
         }
         let records = Records::in_dir(&context.settings.data_dir);
         let mut recorded = match self.ids.as_slice() {
-            [] => records.all()?,
+            [] => {
+                let (all, problems) = records.all()?;
+                problems.iter().for_each(|problem| context.out.warning(problem));
+                all
+            }
             ids => ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
         };
         if let Some(since) = self.instant(context)? {
@@ -159,7 +164,10 @@ impl Replay {
                     failed.push(error.into());
                 }
             }
-            results.push(result);
+            match context.out.format() {
+                Format::Ndjson => context.out.value(&result)?,
+                _ => results.push(result),
+            }
         }
         context.out.list(&results, VIEW, "no deliveries recorded since then")?;
         match failed.len() {
@@ -180,8 +188,15 @@ impl Replay {
             "extraction" => Service::Extraction,
             _ => Service::Email,
         };
-        let given = self.secret_file.as_ref().or(record.secret_file.as_ref());
-        let secret = given_or_profile_secret(context, given.map(PathBuf::as_path))?;
+        let secret = match (&self.secret_file, &record.secret_file) {
+            (None, Some(path)) => {
+                let what = format!("the recorded secret of {}", record.id);
+                let secret = read_secret(context, &what, path);
+                let usable = secret.and_then(|secret| usable(&what, &secret));
+                usable.map_err(|it| it.hint("give the application's: --secret-file PATH"))?
+            }
+            (given, _) => given_or_profile_secret(context, given.as_deref())?,
+        };
         let mut delivery = record.to_delivery(to)?;
         delivery.sign(service, &secret);
         Ok(delivery)

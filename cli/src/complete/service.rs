@@ -1,5 +1,6 @@
 //! Fetches ids and names from a service as completion candidates.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -34,9 +35,12 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
     if list.is_some() || context.settings.sandbox {
         context.peek().await.then_some(())?;
     } else {
-        // A key on standard input would be typed at the prompt.
-        let asks = context.settings.key_file.as_ref().is_some_and(|path| path.as_os_str() == "-");
-        (!asks && context.is_configured(service).ok()?).then_some(())?;
+        // A key on standard input would be typed at the prompt, and a named pipe waits.
+        let reads =
+            |path: &PathBuf| path.as_os_str() != "-" && context.settings.path(path).is_file();
+        (context.settings.key_file.as_ref().is_none_or(reads)
+            && context.is_configured(service).ok()?)
+        .then_some(())?;
     }
     if let Some((path, label)) = list {
         return values_of_sandbox(context, path, label).await;

@@ -78,14 +78,15 @@ fn a_receiver_that_stops_is_reported_as_such() {
     use std::os::fd::OwnedFd;
 
     use crate::support::{accept, listen, read_request};
-    let examine = |last: u16| {
+    let home = home();
+    let examine = |requests: usize, last: u16, more: &[&str]| {
         let (listener, url) = listen();
         let receiver = std::thread::spawn(move || {
             let respond = |mut stream: TcpStream, status| {
                 read_request(&stream).expect("a request");
                 stream.write_all(http_response(status, "", "").as_bytes()).expect("sent");
             };
-            for _ in 1..8 {
+            for _ in 1..requests {
                 respond(accept(&listener), 204);
             }
             // Stops to listen before the last response, so that no connection waits, and keeps the
@@ -97,19 +98,25 @@ fn a_receiver_that_stops_is_reported_as_such() {
             listener
         });
         let only = ["--only", "good-delivery", "--only", "unknown-event", "--only", "changed-body"];
-        let run = home().run(&args(&url, "email", &only));
+        let run = home.run(&args(&url, "email", &[&only[..], more].concat()));
         drop(receiver.join().expect("no panic"));
         run
     };
-    let run = examine(204);
+    let run = examine(8, 204, &[]);
     let (report, error) = (run.json(), run.error());
-    assert_eq!((run.code, &error["code"]), (8, &"endpoint_unreachable".into()), "{run:?}");
+    assert_eq!((run.code, &error["code"]), (10, &"endpoint_unreachable".into()), "{run:?}");
     let message = error["message"].as_str().expect("a text");
     assert!(message.starts_with("in the check unknown-event: cannot connect"), "{message}");
     assert_eq!((&report["passed"], &report["failures"]), (&false.into(), &0.into()));
     assert_eq!(with_result(&report, &["skipped"]), ["unknown-event", "changed-body"]);
 
-    let run = examine(500);
+    // Within the first check, after a delivery was accepted.
+    let run = examine(1, 204, &["--junit", "junit.xml"]);
+    assert_eq!((run.code, run.json()["skipped"].as_u64()), (10, Some(3)), "{run:?}");
+    let xml = std::fs::read_to_string(home.path("junit.xml")).expect("written");
+    assert!(xml.contains("errors=\"1\"") && xml.contains("<error message=\"in the"), "{xml}");
+
+    let run = examine(8, 500, &[]);
     assert_eq!((run.code, &run.error()["code"]), (10, &"receiver_failed".into()), "{run:?}");
     let error = run.error();
     let message = error["message"].as_str().expect("a text");
@@ -230,7 +237,7 @@ fn the_results_are_written_as_junit_xml() {
     };
     let (code, xml) = junit(&receiver.url);
     let start = r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="svc certify" tests="2" failures="0" skipped="0">
+<testsuite name="svc certify" tests="2" failures="0" errors="0" skipped="0">
 "#;
     assert!(code == 0 && xml.starts_with(start), "{code}: {xml}");
     let advice = "name=\"old-delivery\">\n    <system-out>204\n";

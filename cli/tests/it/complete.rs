@@ -137,6 +137,14 @@ fn sends_nothing_to_a_service_that_is_not_configured() {
     // There is no prompt for a key, and standard input is not read.
     let stdin = ["--email-url", &url, "--key-file", "-", "audiences", "get", ""];
     assert!(values(&home, &stdin, &[]).is_empty());
+    #[cfg(unix)]
+    {
+        let pipe = home.path("pipe").display().to_string();
+        let made = Command::new("mkfifo").arg(&pipe).status().expect("runs");
+        assert!(made.success());
+        let waits = ["--email-url", &url, "--key-file", &pipe, "audiences", "get", ""];
+        assert!(values(&home, &waits, &[]).is_empty());
+    }
     // Without --sandbox, its emails are not meant.
     assert!(values(&home, &["emails", "get", ""], &[("SVC_SANDBOX_URL", &url)]).is_empty());
     assert!(service.requests().is_empty());

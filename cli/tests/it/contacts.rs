@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Service, http_response};
 
+/// An id, which is not looked up.
+const AUDIENCE: &str = "aud_019a0b1c-0000-7000-8000-000000000001";
+
 fn audience(home: &Home) -> String {
     let created = home.sandbox_json(&["audiences", "create", "News"]);
     created["id"].as_str().expect("an id").to_owned()
@@ -103,7 +106,7 @@ fn import_rejects_a_file_without_an_email_column() {
     let home = Home::new();
     let file = home.file("a.csv", "who\nada\n");
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--column")));
 }
@@ -147,7 +150,7 @@ fn import_compares_addresses_case_insensitively() {
     let home = Home::new();
     let file = home.file("people.csv", "email\nada@example.test\nADA@example.test\n");
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!(results(&run), ["skipped", "duplicate"], "{run:?}");
     assert_eq!((run.code, &run.json()[0]["id"]), (11, &json!("con_1")));
     assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
@@ -165,7 +168,7 @@ fn a_conflict_during_import_counts_as_existing() {
             conflict.clone(),
         ]);
         let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        let args = ["contacts", "import", "aud_1", &file, "--existing", existing];
+        let args = ["contacts", "import", AUDIENCE, &file, "--existing", existing];
         let run = home.run_with_env(&args, &env);
         assert_eq!((run.code, results(&run)), (11, vec![result.into()]), "{run:?}");
     }
@@ -276,7 +279,7 @@ fn a_dry_run_of_an_import_shows_what_would_be_created() {
     let home = Home::new();
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let file = home.file("people.csv", "email,subscribed,name\na@b.test,no,Ada\n");
-    let import = ["contacts", "import", "aud_1", &file, "--dry-run", "-o", "ndjson"];
+    let import = ["contacts", "import", AUDIENCE, &file, "--dry-run", "-o", "ndjson"];
     let run = home.run_with_env(&import, &env);
     assert_eq!((run.code, &run.json()["method"]), (0, &json!("POST")), "{run:?}");
     assert!(run.stderr.contains("note: 1 of 1 rows"), "{run:?}");
@@ -293,7 +296,7 @@ fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
         http_response(422, "", r#"{"error":{"code":"validation_failed","message":"no"}}"#),
     ]);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
     let error = &run.json()[0]["error"];
     assert!(error["message"].as_str().is_some_and(|m| m.contains("created as con_1")), "{error}");
@@ -377,7 +380,7 @@ fn import_refuses_a_file_with_an_unclosed_quote() {
     let rows = "bob@example.test,Bob\n".repeat(50);
     let file = home.file("people.csv", format!("email,name\nada@example.test,\"Ada\n{rows}"));
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("line 2")), "{run:?}");
 }
@@ -396,7 +399,7 @@ fn a_contact_that_was_deleted_meanwhile_fails_its_row_only() {
     ]);
     let file = home.file("people.csv", "email,name\na@x.test,A\nb@x.test,B\n");
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let import = ["contacts", "import", "aud_1", &file, "--existing", "update"];
+    let import = ["contacts", "import", AUDIENCE, &file, "--existing", "update"];
     let run = home.run_with_env(&import, &env);
     let mut seen = results(&run);
     seen.sort_unstable();
@@ -416,7 +419,7 @@ fn interrupt_import(signal: &str) {
     let file = home.file("people.csv", format!("email\n{rows}"));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let mut command = home.command(&["contacts", "import", "aud_1", &file, "-o", "table"]);
+    let mut command = home.command(&["contacts", "import", AUDIENCE, &file, "-o", "table"]);
     command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("svc starts");
@@ -448,7 +451,7 @@ fn interrupt_import(signal: &str) {
     drop(server);
     assert_eq!(run.code, 130, "{run:?}");
     assert!(run.stderr.contains("error: interrupted after "), "{run:?}");
-    let again = format!("svc contacts import aud_1 {file} -o table");
+    let again = format!("svc contacts import {AUDIENCE} {file} -o table");
     assert!(run.stderr.contains(&again), "{run:?}");
     assert!(run.stdout.contains(" created, 0 updated"), "{run:?}");
 }

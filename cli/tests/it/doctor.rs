@@ -45,7 +45,8 @@ fn finds_and_reports_problems() {
         http_response(
             200,
             "",
-            r#"[{"id":"whk_1","url":"http://127.0.0.1:9/x","events":[],"active":false}]"#,
+            r#"[{"id":"whk_1","url":"http://127.0.0.1:9/x","events":[],"active":false},
+                {"id":"whk_2","url":"http://127.0.0.1:9/y","events":[],"active":true}]"#,
         ),
     ]);
     let url = service.url();
@@ -55,6 +56,7 @@ fn finds_and_reports_problems() {
     assert_eq!(finding(&run, "scope emails:read")["status"], "warning");
     assert_eq!(finding(&run, "sending domains")["status"], "warning");
     assert_eq!(finding(&run, "webhook whk_1")["status"], "warning");
+    assert_eq!(finding(&run, "webhook whk_2")["next"], "svc webhooks test whk_2");
     assert!(
         service.requests().iter().all(|request| request.starts_with("GET ")),
         "only GET requests"

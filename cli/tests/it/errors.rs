@@ -232,7 +232,7 @@ fn a_test_delivery_without_2xx_is_a_failed_check() {
         (r#"{"statusCode":null,"error":"refused"}"#, 10, Value::Null),
     ] {
         let service = Service::always(200, body);
-        let run = run(&service, &["webhooks", "test", "whk_1"]);
+        let run = run(&service, &["webhooks", "test", "whk_019a0b1c-0000-7000-8000-000000000001"]);
         assert_eq!(run.code, code, "{run:?}");
         let mut expected: Value = serde_json::from_str(body).expect("JSON");
         expected["statusCode"] = status;

@@ -317,7 +317,12 @@ fn sigterm_exits_with_success() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
+    // A connection without a request does not hold it up.
+    let mut idle = TcpStream::connect(listening.port()).expect("it listens");
+    idle.set_read_timeout(Some(Duration::from_secs(15))).expect("set");
+    listening.post(None, "");
     listening.signal("-TERM");
+    assert_eq!(idle.read(&mut [0]).expect("closed"), 0);
     let run = listening.end();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }
@@ -336,16 +341,20 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
         http_response(403, "", "{}"),
     ]);
     let key = home.file("key", "mk_test_x");
-    let args = ["--email-url", &service.url(), "--key-file", &key, "listen", "--route"];
+    let url = service.url();
+    home.file("config/svc/config.toml", "[profiles.shop]\n");
+    let profile = ["--profile", "shop"];
+    let args = ["--email-url", &url, "--key-file", &key, "listen", "--route"];
     let route = "email.*=http://127.0.0.1:9/x";
-    let args = [&args[..], &[route, "--public-url", "https://me.tunnel.example/"]].concat();
+    let args =
+        [&profile, &args[..], &[route, "--public-url", "https://me.tunnel.example/"]].concat();
     let listening = RunningListen::start(&home, &args);
     assert_eq!(listening.ready["webhook"], "whk_1");
     assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
     let run = listening.interrupt();
     let error = run.error();
     assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
-    assert_eq!(error["hint"], "delete it: svc webhooks delete whk_1 --yes");
+    assert_eq!(error["hint"], "delete it: svc --profile shop webhooks delete whk_1 --yes");
     let other =
         "webhook https://other.tunnel.example/svc-listen (whk_x) is of another `svc listen`";
     assert!(run.stderr.contains(other), "{run:?}");
@@ -480,6 +489,9 @@ fn a_dry_run_shows_the_webhook() {
             "email.delivered", "email.bounced", "email.complained", "email.failed",
             "email.received"]})
     );
+    assert!(!dry.stderr.contains("warning"), "{dry:?}");
+    let dry = home.run(&[&base[..], &["--route", "email.delivred=http://localhost/b"]].concat());
+    assert!(dry.stderr.contains("`email.delivred` is not a documented event"), "{dry:?}");
     assert_eq!(home.run(&["--dry-run", "listen"]).code, 2);
     let events =
         |more: &[&str]| home.run(&[&base[..], more].concat()).json()["body"]["events"].clone();

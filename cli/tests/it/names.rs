@@ -83,11 +83,20 @@ fn a_name_costs_one_lookup_and_an_id_none() {
     let (run, paths) = get("News", &[list, found.clone()]);
     assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
     assert_eq!(paths, ["/api/v1/audiences", "/api/v1/audiences/aud_1"]);
-    for id in ["aud_1", "019a0b1c-0000-7000-8000-000000000000"] {
+    // A name may begin as ids do.
+    let list = http_response(200, "", r#"[{"id":"aud_1","name":"aud_team"}]"#);
+    let (run, paths) = get("aud_team", &[list, found.clone()]);
+    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/aud_1"), "{run:?}");
+    let uuid = "019a0b1c-0000-7000-8000-000000000000";
+    for id in [uuid, &format!("aud_{uuid}")] {
         let (run, paths) = get(id, std::slice::from_ref(&found));
         assert_eq!((run.code, paths), (0, vec![format!("/api/v1/audiences/{id}")]), "{run:?}");
     }
-    let (run, paths) = get("42", &[http_response(200, "", "[]"), found]);
+    let (run, paths) = get("42", &[http_response(200, "", "[]"), found.clone()]);
+    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
+    // A key that may not list.
+    let forbidden = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
+    let (run, paths) = get("42", &[http_response(403, "", forbidden), found]);
     assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
     for (status, code) in [(404, 5), (400, 6), (422, 6)] {
         let refused = http_response(status, "", r#"{"error":{"code":"some_code","message":"no"}}"#);
@@ -106,7 +115,10 @@ fn a_service_with_smaller_pages_is_read_too() {
     let service = Service::with_responses(&responses);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = Home::new().run_with_env(&["contacts", "list", "aud_1", "--all"], &env);
+    let run = Home::new().run_with_env(
+        &["contacts", "list", "aud_019a0b1c-0000-7000-8000-000000000001", "--all"],
+        &env,
+    );
     assert_eq!((run.code, &run.json()[0]["id"]), (0, &json!("con_1")), "{run:?}");
     let requests = service.requests();
     assert!(requests[0].contains("pageSize=100"), "{}", requests[0]);

@@ -258,9 +258,9 @@ impl Pages {
 #[test]
 fn ndjson_lines_are_written_page_by_page() {
     for line in [
-        "contacts list aud_1 --all -o ndjson",
-        "api GET /api/v1/audiences/aud_1/contacts --all -o ndjson",
-        "contacts list aud_1 --all -o ndjson --jq .",
+        "contacts list aud_019a0b1c-0000-7000-8000-000000000001 --all -o ndjson",
+        "api GET /api/v1/audiences/aud_019a0b1c-0000-7000-8000-000000000001/contacts --all -o ndjson",
+        "contacts list aud_019a0b1c-0000-7000-8000-000000000001 --all -o ndjson --jq .",
     ] {
         let pages = Pages::start();
         let home = Home::new();

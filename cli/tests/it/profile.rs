@@ -178,16 +178,26 @@ fn first_page() {
         [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
     {
         for args in [
-            &["contacts", "list", "aud_1", "--all"][..],
-            &["contacts", "list", "aud_1", "--all", "--json"],
-            &["api", "GET", "/api/v1/audiences/aud_1/contacts", "--all"],
+            &["contacts", "list", "aud_019a0b1c-0000-7000-8000-000000000001", "--all"][..],
+            &["contacts", "list", "aud_019a0b1c-0000-7000-8000-000000000001", "--all", "--json"],
+            &[
+                "api",
+                "GET",
+                "/api/v1/audiences/aud_019a0b1c-0000-7000-8000-000000000001/contacts",
+                "--all",
+            ],
         ] {
             let service = Service::with_responses(&pages);
             let run = run(&home(config), &service, args);
             assert_eq!((run.code, run.json().as_array().map(Vec::len)), (0, Some(2)), "{run:?}");
             let asked = service.requests();
             let first = asked[0].replace("?pageSize=100", "");
-            assert!(first.starts_with("GET /api/v1/audiences/aud_1/contacts HTTP"), "{asked:?}");
+            assert!(
+                first.starts_with(
+                    "GET /api/v1/audiences/aud_019a0b1c-0000-7000-8000-000000000001/contacts HTTP"
+                ),
+                "{asked:?}"
+            );
             assert!(asked[1].contains(second) && asked[2].contains(third), "{config}: {asked:?}");
         }
     }

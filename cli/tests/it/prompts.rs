@@ -3,8 +3,9 @@
 use crate::pty::Terminal;
 use crate::support::{self, Home, Service, http_response};
 
-const QUESTION: &str = "Delete audience aud_1 and all contacts in it? [y/N] ";
-const DELETE: [&str; 3] = ["audiences", "delete", "aud_1"];
+const QUESTION: &str =
+    "Delete audience aud_019a0b1c-0000-7000-8000-000000000001 and all contacts in it? [y/N] ";
+const DELETE: [&str; 3] = ["audiences", "delete", "aud_019a0b1c-0000-7000-8000-000000000001"];
 const LOGIN: [&str; 3] = ["login", "--email-url", "http://127.0.0.1:9"];
 const HIDDEN: &str = "Key for the email service (hidden): ";
 

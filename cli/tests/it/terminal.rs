@@ -70,10 +70,10 @@ fn control_characters_in_responses_are_escaped() {
         r#"{"id":"aud_1","name":"\u001b]0;owned\u0007\u001b[2J\u007f","x\u009b31m":"\u202e"}"#;
     let service = Service::always(200, body);
     for args in [
-        &["audiences", "get", "aud_1"][..],
-        &["audiences", "get", "aud_1", "--json"],
-        &["audiences", "get", "aud_1", "--jq", ".name"],
-        &["audiences", "get", "aud_1", "-o", "yaml"],
+        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001"][..],
+        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001", "--json"],
+        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001", "--jq", ".name"],
+        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001", "-o", "yaml"],
     ] {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);

@@ -96,6 +96,9 @@ fn without_configuration_the_error_suggests_the_sandbox_and_login() {
          set it up: svc login --service email\n"
     );
     assert_eq!(home.run(&["extraction", "me"]).error()["code"], "not_set_up");
+    // The sandbox refuses this option.
+    let error = home.run(&["--email-url=http://127.0.0.1:9", "extraction", "me"]).error();
+    assert_eq!(error["hint"], "set it up: svc login --service extraction");
 }
 
 #[test]
@@ -126,10 +129,10 @@ fn deleting_without_a_terminal_requires_yes() {
     let home = Home::new();
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     for args in [
-        ["audiences", "delete", "aud_1"],
-        ["contacts", "delete", "con_1"],
-        ["domains", "delete", "dom_1"],
-        ["webhooks", "delete", "whk_1"],
+        ["audiences", "delete", "aud_019a0b1c-0000-7000-8000-000000000001"],
+        ["contacts", "delete", "con_019a0b1c-0000-7000-8000-000000000001"],
+        ["domains", "delete", "dom_019a0b1c-0000-7000-8000-000000000001"],
+        ["webhooks", "delete", "whk_019a0b1c-0000-7000-8000-000000000001"],
     ] {
         let run = home.run_with_env(&args, &env);
         assert_eq!(run.code, 2, "{run:?}");
@@ -361,13 +364,19 @@ fn commands_as_directories_and_urls_without_a_scheme_are_recognized() {
 #[test]
 fn a_deletion_by_id_names_what_is_deleted() {
     let home = Home::new();
-    let service = Service::always(200, r#"[{"id":"dom_1","name":"shop.test"}]"#);
+    let service = Service::always(
+        200,
+        r#"[{"id":"dom_019a0b1c-0000-7000-8000-000000000001","name":"shop.test"}]"#,
+    );
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let delete = ["domains", "delete", "dom_1", "--yes", "-o"];
+    let delete = ["domains", "delete", "dom_019a0b1c-0000-7000-8000-000000000001", "--yes", "-o"];
     assert_eq!(home.run_with_env(&[&delete[..], &["json"]].concat(), &env).code, 0);
     assert_eq!(service.requests().len(), 1);
     let run = home.run_with_env(&[&delete[..], &["table"]].concat(), &env);
-    assert_eq!((run.code, run.stdout.as_str()), (0, "deleted domain shop.test (dom_1)\n"));
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "deleted domain shop.test (dom_019a0b1c-0000-7000-8000-000000000001)\n")
+    );
 }
 
 /// The output of a command that failed is not sent as an empty email.

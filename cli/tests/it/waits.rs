@@ -30,7 +30,8 @@ fn each_change_of_a_domain_is_printed() {
     ];
     let service = Service::with_responses(&responses);
     let url = service.url();
-    let args = ["domains", "verify", "dom_1", "--wait", "-o", "ndjson"];
+    let args =
+        ["domains", "verify", "dom_019a0b1c-0000-7000-8000-000000000001", "--wait", "-o", "ndjson"];
     let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let seen = lines(&run.stdout);
@@ -118,7 +119,7 @@ fn ctrl_c_ends_every_wait() {
     for (service, line) in [
         (&email, "emails get eml_1 --wait"),
         (&email, "emails send --from a@b.test --to c@d.test --subject s --text t --wait"),
-        (&domain, "domains verify dom_1 --wait"),
+        (&domain, "domains verify dom_019a0b1c-0000-7000-8000-000000000001 --wait"),
     ] {
         let args = line.split(' ').chain(["-o", "ndjson"]).collect::<Vec<_>>();
         let before = service.requests().len();

@@ -4,7 +4,7 @@
 use svc_sdk::extraction::Me;
 use svc_sdk::{EmailClient, Service};
 
-use super::Findings;
+use super::{Findings, Status};
 use crate::commands::login::probe;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, Kind};
@@ -110,7 +110,10 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
         let enable = context.svc(&format!("webhooks update {} --active true", webhook.id));
         match webhook.active {
             Some(false) => findings.warning(&check, "inactive: it receives no events", &enable),
-            _ => findings.ok(&check, "active"),
+            _ => {
+                let test = context.svc(&format!("webhooks test {}", webhook.id));
+                findings.push(Status::Ok, &check, "active", Some(&test));
+            }
         }
     }
 }

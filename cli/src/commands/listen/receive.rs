@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use serde_json::Value;
 use svc_sdk::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, Signature};
@@ -102,20 +103,20 @@ pub struct Report {
     pub(super) body: Value,
 }
 
-/// Serves connections until `stopped` completes, and then those that are open.
+/// Serves connections until the sender of `stopped` is dropped, and then the requests in flight.
 pub(super) async fn serve(
     listener: TcpListener,
     receiver: Receiver,
-    mut stopped: oneshot::Receiver<()>,
+    mut stopped: watch::Receiver<()>,
 ) {
     let (receiver, mut open) = (Arc::new(receiver), JoinSet::new());
     loop {
         tokio::select! {
-            _ = &mut stopped => break,
+            _ = stopped.changed() => break,
             Some(_) = open.join_next() => {}
             accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => {
-                    open.spawn(connection(stream, Arc::clone(&receiver)));
+                    open.spawn(connection(stream, Arc::clone(&receiver), stopped.clone()));
                 }
                 // Out of file descriptors, for example: try again after a pause.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -127,13 +128,18 @@ pub(super) async fn serve(
 }
 
 /// Serves one request.
-async fn connection(stream: TcpStream, receiver: Arc<Receiver>) {
+async fn connection(stream: TcpStream, receiver: Arc<Receiver>, mut stopped: watch::Receiver<()>) {
     let service =
         service_fn(|request| async { Ok::<_, Infallible>(receiver.receive(request).await) });
-    let connection =
-        http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(
+        http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service)
+    );
     // A peer that disconnects needs no report.
-    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+    tokio::select! {
+        _ = timeout(CONNECTION_TIMEOUT, connection.as_mut()) => return,
+        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = timeout(RESPONSE_TIMEOUT, connection).await;
 }
 
 impl Receiver {

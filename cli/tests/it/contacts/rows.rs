@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{audience, results};
+use super::{AUDIENCE, audience, results};
 use crate::support::{Home, Service, http_response};
 
 fn contacts(home: &Home, audience: &str) -> Vec<Value> {
@@ -149,9 +149,13 @@ fn a_file_that_is_not_text_is_refused() {
         (b"{\"email\":\"a@b.test\"}\n{\"email\n", "at line 2 column"),
         (b"email,n\na@b.test,\"A\nc@d.test,B\"\n", "line 2: a value looks like several rows"),
         (b"", "the file is empty"),
+        (
+            b"email,name,Full Name\na@b.test,A,\nc@d.test,B,C\n",
+            "people.csv: several columns map to the field of `Full Name`",
+        ),
     ] {
         let file = home.file("people.csv", content);
-        let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+        let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
         assert!(run.code == 2 && run.stderr.contains(why), "{run:?}");
     }
 }
@@ -353,7 +357,7 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     let refused = http_response(422, "", r#"{"error":{"message":"no"}}"#);
     let service = Service::with_responses(&[empty, String::new(), refused]);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     let mut reported = results(&run);
     reported.sort_unstable();
     assert_eq!((run.code, reported), (9, vec!["failed".into(), "unknown".into()]), "{run:?}");
@@ -371,6 +375,6 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
         http_response(503, "", "{}"),
     ]);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["--retries=0", "contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["--retries=0", "contacts", "import", AUDIENCE, &file], &env);
     assert_eq!((run.code, &run.error()["kind"]), (9, &json!("outcome_unknown")), "{run:?}");
 }

@@ -61,11 +61,20 @@ fn records_are_listed_and_a_corrupt_one_is_named() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "rec_2\n"), "{run:?}");
 
     home.file("data/svc/deliveries/rec_3.json", "{");
-    let run = home.run(&["replay", "--list"]);
-    let error = run.error();
-    let message = error["message"].as_str().expect("a message");
-    assert!(run.code == 1 && message.contains("rec_3.json: the record is corrupt"), "{run:?}");
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.starts_with("delete the file")));
+    let run = home.run(&["replay", "--list", "--jq", ".[].id"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "rec_1\nrec_2\n"), "{run:?}");
+    assert!(run.stderr.contains("rec_3.json: the record is corrupt"), "{run:?}");
+    let to = ["--to", "http://127.0.0.1:9", "--dry-run"];
+    assert_eq!(home.run(&[&["replay", "rec_2"], &to[..]].concat()).code, 0);
+    let run = home.run(&[&["replay", "rec_3"], &to[..]].concat());
+    assert!(run.code == 1 && run.stderr.contains("rec_3.json"), "{run:?}");
+
+    let mut moved = record("rec_4", "2020-01-06T09:00:00.000Z");
+    moved["secret_file"] = json!("/no/secret");
+    home.file("data/svc/deliveries/rec_4.json", moved.to_string());
+    let error = home.run(&[&["replay", "rec_4"], &to[..]].concat()).error();
+    assert!(error["message"].to_string().contains("the recorded secret of rec_4"), "{error}");
+    assert_eq!(error["hint"], "give the application's: --secret-file PATH");
 }
 
 #[test]

@@ -56,6 +56,10 @@ pub(super) async fn read(
     }
     let names = columns.iter().map(AsRef::as_ref);
     let address = file.address.or_else(|| options.address(&names).ok().flatten());
+    if let Some(at) = file.address {
+        let repeated = refuse_repeated(&columns, at, &fields);
+        repeated.map_err(|failure| file.records.in_file(failure))?;
+    }
     let PeopleFile { records, opt_outs, .. } = file;
     let mapping = columns.iter().enumerate().map(|(at, column)| match fields[column].as_str() {
         _ if Some(at) == address => format!("{column} → email"),
@@ -111,6 +115,26 @@ fn guessed(column: &str) -> String {
         _ => return format!("metadata.{column}"),
     };
     field.to_owned()
+}
+
+fn refuse_repeated(
+    columns: &[Arc<str>],
+    address: usize,
+    fields: &HashMap<Arc<str>, String>,
+) -> Result<(), Failure> {
+    let mut seen = Vec::new();
+    for column in columns.iter().enumerate().filter(|(at, _)| *at != address).map(|(_, name)| name)
+    {
+        let field = &*fields[column];
+        // Of several that say who is subscribed, any one that opts out is enough.
+        if !matches!(field, "email" | "ignore" | "subscribed") && seen.contains(&field) {
+            let problem = format!("several columns map to the field of `{column}`");
+            let hint = format!("rename one, or ignore it: --column '{column}=ignore'");
+            return Err(Failure::input(problem).hint(hint));
+        }
+        seen.push(field);
+    }
+    Ok(())
 }
 
 fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(), Failure> {
