@@ -242,7 +242,7 @@ impl NewAttachment {
         problems.at_most(path("filename"), size, MAX_FILENAME, "bytes");
         let content_type = self.content_type;
         let checked = content_type.as_deref().map_or(Ok(()), check_content_type);
-        problems.ok(path("contentType"), checked.map_err(|error| error.to_string()));
+        problems.ok(path("contentType"), checked.map_err(ToString::to_string));
         let decode = |text| STANDARD.decode(text).map_err(|_| "is not valid Base64");
         let content = self.content.ok_or("is required").and_then(decode);
         let content = problems.ok(path("content"), content)?;
