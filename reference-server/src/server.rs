@@ -368,7 +368,7 @@ async fn load(app: &Shared) -> Result<(), StartError> {
                 seed::file::apply(tx, &context, file, None)?;
             }
             deliveries::fail_interrupted(tx)?;
-            tx.keys_changed();
+            tx.all_keys_changed();
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);
             Ok(())

@@ -135,10 +135,10 @@ impl Store {
             return self.submit(false, move |tx| read(tx.reader())).await;
         };
         let (sender, receiver) = oneshot::channel();
-        let run = move |reader: Reader<'_>| {
+        let run = move |reader: rusqlite::Result<Reader<'_>>| {
             // The client may have disconnected while this was waiting.
             if !sender.is_closed() {
-                let _ = sender.send(read(reader));
+                let _ = sender.send(reader.map_err(ApiError::from).and_then(read));
             }
         };
         readers.push(Box::new(run))?;
@@ -163,9 +163,12 @@ impl Store {
         let keys = Arc::clone(&self.keys);
         let run = Box::new(move |tx: &mut Tx<'_>| {
             let written = write(tx).and_then(|value| {
-                if tx.effects.has_changed_keys {
+                if tx.effects.has_other_keys {
                     let all = keys::all(tx.reader())?;
                     tx.after_commit(move || *lock(&keys) = all);
+                } else if !tx.effects.changed_keys.is_empty() {
+                    let changed = std::mem::take(&mut tx.effects.changed_keys);
+                    tx.after_commit(move || keys::apply(&mut lock(&keys), changed));
                 }
                 Ok(value)
             });

@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Resume,
     /// The outcome of an attempt waits for the database, and with it what is to advance the clock.
     FailAdvances(ApiError),
-    /// After a reset: aborts attempts to deleted webhooks and reads the queues again.
+    /// Aborts attempts to deleted webhooks.
     Reload,
 }
 

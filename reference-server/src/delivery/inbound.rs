@@ -83,6 +83,9 @@ pub(crate) struct AuthenticatedMessage {
     source: NewBody,
 }
 
+/// How much of a header is stored apart from the source, in characters.
+const MAX_HEADER: usize = 1_000;
+
 /// How many characters of its words a search of received messages reads.
 const MAX_WORDS: usize = 4096;
 
@@ -95,7 +98,12 @@ pub(crate) async fn parse(
         let message = Incoming::parse(&source).unwrap_or_default();
         let mut json = serde_json::to_vec(&message).map_err(ApiError::internal)?;
         json.pop();
-        let Incoming { from, to, subject, text, html, attachments, .. } = message;
+        let Incoming { mut from, to, mut subject, text, html, attachments, .. } = message;
+        for header in [&mut from, &mut subject] {
+            if let Some((end, _)) = header.char_indices().nth(MAX_HEADER) {
+                header.truncate(end);
+            }
+        }
         let (html, text) = (html.as_deref(), text.as_deref());
         Ok(AuthenticatedMessage {
             from,

@@ -67,7 +67,8 @@ pub(crate) fn insert(
     } else {
         jobs::add_under_way(tx, organization, &job(UNDER_WAY, id))?;
     }
-    publish(tx, id).map(drop)
+    publish(tx, id);
+    Ok(())
 }
 
 /// The queue of the deliveries whose only attempt is in progress.
@@ -133,8 +134,8 @@ pub(crate) fn record(
     };
     let id = &attempt.delivery;
     tx.execute(
-        "UPDATE delivery SET state = ?2, attempts = ?3, updated_at = ?4
-         WHERE id = ?1 AND state = 'pending'",
+        "UPDATE delivery SET state = CASE state WHEN 'pending' THEN ?2 ELSE state END,
+                             attempts = ?3, updated_at = ?4 WHERE id = ?1",
         (id, state.as_str(), attempt.number, tx.now),
     )?;
     match next {
@@ -144,7 +145,7 @@ pub(crate) fn record(
     let sql = "INSERT OR REPLACE INTO attempt (delivery, number, data)
                SELECT id, ?2, ?3 FROM delivery WHERE id = ?1";
     tx.execute(sql, (id, attempt.number, Json(attempt)))?;
-    if let Some(organization) = publish(tx, id)? {
+    if let Some(organization) = publish(tx, id) {
         let attempt = Attempt { response_body: None, ..attempt.clone() };
         tx.publish(Some(organization), || Notification::Attempt(attempt));
     }
@@ -156,7 +157,8 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
     let sql = "UPDATE delivery SET state = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'pending'";
     tx.execute(sql, (id, state.as_str(), tx.now))?;
     jobs::done(tx, &job(webhook, id))?;
-    publish(tx, id).map(drop)
+    publish(tx, id);
+    Ok(())
 }
 
 /// Drops the pending deliveries to a webhook.
@@ -165,7 +167,10 @@ pub(super) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
     let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
                WHERE webhook = ?1 AND state = 'pending' RETURNING id";
     let dropped: Vec<String> = tx.reader().all(sql, (webhook, tx.now), |row| row.get(0))?;
-    dropped.iter().try_for_each(|id| publish(tx, id).map(drop))
+    for id in dropped {
+        publish(tx, &id);
+    }
+    Ok(())
 }
 
 /// Makes a delivery due now, `retry` attempts into its schedule.
@@ -179,7 +184,8 @@ pub(crate) fn repeat(
     tx.execute(sql, (&delivery.id, tx.now))?;
     let job = job(&delivery.webhook, &delivery.id);
     jobs::add(tx, organization, &job, tx.now, retry, delivery.email_id.as_deref())?;
-    publish(tx, &delivery.id).map(drop)
+    publish(tx, &delivery.id);
+    Ok(())
 }
 
 /// The deliveries of the events of an email, oldest first.
@@ -269,17 +275,17 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     })
 }
 
-/// Tells the clients that watch. Returns the organization of the delivery, if there are any.
-fn publish(tx: &Tx<'_>, id: &str) -> Result<Option<i64>, ApiError> {
+/// Tells the clients that watch, unless the delivery cannot be read: then it can still end. Returns
+/// its organization if they are told.
+fn publish(tx: &Tx<'_>, id: &str) -> Option<i64> {
     if !tx.is_watched() {
-        return Ok(None);
+        return None;
     }
     let sql = format!("{SELECT} WHERE id = ?1");
-    let found = tx.reader().find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)))?;
-    Ok(found.map(|(organization, delivery)| {
-        tx.publish(Some(organization), || Notification::Delivery(delivery));
-        organization
-    }))
+    let found = tx.reader().find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)));
+    let (organization, delivery) = found.ok().flatten()?;
+    tx.publish(Some(organization), || Notification::Delivery(delivery));
+    Some(organization)
 }
 
 /// The attempts of a delivery, oldest first. Only on request with the response bodies.
@@ -294,4 +300,38 @@ pub(crate) fn attempts(
         let response_body = attempt.response_body.filter(|_| with_bodies);
         Ok(Attempt { response_body, ..attempt })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Location, Store, organizations};
+
+    /// A test delivery whose webhook was deleted meanwhile.
+    #[tokio::test]
+    async fn an_attempt_of_a_dropped_delivery_counts() {
+        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let written = store.write(|tx| {
+            let organization = organizations::insert(tx, None, 0)?.number;
+            let new = new("whk_1".to_owned(), Service::Email, "email.sent", tx.now);
+            let body = Body { head: Vec::new(), shared: None, tail: Vec::new() };
+            insert(tx, organization, &new, &body, false)?;
+            drop_all(tx, "whk_1")?;
+            let attempt = Attempt {
+                delivery: new.id.clone(),
+                number: 1,
+                started_at: tx.now.into(),
+                duration_ms: 1,
+                url: String::new(),
+                request_headers: Default::default(),
+                status: Some(200),
+                error: None,
+                response_body: None,
+            };
+            record(tx, UNDER_WAY, 0, true, None, &attempt)?;
+            find(tx.reader(), &new.id, organization)
+        });
+        let found = written.await.unwrap();
+        assert_eq!((found.state, found.attempt_count), (State::Dropped, 1));
+    }
 }

@@ -14,7 +14,7 @@ use crate::control::emails::EmailSummary;
 use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::status::{RecipientState, Status};
-use crate::model::time::Millis;
+use crate::model::time::{Millis, rfc3339};
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx};
 
@@ -144,7 +144,9 @@ pub(crate) fn insert(
 
 /// Marks an email as failed that the server cannot send, or even read, because of a defect.
 pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
-    tx.execute("UPDATE email SET status = 'failed' WHERE id = ?1", [id])?;
+    let sql = "UPDATE email SET status = 'failed', data = CASE WHEN json_valid(data)
+                   THEN json_set(data, '$.shown.updatedAt', ?2) ELSE data END WHERE id = ?1";
+    tx.execute(sql, (id, rfc3339(tx.now)))?;
     Ok(())
 }
 
@@ -195,4 +197,29 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
         }
     }
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Location, Store, organizations};
+
+    #[tokio::test]
+    async fn an_email_that_fails_by_a_defect_has_changed() {
+        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let written = store.write(|tx| {
+            let organization = organizations::insert(tx, None, 0)?.number;
+            for (id, data) in [("a", r#"{"shown":{"updatedAt":"old"}}"#), ("b", "unreadable")] {
+                let sql = "INSERT INTO email VALUES (?1, ?2, 'queued', 0, ?3)";
+                tx.execute(sql, (id, organization, data))?;
+                fail(tx, id)?;
+            }
+            let sql = "SELECT status || ' ' || data FROM email ORDER BY id";
+            let rows = tx.reader().all(sql, [], |row| row.get::<_, String>(0))?;
+            Ok((rows, rfc3339(tx.now)))
+        });
+        let (rows, now) = written.await.unwrap();
+        let changed = format!(r#"failed {{"shown":{{"updatedAt":"{now}"}}}}"#);
+        assert_eq!(rows, [changed.as_str(), "failed unreadable"]);
+    }
 }

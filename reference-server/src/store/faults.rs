@@ -31,7 +31,8 @@ pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault
         hits: Vec::new(),
     };
     tx.insert(organization, &fault)?;
-    let sql = "SELECT COUNT(*), SUM(octet_length(data)) FROM fault WHERE organization = ?1";
+    let sql = "SELECT COUNT(*), SUM(octet_length(data) - coalesce(octet_length(data -> 'hits'), 0))
+               FROM fault WHERE organization = ?1";
     let present: Option<(i64, i64)> =
         tx.reader().find(sql, [organization], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if present.is_some_and(|(count, size)| count > MAX_FAULTS || size > MAX_DEFINITIONS) {
@@ -83,4 +84,26 @@ pub(crate) fn exist(reader: Reader<'_>) -> Result<bool, ApiError> {
 pub(crate) fn clear(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
     tx.execute("DELETE FROM fault WHERE organization = ?1", [organization])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Location, Store, organizations};
+
+    #[tokio::test]
+    async fn hits_do_not_count_for_the_limit() {
+        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let written = store.write(|tx| {
+            let organization = organizations::insert(tx, None, 0)?.number;
+            add(tx, organization, NewFault::default())?;
+            let hits = "UPDATE fault SET data = json_set(data, '$.hits[0]', ?1)";
+            tx.execute(hits, ["x".repeat(17 << 20)])?;
+            add(tx, organization, NewFault::default())?;
+            let large = "UPDATE fault SET data = json_set(data, '$.body', ?1)";
+            tx.execute(large, ["x".repeat(17 << 20)])?;
+            add(tx, organization, NewFault::default())
+        });
+        assert_eq!(written.await.unwrap_err().code(), Code::Conflict);
+    }
 }

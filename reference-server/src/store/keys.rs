@@ -52,6 +52,19 @@ pub(super) fn all(reader: Reader<'_>) -> Result<AllKeys, ApiError> {
     Ok(keys?.into_iter().collect())
 }
 
+/// A key that was added, or removed.
+pub(super) type ChangedKey = (Hash, Option<Arc<Key>>);
+
+/// Applies changes in this order.
+pub(super) fn apply(keys: &mut AllKeys, changed: Vec<ChangedKey>) {
+    for (hash, key) in changed {
+        match key {
+            Some(key) => keys.insert(hash, key),
+            None => keys.remove(&hash),
+        };
+    }
+}
+
 /// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
     tx: &mut Tx<'_>,
@@ -62,8 +75,8 @@ pub(crate) fn create(
     mode: KeyMode,
 ) -> Result<control::Key, ApiError> {
     let hash = hash(secret.as_bytes());
-    let mut names: Vec<String> = scopes.into_iter().map(|scope| scope.to_string()).collect();
-    let (scopes, scope) = match service {
+    let mut names: Vec<String> = scopes.iter().map(Scope::to_string).collect();
+    let (names, name) = match service {
         Service::Email => (Some(names), None),
         _ => (None, names.pop()),
     };
@@ -71,8 +84,8 @@ pub(crate) fn create(
         id: id::new(Prefix::Key),
         service: service.to_string(),
         mode: mode.to_string(),
-        scopes,
-        scope,
+        scopes: names,
+        scope: name,
         key: None,
         hint: Some(hint(secret)),
         sha256: Some(hex::encode(hash)),
@@ -80,7 +93,8 @@ pub(crate) fn create(
     };
     let sql = "INSERT INTO api_key (id, organization, hash, data) VALUES (?1, ?2, ?3, ?4)";
     tx.execute(sql, (&key.id, organization, hash, Json(&key)))?;
-    tx.keys_changed();
+    let added = Key { id: key.id.clone(), organization, service, scopes };
+    tx.effects.changed_keys.push((hash, Some(Arc::new(added))));
     Ok(control::Key { key: Some(secret.to_owned()), hint: None, sha256: None, ..key })
 }
 
@@ -104,15 +118,17 @@ fn read(row: &Columns<'_>) -> rusqlite::Result<Key> {
 
 /// Deletes a key of an organization. It stays valid until the transaction commits.
 pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
-    let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2";
-    tx.keys_changed();
-    tx.change("key", sql, (id, organization))
+    let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2 RETURNING hash";
+    let hash = tx.reader().find(sql, (id, organization), |row| row.get(0))?;
+    tx.effects.changed_keys.push((hash.ok_or_else(|| ApiError::not_found("key"))?, None));
+    Ok(())
 }
 
 /// Deletes all keys of an organization.
 pub(crate) fn delete_all(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiError> {
-    tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
-    tx.keys_changed();
+    let sql = "DELETE FROM api_key WHERE organization = ?1 RETURNING hash";
+    let deleted = tx.reader().all(sql, [organization], |row| Ok((row.get(0)?, None)))?;
+    tx.effects.changed_keys.extend(deleted);
     Ok(())
 }
 

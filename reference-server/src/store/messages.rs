@@ -27,16 +27,10 @@ pub(crate) struct Received<'a> {
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     organization: i64,
-    mut message: MessageSummary,
+    message: MessageSummary,
     domain: Option<&str>,
     received: Received<'_>,
 ) -> Result<(), ApiError> {
-    // The headers of a received message may be large.
-    for text in [&mut message.from, &mut message.subject] {
-        if let Some((end, _)) = text.char_indices().nth(MAX_HEADER) {
-            text.truncate(end);
-        }
-    }
     let MessageSummary { id, recipient, email_id, .. } = &message;
     tx.execute(
         "INSERT INTO message (id, organization, recipient, email, domain, created_at, data,
@@ -59,9 +53,6 @@ pub(crate) fn insert(
     tx.publish(Some(organization), || Notification::Message(message));
     Ok(())
 }
-
-/// How much of a header a summary has, in characters.
-const MAX_HEADER: usize = 1_000;
 
 pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
     let sql = "DELETE FROM message WHERE organization = ?1 AND id = ?2";

@@ -53,7 +53,7 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     for table in OWNED.into_iter().chain(["api_key", "organization"]) {
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
-    tx.keys_changed();
+    tx.all_keys_changed();
     meta::delete_clock(tx)?;
     // Clients that wait for a message go on: the organizations have other numbers now.
     tx.message_stored();

@@ -10,7 +10,7 @@ use super::open::{self, OpenError};
 use super::threads::{Queue, Threads};
 use super::tx::{Reader, execute};
 
-pub(super) type Read = Box<dyn FnOnce(Reader<'_>) + Send>;
+pub(super) type Read = Box<dyn FnOnce(rusqlite::Result<Reader<'_>>) + Send>;
 
 /// One read that takes long leaves room for others. Each thread takes about 150 KiB when idle.
 const THREADS: usize = 2;
@@ -19,21 +19,31 @@ const THREADS: usize = 2;
 pub(super) fn start(path: &Path) -> Result<Threads<Read>, OpenError> {
     let connections = (0..THREADS).map(|_| open::reader(path));
     let connections = connections.collect::<rusqlite::Result<Vec<_>>>()?;
-    let runs = connections.into_iter().map(|connection| move |queue| run(&connection, &queue));
+    let runs = connections.into_iter().map(|connection| {
+        let path = path.to_owned();
+        move |queue| run(connection, &path, &queue)
+    });
     Threads::start("svc-reader", runs).map_err(OpenError::Start)
 }
 
 /// Runs until the queue is closed and empty.
-fn run(connection: &Connection, queue: &Queue<Read>) {
+fn run(mut connection: Connection, path: &Path, queue: &Queue<Read>) {
     loop {
         // Only one thread waits for the next read; the others wait for the lock.
         let next = lock(queue).recv();
         let Ok(read) = next else { return };
-        // All statements of a read see the same state, and lock the database once. If that is not
-        // possible, they fail themselves.
-        let _ = execute(connection, "BEGIN");
+        // All statements of a read see the same state, and lock the database once.
+        let mut begun = execute(&connection, "BEGIN");
+        if begun.is_err() {
+            // The last read did not end.
+            begun = open::reader(path).and_then(|new| {
+                connection = new;
+                execute(&connection, "BEGIN")
+            });
+        }
+        let reader = begun.map(|()| Reader::new(&connection));
         // The caller of a read that panics gets an error, because the read drops its sender.
-        let _ = catch_unwind(AssertUnwindSafe(|| read(Reader::new(connection))));
-        let _ = execute(connection, "COMMIT");
+        let _ = catch_unwind(AssertUnwindSafe(|| read(reader)));
+        let _ = execute(&connection, "COMMIT");
     }
 }

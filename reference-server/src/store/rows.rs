@@ -4,6 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Error, Row as Columns};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::tx::{Reader, Tx};
 use crate::model::error::ApiError;
@@ -77,6 +78,20 @@ impl Tx<'_> {
         let sql = format!("DELETE FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
         self.change(R::TABLE, &sql, (id, organization))
     }
+}
+
+/// Maximum number of levels of a value of any form in a row: JSON is read up to 127 levels, and rows,
+/// lists and the bodies of deliveries add some.
+pub(crate) const MAX_LEVELS: usize = 100;
+
+/// How many levels a value has.
+pub(crate) fn levels(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(values) => values.iter().map(levels).max(),
+        Value::Object(values) => values.values().map(levels).max(),
+        _ => return 0,
+    };
+    1 + deepest.unwrap_or(0)
 }
 
 /// A value that a column has as JSON.

@@ -7,6 +7,7 @@ use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
 use tokio::sync::{Notify, watch};
 
+use super::keys::ChangedKey;
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
@@ -70,7 +71,9 @@ pub(super) struct Effects {
     has_new_messages: bool,
     /// For the clients that watch.
     notifications: RefCell<Vec<New>>,
-    pub(super) has_changed_keys: bool,
+    pub(super) changed_keys: Vec<ChangedKey>,
+    /// Whether all keys must be read again.
+    pub(super) has_other_keys: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -128,9 +131,9 @@ impl<'a> Tx<'a> {
         self.effects.has_new_messages = true;
     }
 
-    /// Requests need the keys as they are after the commit.
-    pub(crate) fn keys_changed(&mut self) {
-        self.effects.has_changed_keys = true;
+    /// Requests need another set of keys after the commit.
+    pub(crate) fn all_keys_changed(&mut self) {
+        self.effects.has_other_keys = true;
     }
 
     /// Whether a client watches what changes.

@@ -1,6 +1,8 @@
 //! Batches of emails (`docs/email-service/README.md#batch`,
 //! `docs/undocumented/services.md#batch-result`).
 
+use svc_reference_server::client::{EmailFilter, EmailStatus};
+
 use crate::harness::Sandbox;
 
 const BATCH: &str = "POST /api/v1/emails/batch";
@@ -56,6 +58,31 @@ async fn accepts_one_to_a_hundred_emails() {
             "{body}"
         );
     }
+}
+
+/// What is accepted can be read, also in a list.
+#[tokio::test]
+async fn tags_are_limited_in_depth() {
+    let sandbox = Sandbox::start().await;
+    let email = |levels: usize| {
+        let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        format!(
+            r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"x","tags":{{"a":{deep}}}}}"#
+        )
+    };
+    let refused = sandbox.call("POST /api/v1/emails", &email(101)).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    assert!(refused.body.contains("has 101 levels, at most 100 are allowed"), "{refused:?}");
+    let sent = sandbox.call("POST /api/v1/emails", &email(100)).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.settle().await;
+    let emails = sandbox.server.client().unwrap().emails(&EmailFilter::default()).await.unwrap();
+    assert_eq!(emails.data[0].status, EmailStatus::Delivered);
+    let line = format!("POST /_sandbox/emails/{}/events", sent.id());
+    let detail =
+        format!(r#"{{"event":"bounced","detail":{}}}"#, "[".repeat(101) + &"]".repeat(101));
+    let refused = sandbox.control(&line, &detail).await;
+    assert!(refused.body.contains("has 101 levels"), "{refused:?}");
 }
 
 /// Invalid JSON is an error of the request, not of one email.

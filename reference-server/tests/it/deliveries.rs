@@ -195,6 +195,14 @@ async fn the_extraction_service_retries_five_times() {
     sandbox.settle().await;
     let last = receiver.received().pop().unwrap();
     assert!(last.body.contains(r#""data":{"error":{"code":""#), "{last:?}");
+
+    // Large data is stored apart.
+    let data = format!(r#""data":{{"text":"{}"}}}}"#, "x".repeat(2_000));
+    let event = format!(r#"{{"event":"extraction.failed",{data}"#);
+    sandbox.control("POST /_sandbox/extractions", &event).await;
+    sandbox.settle().await;
+    let last = receiver.received().pop().unwrap();
+    assert!(last.body.ends_with(&data), "{last:?}");
 }
 
 /// Every attempt uses the current URL and secret

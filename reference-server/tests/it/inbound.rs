@@ -132,6 +132,16 @@ async fn email_received_contains_the_parsed_message() {
     ] {
         assert!(received.body.contains(part), "{part} in {}", received.body);
     }
+
+    // The event has all of a long subject, and the list of the deliveries its beginning.
+    let long = format!("Subject: {}\r\n\r\nHi", "x".repeat(2_000));
+    let head = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", long.len());
+    assert_eq!(sandbox.literal(line, &head, &long).await.status, 202);
+    sandbox.settle().await;
+    assert!(receiver.received()[1].body.contains(&"x".repeat(2_000)));
+    let list = sandbox.control("GET /_sandbox/deliveries", "").await;
+    let subject = format!(r#""subject":"{}""#, "x".repeat(1_000));
+    assert!(list.body.contains(&subject), "{list:?}");
 }
 
 #[tokio::test]

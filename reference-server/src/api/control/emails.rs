@@ -22,6 +22,7 @@ use crate::model::status::{self, Change, Status};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails::{self, StoredEmail};
+use crate::store::rows::{MAX_LEVELS, levels};
 use crate::store::webhooks;
 use crate::store::{jobs, messages, organizations};
 
@@ -151,6 +152,7 @@ pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSumma
     }
     let size = event.detail.as_ref().map_or(0, |detail| detail.to_string().len());
     ApiError::at_most("detail", size, MAX_DETAIL, "bytes as JSON")?;
+    ApiError::at_most("detail", event.detail.as_ref().map_or(0, levels), MAX_LEVELS, "levels")?;
     let email = call.data.write(move |tx, app, organization| {
         let mut email = find(tx.reader(), organization, &id)?;
         let is_affected = |state: &status::RecipientState| match &event.recipient {

@@ -70,7 +70,7 @@ pub(crate) async fn wait(call: ControlCall<(), MessageFilter>) -> Result<Message
         search.since = newest.or(search.since);
         tokio::select! {
             arrived = timeout_at(deadline, stored.changed()) => {
-                if arrived.is_err() {
+                if arrived.is_err() || Instant::now() >= deadline {
                     return Err(none_arrived(app, search, organization, timeout).await?);
                 }
             }

@@ -22,6 +22,7 @@ use crate::model::time;
 use crate::model::timestamp::Timestamp;
 use crate::store::NO_ORGANIZATION;
 use crate::store::emails::{Attachment, Content, StoredEmail};
+use crate::store::rows::{MAX_LEVELS, levels};
 
 /// Maximum number of recipients in `to`.
 const MAX_RECIPIENTS: usize = 50;
@@ -154,6 +155,8 @@ impl NewEmail {
         problems.at_most("tags", tags.len(), MAX_TAGS, "tags");
         let size = serde_json::to_vec(&tags).map_or(0, |json| json.len());
         problems.at_most("tags", size, MAX_TAGS_SIZE, "bytes as JSON");
+        let deepest = tags.values().map(levels).max();
+        problems.at_most("tags", deepest.unwrap_or(0), MAX_LEVELS, "levels");
         let scheduled_at = self.scheduled_at.and_then(|text| {
             let message = "must be an ISO 8601 date-time with an offset or Z, or a date";
             problems.ok("scheduledAt", time::parse(&text).ok_or(message))

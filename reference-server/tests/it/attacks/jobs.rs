@@ -1,6 +1,7 @@
 //! Jobs that the server cannot do.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::harness::{Sandbox, private_dir};
 use crate::receiver::{Receiver, within};
@@ -104,6 +105,8 @@ async fn a_delivery_that_cannot_be_read() {
     drop(database);
 
     let sandbox = start(&path).await;
+    let client = sandbox.server.client().expect("a client");
+    client.notifications(None, Duration::ZERO).await.expect("watched");
     within("the advance", sandbox.advance("1h")).await;
     assert_set_aside(&sandbox, 1).await;
     let id = send(&sandbox, "bounced@x.test", "").await;
