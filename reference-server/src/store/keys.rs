@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
 use super::rows::{Json, Row, json};
+pub(crate) use super::tx::Key;
+use super::tx::{ChangedKey, Hash};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
@@ -18,20 +20,9 @@ use crate::store::{Reader, Store, Tx, lock};
 /// has. They are public knowledge.
 pub(crate) const SEEDED: [&str; 2] = ["mk_test_sandbox", "sk_test_sandbox"];
 
-/// An API key without its secret.
-#[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) id: String,
-    pub(crate) organization: i64,
-    pub(crate) service: Service,
-    pub(crate) scopes: Vec<Scope>,
-}
-
 impl Row for control::Key {
     const TABLE: &'static str = "api_key";
 }
-
-type Hash = [u8; 32];
 
 /// All keys, by the hash of their secret.
 pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
@@ -51,9 +42,6 @@ pub(super) fn all(reader: Reader<'_>) -> Result<AllKeys, ApiError> {
     });
     Ok(keys?.into_iter().collect())
 }
-
-/// A key that was added, or removed.
-pub(super) type ChangedKey = (Hash, Option<Arc<Key>>);
 
 /// Applies changes in this order.
 pub(super) fn apply(keys: &mut AllKeys, changed: Vec<ChangedKey>) {

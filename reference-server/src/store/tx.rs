@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
+use svc_sdk::{Scope, Service};
 use tokio::sync::{Notify, watch};
 
-use super::keys::ChangedKey;
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
@@ -63,6 +63,20 @@ pub(crate) struct Tx<'a> {
     notifications: &'a Notifications,
     pub(super) effects: Effects,
 }
+
+/// An API key without its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) id: String,
+    pub(crate) organization: i64,
+    pub(crate) service: Service,
+    pub(crate) scopes: Vec<Scope>,
+}
+
+pub(super) type Hash = [u8; 32];
+
+/// A key that was added, or removed.
+pub(super) type ChangedKey = (Hash, Option<Arc<Key>>);
 
 /// Effects of a write, applied after the commit.
 #[derive(Default)]
