@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::output::{Filter, Format, Look, Printer, Streams};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
+use crate::stop::StopSignal;
 use crate::usage;
 
 /// Send email, manage audiences, domains and webhooks, and test webhook receivers
@@ -142,10 +143,11 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
     if context.command.handles_interrupt {
         let result = Box::pin(command.run(context)).await;
-        // A second Ctrl-C skips the cleanup.
+        // A second signal skips the cleanup, and the wait for others that use the sandbox.
+        let mut stop = StopSignal::listen(context.settings.env.signals)?;
         tokio::select! {
             () = context.finish() => {}
-            () = context.interrupted() => {}
+            _ = stop.recv() => {}
         }
         return result;
     }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use clap::Args;
 use rmcp::ServiceExt as _;
@@ -85,6 +86,8 @@ impl Mcp {
             has_sandbox: SetOnce::new(),
             plans: Mutex::default(),
             missing_scopes: OnceCell::new(),
+            most_recipients: settings.guard.max_recipients_per_run.map(u64::from),
+            recipients: AtomicU64::default(),
             running: Semaphore::new(MAX_CALLS as usize),
         });
         let server = McpServer(shared.clone());

@@ -846,6 +846,11 @@ fn a_problem_of_all_rows_is_told_once() {
     assert_eq!((run.code, error.get("fields")), (2, None), "{run:?}");
     let message = error["message"].as_str().expect("a message");
     assert!(message.starts_with("each of the 3 rows is invalid: "), "{message}");
+    // If others can be sent, it is one of those rows.
+    home.file("people.csv", "email\na@b.test\nbad\nc@d.test\nworse\n");
+    let text = ["people.csv", "--from", "hello@sandbox.test", "--subject", "s", "--text", "Hi"];
+    let run = home.run(&[&SEND[..3], &text, &["--dry-run"]].concat());
+    assert_eq!((run.code, &run.json()["emails"]), (0, &json!(2)), "{run:?}");
 }
 
 #[test]

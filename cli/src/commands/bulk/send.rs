@@ -207,7 +207,11 @@ impl Send {
         .await?;
         let problem = match plan.left_out.of("invalid") {
             // A mistake in an option, such as a placeholder that no column has.
-            invalid @ 2.. if checked.is_same_problem && invalid == plan.left_out.total() => {
+            invalid @ 2..
+                if checked.is_same_problem
+                    && checked.count == 0
+                    && invalid == plan.left_out.total() =>
+            {
                 let problem = checked.problems.pop().map(|(_, problem)| problem);
                 checked.problems.clear();
                 let problem = problem.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Executes the calls of tools.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -44,6 +45,9 @@ pub struct Shared {
     pub has_sandbox: SetOnce<()>,
     pub plans: Mutex<Plans>,
     pub missing_scopes: OnceCell<Vec<String>>,
+    /// Most recipients of all that is sent, as for any run of `svc`, and how many there were.
+    pub most_recipients: Option<u64>,
+    pub recipients: AtomicU64,
     /// A permit for each call that runs.
     pub running: Semaphore,
 }
@@ -206,6 +210,9 @@ impl Shared {
                 result[name] = request[of].clone();
             }
         }
+        if line.words.iter().any(|word| word.starts_with("--template=")) {
+            result["template"] = "its text is kept by the service, and is what it is then".into();
+        }
         output.fields["result"] = result;
         if answer(&output, true).is_none() {
             let problem = "the plan does not fit into an answer; nothing was planned";
@@ -243,6 +250,22 @@ impl Shared {
                 "settings, a key or the service have changed; plan again and look at the difference",
             ));
         }
+        self.count_recipients(&shown["result"])?;
         self.runner.run(&line).await
+    }
+
+    /// Counts the recipients of what is about to be sent.
+    fn count_recipients(&self, request: &Value) -> Result<(), Failure> {
+        let fields = ["to", "cc", "bcc"].map(|field| &request["body"][field]);
+        let addresses = fields.iter().filter_map(|field| Some(field.as_array()?.len() as u64));
+        let count = request["emails"].as_u64().unwrap_or_else(|| addresses.sum());
+        let before = self.recipients.fetch_add(count, Ordering::SeqCst);
+        let Some(most) = self.most_recipients.filter(|most| before + count > *most) else {
+            return Ok(());
+        };
+        let problem = format!("nothing was sent: at most {most} recipients are allowed");
+        Err(Failure::new(Kind::Refused, problem)
+            .code("recipient_guard")
+            .hint("a person sets max_recipients_per_run, and starts svc mcp again"))
     }
 }

@@ -23,12 +23,14 @@ pub fn lacks_scopes(tool: &Tool, missing: &[String]) -> bool {
 pub fn describe(tool: &Tool) -> Description {
     let effects = || tool.actions.iter().map(|action| action.spec.effect);
     let reads = effects().all(|effect| matches!(effect, Effect::Reads | Effect::Local));
-    let mut operations = tool.actions.iter().flat_map(|action| action.spec.operations);
+    let operations = tool.actions.iter().flat_map(|action| action.spec.operations);
+    let operations = operations.collect::<Vec<_>>();
+    let repeatable = !operations.is_empty() && operations.iter().all(|it| it.is_idempotent());
     let annotations = ToolAnnotations::new()
         .read_only(tool.is_plan() || (reads && !tool.sends_plan()))
         // What is sent cannot be taken back, so that clients ask a person before.
         .destructive(tool.sends_plan() || effects().any(|effect| effect == Effect::Removes))
-        .idempotent(!tool.sends_plan() && operations.all(|it| it.is_idempotent()));
+        .idempotent(!tool.sends_plan() && (reads || repeatable));
     let about = match tool.actions.as_slice() {
         [plan] if tool.is_plan() => {
             format!("Show what this would send, with a token for send_planned: {}", about(plan))

@@ -62,7 +62,7 @@ pub async fn serve(
     let url = format!("http://{address}{PATH}");
     context.out.note(&format!("serving {url}; the bearer token is in {place}"));
     context.out.ready(&json!({"url": url, "token_file": file}))?;
-    let expected = Sha256::digest(format!("Bearer {}", token.trim()));
+    let expected = Sha256::digest(token.trim());
     let hosts = [address.to_string(), format!("localhost:{}", address.port())];
     // No web page is a client, so every `Origin` is refused.
     let config =
@@ -71,8 +71,14 @@ pub async fn serve(
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let authorize = middleware::from_fn(move |request: Request, next: Next| async move {
         // Digests are compared, so that the time tells nothing about the token.
-        match request.headers().get(AUTHORIZATION).map(Sha256::digest) {
-            Some(digest) if digest == expected => next.run(request).await,
+        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match given.and_then(|given| given.split_once(' ')) {
+            Some((scheme, token))
+                if scheme.eq_ignore_ascii_case("bearer")
+                    && Sha256::digest(token.trim()) == expected =>
+            {
+                next.run(request).await
+            }
             _ => {
                 let why = "the bearer token is missing or wrong\n";
                 (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response()

@@ -93,6 +93,8 @@ fn the_token_the_host_and_the_origin_are_checked() {
     let host = listening.host.as_str();
     let (status, text) = listening.initialize(host, std::slice::from_ref(&bearer));
     assert!(status == 200 && text.contains("\"svc\""), "{text}");
+    let lower = format!("authorization: bearer  {}", listening.token);
+    assert_eq!(listening.initialize(host, &[lower]).0, 200);
     assert_eq!(listening.initialize(host, &[]).0, 401);
     for path in ["/", "/mcp/", "/other"] {
         let (status, _) = listening.initialize_at(path, host, std::slice::from_ref(&bearer));

@@ -264,6 +264,18 @@ fn the_recipient_guard_holds() {
 }
 
 #[test]
+fn the_limit_of_recipients_is_that_of_all_calls() {
+    let home = Home::new();
+    let mut client = Client::with_env(&home, &[], &[("SVC_MAX_RECIPIENTS_PER_RUN", "2")]);
+    for (address, is_sent) in [("a@ok.test", true), ("b@ok.test", true), ("c@ok.test", false)] {
+        let plan = client.call("plan_email", email(address));
+        let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
+        assert_eq!(!sent.is_error, is_sent, "{}", sent.text);
+    }
+    assert_eq!(recipients(&mut client).len(), 2);
+}
+
+#[test]
 fn a_plan_that_would_send_something_else_is_refused() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);
