@@ -144,7 +144,7 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     if context.command.handles_interrupt {
         let result = Box::pin(command.run(context)).await;
         // A second signal skips the cleanup, and the wait for others that use the sandbox.
-        let mut stop = StopSignal::listen(context.settings.env.signals)?;
+        let mut stop = StopSignal::listen(context.settings.env.signals).unwrap_or_default();
         tokio::select! {
             () = context.finish() => {}
             _ = stop.recv() => {}

@@ -25,6 +25,8 @@ pub(crate) mod id;
 #[cfg(feature = "server")]
 pub(crate) mod job;
 #[cfg(feature = "server")]
+pub(crate) mod key;
+#[cfg(feature = "server")]
 pub(crate) mod nearest;
 #[cfg(feature = "server")]
 pub(crate) mod network;

@@ -32,9 +32,9 @@ use crate::control::faults::NewFault;
 use crate::control::notifications::Notification;
 use crate::control::requests::RecordedBody;
 use crate::model::error::{ApiError, Code};
+use crate::model::key::Key;
 use crate::model::nearest::did_you_mean_path;
 use crate::store::faults;
-use crate::store::keys::Key;
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {

@@ -90,7 +90,7 @@ pub(crate) struct Attachment {
     pub(crate) content_type: Option<String>,
     /// In bytes.
     pub(crate) size: usize,
-    /// StoredEmail in a separate table.
+    /// Stored in a separate table.
     #[serde(skip)]
     pub(crate) content: Vec<u8>,
 }

@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
 use super::rows::{Json, Row, json};
-pub(crate) use super::tx::Key;
 use super::tx::{ChangedKey, Hash};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
+use crate::model::key::Key;
 use crate::store::{Reader, Store, Tx, lock};
 
 /// The keys of the email service and of the extraction service that a new server on loopback

@@ -1,6 +1,7 @@
 -- Times are integer milliseconds since the Unix epoch (UTC), by the server's clock.
 -- Ids are UUIDv7 with a prefix, so they sort by creation. Lists read no large values, except that of
--- the templates, which reads one after the other. `data` is the whole row as JSON; beside it are the columns that statements use.
+-- the templates, which reads one after the other. `data` is the whole row as JSON; beside it are the
+-- columns that statements use.
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,

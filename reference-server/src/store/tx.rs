@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
-use svc_sdk::{Scope, Service};
 use tokio::sync::{Notify, watch};
 
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
+use crate::model::key::Key;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 
@@ -62,15 +62,6 @@ pub(crate) struct Tx<'a> {
     pub(crate) now: Millis,
     notifications: &'a Notifications,
     pub(super) effects: Effects,
-}
-
-/// An API key without its secret.
-#[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) id: String,
-    pub(crate) organization: i64,
-    pub(crate) service: Service,
-    pub(crate) scopes: Vec<Scope>,
 }
 
 pub(super) type Hash = [u8; 32];

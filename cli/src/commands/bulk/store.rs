@@ -225,7 +225,7 @@ impl StoredJob {
         Ok(job)
     }
 
-    /// A job that nobody sends.
+    /// A job that no process sends.
     fn new(
         info: JobInfo,
         totals: Totals,

@@ -49,7 +49,7 @@ const DEFECTS: &[(&str, &[&str])] = &[
     ("reveals-signature", &["reveals-signature"]),
     ("old-delivery", &["old-delivery"]),
     ("future-delivery", &["future-delivery"]),
-    // This is no defect.
+    // This is not a defect.
     ("", &[]),
 ];
 

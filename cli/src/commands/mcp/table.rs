@@ -95,7 +95,7 @@ pub fn tools(tree: &Command) -> Vec<Tool> {
     tools
 }
 
-/// What `send_planned` takes, which is no command of `svc`.
+/// What `send_planned` takes, which is not a command of `svc`.
 fn send_planned() -> Command {
     let token = Arg::new(TOKEN).required(true).help("The token that a plan has answered");
     Command::new("send_planned")

@@ -12,7 +12,8 @@ use svc_sdk::{Operation, Scope, ScopeRule, Service};
 
 use crate::app::App;
 use crate::model::error::{ApiError, Code};
-use crate::store::keys::{self, Key};
+use crate::model::key::Key;
+use crate::store::keys;
 use crate::store::lock;
 
 /// Whether the request names this server in a way that no web page of another site can.

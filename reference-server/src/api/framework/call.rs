@@ -15,8 +15,8 @@ use super::unknown;
 use crate::app::Shared;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
+use crate::model::key::Key;
 use crate::runtime::heavy;
-use crate::store::keys::Key;
 use crate::store::{Reader, Tx};
 
 /// `B` is the type of the JSON body, which the OpenAPI description has, and `()` if there is none.

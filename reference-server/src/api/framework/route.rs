@@ -19,7 +19,7 @@ use super::response::Reply;
 use crate::control::endpoint::{Declaration, Endpoint, is_nothing};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
-use crate::store::keys::Key;
+use crate::model::key::Key;
 
 pub(crate) struct Route {
     pub(crate) target: Target,
