@@ -37,7 +37,7 @@ struct Engine {
     app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
     tasks: JoinSet<Result<Done, ApiError>>,
-    /// The job of each task.
+    /// The job of each task that was not aborted.
     running: HashMap<Id, (Job, AbortHandle)>,
     /// The number of failures in a row, and when the next job may begin, in real time.
     failures: u32,
@@ -83,7 +83,7 @@ impl Engine {
             let pause = self.not_before.saturating_duration_since(Instant::now());
             let sleep = if pause.is_zero() {
                 match self.start_due().await {
-                    Ok(next) if self.tasks.is_empty() && next > self.app.clock.now() => {
+                    Ok(next) if self.running.is_empty() && next > self.app.clock.now() => {
                         if self.finish_or_advance(next).await {
                             continue;
                         }
@@ -308,7 +308,7 @@ impl Engine {
         Ok(State {
             now,
             frozen: self.app.clock.is_frozen(),
-            settled: self.tasks.is_empty() && !is_due && is_advanced,
+            settled: self.running.is_empty() && !is_due && is_advanced,
             next_due,
         })
     }
