@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use crate::harness::{Sandbox, private_dir};
-use crate::receiver::{NEVER, Receiver, within};
+use crate::receiver::{LATE, Receiver, within};
 
 #[tokio::test]
 async fn freezes_advances_and_resumes() {
@@ -175,7 +175,7 @@ async fn an_advance_finishes_if_its_client_disconnects() {
     let directory = private_dir();
     let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
     let before = sandbox.freeze().await;
-    let receiver = Receiver::start(&[NEVER]).await;
+    let receiver = Receiver::start(&[LATE]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;

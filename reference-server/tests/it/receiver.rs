@@ -50,6 +50,9 @@ pub(crate) struct Receiver {
 /// Used in place of a status: the receiver reads the request and never responds.
 pub(crate) const NEVER: u16 = 0;
 
+/// 500, after three seconds.
+pub(crate) const LATE: u16 = 1;
+
 #[derive(Default)]
 struct State {
     statuses: VecDeque<u16>,
@@ -171,6 +174,13 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, arrived: &Notify) {
             while read_some(&mut stream, &mut bytes).await {}
             return;
         }
+        let status = match status {
+            LATE => {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                500
+            }
+            status => status,
+        };
         let response = format!("HTTP/1.1 {status} Any\r\ncontent-length: 2\r\n\r\nok");
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;
