@@ -32,7 +32,9 @@ pub fn server_rows() -> Vec<Row> {
             .wrong("sandbox status now")
             .never(NotFound, "it takes no id")
             .also("not running", 1, "sandbox status")
-            .env("SVC_SANDBOX_DIR", "other"),
+            .env("SVC_SANDBOX_DIR", "other")
+            // No server of the developer.
+            .env("SVC_SANDBOX_ADDR", "127.0.0.1:1"),
         Row::control("sandbox open", "sandbox open")
             .env("BROWSER", "true")
             .wrong("sandbox open now")
@@ -40,7 +42,9 @@ pub fn server_rows() -> Vec<Row> {
             .also("without a browser", 0, "sandbox open")
             .env("BROWSER", "false")
             .also("not running", 1, "sandbox open")
-            .env("SVC_SANDBOX_DIR", "other"),
+            .env("SVC_SANDBOX_DIR", "other")
+            // No server of the developer.
+            .env("SVC_SANDBOX_ADDR", "127.0.0.1:1"),
         Row::control("sandbox stop", "sandbox stop")
             .env("SVC_SANDBOX_DIR", "other")
             .wrong("sandbox stop now")
