@@ -13,7 +13,7 @@ use self::audit::Audit;
 use self::calls::{MAX_CALLS, Shared};
 use self::runner::Runner;
 use self::server::McpServer;
-use self::table::{GROUPS, SANDBOX};
+use self::table::GROUPS;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -81,16 +81,13 @@ impl Mcp {
             audit: Audit(settings.state_dir.join("mcp.ndjson")),
             root: arguments::root(&settings.env)?,
             is_live,
+            settings: settings.clone(),
+            sandbox: context.sandbox.clone(),
             plans: Mutex::default(),
             missing_scopes: OnceCell::new(),
-            most_recipients: settings.guard.max_recipients_per_run.map(u64::from),
             recipients: AtomicU64::default(),
             running: [const { Semaphore::const_new(MAX_CALLS as usize) }; 2],
         });
-        // One sandbox for all calls, held until the end. If there is none, each call says why.
-        if !is_live || shared.allowed.iter().any(|group| group == SANDBOX) {
-            let _ = context.sandbox().await;
-        }
         let server = McpServer(shared.clone());
         let mut stop = StopSignal::listen(settings.env.signals)?;
         let serve = async {

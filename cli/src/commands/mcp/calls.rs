@@ -1,6 +1,7 @@
 //! Executes the calls of tools.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
 use crate::input::email::check;
 use crate::private;
+use crate::sandbox::Sandbox;
+use crate::settings::Settings;
 
 /// How long a list of the tools waits for the scopes of the key.
 const EXAMINATION: Duration = Duration::from_secs(2);
@@ -38,10 +41,11 @@ pub struct Shared {
     /// The directory whose files a call may read.
     pub root: PathBuf,
     pub is_live: bool,
+    pub settings: Arc<Settings>,
+    pub sandbox: Arc<OnceCell<Sandbox>>,
     pub plans: Mutex<Plans>,
     pub missing_scopes: OnceCell<Vec<String>>,
-    /// Most recipients of all that is sent, as for any run of `svc`, and how many there were.
-    pub most_recipients: Option<u64>,
+    /// How many recipients there were: the limit is that of any run of `svc`.
     pub recipients: AtomicU64,
     /// A permit for each call that does something, and for each that waits.
     pub running: [Semaphore; 2],
@@ -81,6 +85,9 @@ impl Shared {
         }
         let action = arguments::action(tool, &mut given)?;
         let line = CommandLine::new(action, &given, &self.root)?;
+        if !self.is_live || action.spec.is_of_sandbox {
+            self.hold_sandbox().await;
+        }
         if tool.sends_plan() {
             let token = given.get(TOKEN).and_then(Value::as_str);
             return self.send_planned(token.unwrap_or_default()).await;
@@ -89,6 +96,11 @@ impl Shared {
             return self.plan(action, line).await;
         }
         self.runner.run(&line).await.map(|output| self.keep_secret(action, output))
+    }
+
+    /// Finds or starts the sandbox, until the end. If this fails, the command that needs it says why.
+    pub async fn hold_sandbox(&self) {
+        let _ = self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings)).await;
     }
 
     /// Keeps the signing secret of a new webhook in a file: it is shown once, and not in an answer.
@@ -200,9 +212,8 @@ impl Shared {
     fn count_recipients(&self, request: &Value) -> Result<(), Failure> {
         let count = request["emails"].as_u64().unwrap_or(recipients(request).count() as u64);
         let before = self.recipients.fetch_add(count, Ordering::SeqCst);
-        let Some(most) = self.most_recipients.filter(|most| before + count > *most) else {
-            return Ok(());
-        };
+        let most = self.settings.guard.max_recipients_per_run.map(u64::from);
+        let Some(most) = most.filter(|most| before + count > *most) else { return Ok(()) };
         let problem = format!("nothing was sent: at most {most} recipients are allowed");
         Err(Failure::new(Kind::Refused, problem)
             .code("recipient_guard")

@@ -49,6 +49,7 @@ impl Shared {
             return Ok(ResourceContents::text(*text, uri).with_mime_type("text/markdown"));
         }
         if OPENAPI.contains(&uri) {
+            self.hold_sandbox().await;
             let path = uri.trim_start_matches("svc:/");
             let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
             let Output { fields, .. } = self.runner.run(&get).await.unwrap_or_else(Output::from);

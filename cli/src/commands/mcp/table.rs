@@ -16,11 +16,10 @@ pub const ROWS: &str = "rows";
 pub const TOKEN: &str = "token";
 
 /// What a client may do: reading, which is always allowed, and what a person allows.
-pub const GROUPS: [&str; 7] = [LOOK, "send", "contacts", "domains", "webhooks", "delete", SANDBOX];
+pub const GROUPS: [&str; 7] =
+    [LOOK, "send", "contacts", "domains", "webhooks", "delete", "sandbox"];
 /// The group of tools that read.
 pub const LOOK: &str = "look";
-/// The group of tools that control the sandbox.
-pub const SANDBOX: &str = "sandbox";
 
 /// A tool.
 pub struct Tool {
