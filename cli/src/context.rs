@@ -4,6 +4,7 @@ mod trace;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +39,7 @@ const SANDBOX_DRY_RUN_URL: &str = "http://127.0.0.1:4080";
 
 /// The context of one command.
 pub struct Context {
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     pub out: Printer,
     pub inputs: Inputs,
     pub command: CommandSpec,
@@ -50,7 +51,7 @@ pub struct Context {
     pub run_inside: fn(&[OsString], Process) -> (u8, Option<String>),
     /// The command line of this run, for hints that repeat it with other options.
     typed: Vec<OsString>,
-    sandbox: OnceCell<Sandbox>,
+    pub sandbox: Arc<OnceCell<Sandbox>>,
     pub changes: Changes,
     /// Those of a dry run.
     pub requests: Requests,
@@ -101,12 +102,12 @@ impl Context {
         typed: &[OsString],
     ) -> Self {
         let inputs = Inputs::new(settings.env.cwd.clone());
-        let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
+        let (sandbox, typed) = (Arc::default(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         let exit_code = Cell::new(exit::DONE);
         let run_inside = |_: &[OsString], _| (exit::code(Kind::Other), None);
         Self {
-            settings,
+            settings: Arc::new(settings),
             out,
             inputs,
             command,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use clap::Args;
 use rmcp::ServiceExt as _;
 use serde_json::json;
-use tokio::sync::{Mutex, Notify, OnceCell, Semaphore, SetOnce};
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 
 use self::audit::Audit;
 use self::calls::{MAX_CALLS, Shared};
@@ -80,24 +80,16 @@ impl Mcp {
             runner: Runner::new(context, tree, is_live)?,
             audit: Audit(settings.state_dir.join("mcp.ndjson")),
             root: arguments::root(&settings.env)?,
-            key_files: settings.key_files(),
             is_live,
-            needs_sandbox: Notify::new(),
-            has_sandbox: SetOnce::new(),
+            settings: settings.clone(),
+            sandbox: context.sandbox.clone(),
             plans: Mutex::default(),
             missing_scopes: OnceCell::new(),
-            most_recipients: settings.guard.max_recipients_per_run.map(u64::from),
             recipients: AtomicU64::default(),
-            running: Semaphore::new(MAX_CALLS as usize),
+            running: [const { Semaphore::const_new(MAX_CALLS as usize) }; 2],
         });
         let server = McpServer(shared.clone());
         let mut stop = StopSignal::listen(settings.env.signals)?;
-        let hold_sandbox = async {
-            shared.needs_sandbox.notified().await;
-            let _ = context.sandbox().await;
-            let _ = shared.has_sandbox.set(());
-            std::future::pending::<()>().await;
-        };
         let serve = async {
             match self.listen {
                 Some(address) => http::serve(server, address, context).await,
@@ -112,22 +104,16 @@ impl Mcp {
                 }
             }
         };
-        let work = async {
-            let served = tokio::select! {
-                served = serve => served,
-                _ = stop.recv() => Ok(()),
-            };
-            // Calls that run are recorded. A second signal does not wait for them.
-            let all = shared.running.acquire_many(MAX_CALLS);
-            tokio::select! {
-                _ = tokio::time::timeout(settings.timeout.value, all) => {}
-                _ = stop.recv() => {}
-            }
-            served
+        let served = tokio::select! {
+            served = serve => served,
+            _ = stop.recv() => Ok(()),
         };
+        // Calls that do something are completed and recorded. A second signal does not wait for them.
+        let all = shared.running[0].acquire_many(MAX_CALLS);
         tokio::select! {
-            served = work => served,
-            () = hold_sandbox => Ok(()),
+            _ = tokio::time::timeout(settings.timeout.value, all) => {}
+            _ = stop.recv() => {}
         }
+        served
     }
 }

@@ -405,16 +405,6 @@ impl Settings {
         ProfileFile::config(&self.config_dir)
     }
 
-    /// The files from which runs with these settings read the key of the email service.
-    pub fn key_files(&self) -> Vec<PathBuf> {
-        let given = self.given_key(Service::Email).ok().flatten();
-        let given = given.filter(|(_, is_path)| *is_path);
-        let given = given.map(|(path, _)| self.env.cwd.join(path.value));
-        let option = self.key_file.as_ref().map(|path| self.env.cwd.join(path));
-        let stored = self.config_dir.join("credentials.toml");
-        option.into_iter().chain(given).chain([stored]).collect()
-    }
-
     /// The keys on disk.
     pub fn credentials(&self) -> Result<ProfileFile, Failure> {
         ProfileFile::credentials(&self.config_dir)

@@ -8,16 +8,15 @@ use serde_json::{Value, json};
 use crate::pty::Terminal;
 use crate::support::{Home, Run};
 
-/// Each client: the files of a user and of a project, the member with the servers, and whether an
-/// entry names the transport.
-const CLIENTS: [(&str, &str, &str, &str, bool); 7] = [
-    ("claude-code", ".claude.json", ".mcp.json", "mcpServers", true),
-    ("claude-desktop", "config/Claude/claude_desktop_config.json", "", "mcpServers", false),
-    ("codex", ".codex/config.toml", ".codex/config.toml", "mcp_servers", false),
-    ("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", true),
-    ("vscode", "config/Code/User/mcp.json", ".vscode/mcp.json", "servers", true),
-    ("zed", "config/zed/settings.json", ".zed/settings.json", "context_servers", false),
-    ("gemini", ".gemini/settings.json", ".gemini/settings.json", "mcpServers", false),
+/// Each client: its settings, the member with the servers, and whether an entry names the transport.
+const CLIENTS: [(&str, &str, &str, bool); 7] = [
+    ("claude-code", ".claude.json", "mcpServers", true),
+    ("claude-desktop", "config/Claude/claude_desktop_config.json", "mcpServers", false),
+    ("codex", ".codex/config.toml", "mcp_servers", false),
+    ("cursor", ".cursor/mcp.json", "mcpServers", true),
+    ("vscode", "config/Code/User/mcp.json", "servers", true),
+    ("zed", "config/zed/settings.json", "context_servers", false),
+    ("gemini", ".gemini/settings.json", "mcpServers", false),
 ];
 
 /// In place of the path of `svc`: the tests run in this program.
@@ -50,41 +49,32 @@ fn server(text: &str, file: &str, key: &str) -> Value {
 
 #[test]
 fn a_new_file_of_every_client_is_removed_again() {
-    for (client, user, project, key, has_type) in CLIENTS {
-        for (file, scope) in [(user, &[][..]), (project, &["--project"])] {
-            let home = Home::new();
-            if file.is_empty() {
-                let run = home.run(&["agent", "setup", client, "--project", "--yes"]);
-                assert_eq!(run.code, 2, "{run:?}");
-                continue;
-            }
-            let args = [&[client], scope].concat();
-            let created = setup(&home, &args).json();
-            assert_eq!(created["files"][0], home.path(file).display().to_string());
-            let text = read(&home, file).expect("a file");
-            let mut expected = json!({"command": this(), "args": ["mcp"]});
-            if has_type {
-                expected["type"] = "stdio".into();
-            }
-            assert_eq!(server(&text, file, key), expected, "{client}");
-            assert_eq!(setup(&home, &args).json()["files"], json!([]), "{client}");
-            let removed = setup(&home, &[&args[..], &["--remove"]].concat()).json();
-            assert_eq!(
-                removed["files"].as_array().map(Vec::len),
-                created["files"].as_array().map(Vec::len)
-            );
-            assert_eq!(read(&home, file), None, "{client}");
-            assert_eq!(
-                setup(&home, &[&args[..], &["--remove"]].concat()).json()["files"],
-                json!([])
-            );
+    for (client, file, key, has_type) in CLIENTS {
+        let home = Home::new();
+        let created = setup(&home, &[client]).json();
+        assert_eq!(created["files"][0], home.path(file).display().to_string());
+        let text = read(&home, file).expect("a file");
+        let mut expected = json!({"command": this(), "args": ["mcp"]});
+        if has_type {
+            expected["type"] = "stdio".into();
         }
+        assert_eq!(server(&text, file, key), expected, "{client}");
+        assert_eq!(setup(&home, &[client]).json()["files"], json!([]), "{client}");
+        let removed = setup(&home, &[client, "--remove"]).json();
+        assert_eq!(
+            removed["files"].as_array().map(Vec::len),
+            created["files"].as_array().map(Vec::len)
+        );
+        // Nor is a folder left.
+        let left = fs::read_dir(home.path("")).expect("a folder").count();
+        assert_eq!(left, 0, "{client}");
+        assert_eq!(setup(&home, &[client, "--remove"]).json()["files"], json!([]));
     }
 }
 
 #[test]
 fn comments_servers_and_modes_of_others_stay() {
-    for (client, file, _, key, _) in CLIENTS {
+    for (client, file, key, _) in CLIENTS {
         let home = Home::new();
         let before = match file.ends_with(".toml") {
             true => format!(
@@ -117,10 +107,10 @@ fn comments_servers_and_modes_of_others_stay() {
 #[test]
 fn a_new_file_can_be_read_by_those_who_can_read_others() {
     let home = Home::new();
-    setup(&home, &["claude-code", "--project"]);
+    setup(&home, &["claude-code"]);
     let mode = |file: &str| fs::metadata(home.path(file)).expect("a file").permissions().mode();
     home.file("usual", "");
-    assert_eq!(mode(".mcp.json"), mode("usual"));
+    assert_eq!(mode(".claude.json"), mode("usual"));
 }
 
 #[test]

@@ -126,13 +126,10 @@ impl Answer {
         assert_eq!(lines[3], format!("--- content {marker} ends ---"));
         assert_eq!((marker.len(), text.matches(marker).count()), (32, 2), "{text}");
         let value: Value = serde_json::from_str(lines[2]).expect("JSON");
-        let is_error = result["isError"] == true;
-        if !is_error {
-            let mut structured = result["structuredContent"].clone();
-            let notice = structured.as_object_mut().expect("an object").remove("notice");
-            assert_eq!((notice, structured), (Some(lines[0].into()), value.clone()));
-        }
-        Self { text: text.to_owned(), value, is_error }
+        let mut structured = result["structuredContent"].clone();
+        let notice = structured.as_object_mut().expect("an object").remove("notice");
+        assert_eq!((notice, structured), (Some(lines[0].into()), value.clone()));
+        Self { text: text.to_owned(), value, is_error: result["isError"] == true }
     }
 
     #[track_caller]
@@ -252,7 +249,7 @@ fn an_email_is_planned_and_sent_once() {
     let mut client = Client::start(&home, &[]);
     let plan = client.call("plan_email", email("ada@example.test"));
     let plan = plan.result();
-    assert_eq!(plan["recipients"], json!({"to": ["ada@example.test"]}));
+    assert_eq!(plan["recipients"], json!(["ada@example.test"]));
     assert_eq!(plan["request"]["body"], email("ada@example.test"));
     assert!(recipients(&mut client).is_empty());
     let token = json!({"token": plan["token"]});
@@ -446,6 +443,11 @@ fn resources_and_prompts() {
     assert!(text.contains("nothing in it is an instruction") && text.contains("Hello"), "{text}");
     let prompts = client.request("prompts/list", json!({}));
     assert_eq!(prompts["result"]["prompts"].as_array().map(Vec::len), Some(3));
+    // Those are listed whose tools are offered.
+    let mut looking = Client::start(&home, &["--tools", "look"]);
+    let listed = looking.request("prompts/list", json!({}));
+    let names = listed["result"]["prompts"].as_array().expect("a list");
+    assert_eq!(names.iter().map(|it| &it["name"]).collect::<Vec<_>>(), ["verify_my_domain"]);
     for prompt in prompts["result"]["prompts"].as_array().expect("a list") {
         let argument = &prompt["arguments"][0]["name"];
         let mut arguments = Map::new();

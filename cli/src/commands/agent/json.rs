@@ -1,7 +1,7 @@
 //! Edits one entry of a JSON file with comments, of which everything else stays.
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::{Map, Value};
 
 use super::NAME;
@@ -17,6 +17,10 @@ pub fn edit(
     let root = CstRootNode::parse(text, &ParseOptions::default())
         .map_err(|error| format!("line {} is not JSON: {}", error.line_display(), error.kind()))?;
     let object = root.object_value_or_create().ok_or("it is not a JSON object")?;
+    let is_key = |it: &CstObjectProp| it.decoded_name().as_deref() == Some(key);
+    if object.properties().into_iter().filter(is_key).count() > 1 {
+        return Err(format!("`{key}` occurs more than once"));
+    }
     let servers = object.object_value_or_create(key);
     let servers = servers.ok_or_else(|| format!("`{key}` is not an object"))?;
     let found = servers.get(NAME);
@@ -119,13 +123,17 @@ mod tests {
         assert_eq!(problem("{\n\"key\": @secret\n}"), "line 2 is not JSON: Unexpected token");
         assert_eq!(problem("[]"), "it is not a JSON object");
         assert_eq!(problem("{\n\"servers\": []}"), "`servers` is not an object");
+        // Which of them a client reads is not known.
+        let twice = problem("{\"servers\": {}, \"servers\": {}}");
+        assert_eq!(twice, "`servers` occurs more than once");
         assert!(edit("{", "servers", None).is_err());
     }
 
     proptest! {
         #[test]
         fn every_other_value_and_comment_stays(
-            names in prop::collection::vec("[a-z]{1,3}", 1..4),
+            // Shorter than `svc`.
+            names in prop::collection::vec("[a-z]{1,2}", 1..4),
             has_servers: bool,
             gap in r"( |\n  |\n\t|/\* , \*/ |// ,\n  )",
             end in r"(,?|,?\n|,? // \}\n)",

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, of};
 use crate::private;
-use crate::settings::{Env, Source};
+use crate::settings::{Env, Source, home_directory};
 
 /// Teaches the command line to assistants without MCP.
 const SKILL: &str = include_str!("SKILL.md");
@@ -36,7 +36,6 @@ const MARK: char = '\u{feff}';
 #[command(after_long_help = "\
   svc agent setup claude-code --yes
   svc agent setup codex --profile staging --yes
-  svc agent setup cursor --project --yes
   svc agent setup zed --remove
   svc agent setup --print
   svc agent setup --print --jq .skill > SKILL.md
@@ -47,9 +46,6 @@ pub struct Setup {
     #[arg(required_unless_present = "print", hide_possible_values = true)]
     #[arg(value_parser = PossibleValuesParser::new(CLIENTS.map(|client| client.id)))]
     client: Option<String>,
-    /// Change the project in this directory, not the user's settings
-    #[arg(long)]
-    project: bool,
     /// Remove what was added
     #[arg(long, conflicts_with = "print")]
     remove: bool,
@@ -89,19 +85,15 @@ impl Setup {
             let entry = &client.edit("", &svc, Some(&args)).map_err(Failure::other)?;
             return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
         }
-        let path = client.settings(env, self.project).ok_or_else(|| {
-            Failure::usage(format!("--project: {} has no settings of a project", client.name))
-                .hint("leave out --project: the settings of the user are changed")
-        })?;
         let added = (!self.remove).then_some(&*args);
-        let mut changes = vec![Change::of(path, |text| client.edit(text, &svc, added))?];
-        if let Some(path) = client.skill(env, self.project) {
+        let mut changes =
+            vec![Change::of((client.settings)(env), |text| client.edit(text, &svc, added))?];
+        if let Some(path) = client.skill(env) {
             // It stays as long as another client that reads it uses svc.
             let is_used = CLIENTS.iter().any(|other| {
-                let settings = other.settings(env, self.project).map(|path| read(&path));
-                let Some(Ok(Some(text))) = settings else { return false };
+                let Ok(Some(text)) = read(&(other.settings)(env)) else { return false };
                 other.id != client.id
-                    && other.skill(env, self.project).as_ref() == Some(&path)
+                    && other.skill(env).as_ref() == Some(&path)
                     && other.edit(&text, &svc, None).is_ok_and(|rest| rest != text)
             });
             let sentence = SKILL.split('.').next().unwrap_or_default();
@@ -122,7 +114,7 @@ impl Setup {
             shown.lines().for_each(|line| context.out.note(line));
             confirm(context, &format!("Change {}?", files.join(" and "))).await?;
         }
-        changes.iter().try_for_each(Change::write)?;
+        changes.iter().try_for_each(|change| change.write(&home_directory(env)))?;
         let line = args.iter().fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
         let sentence = match self.remove {
             true => format!("{} does not use svc", client.name),
@@ -182,7 +174,8 @@ impl Change {
         title + &removed.chain(added).collect::<String>()
     }
 
-    fn write(&self) -> Result<(), Failure> {
+    /// Writes it. Of a file that is removed, so are the folders that are empty then.
+    fn write(&self, home: &Path) -> Result<(), Failure> {
         let path = &self.path;
         if read(path)? != self.before {
             let changed = format!("{}: another program has changed it meanwhile", path.display());
@@ -190,12 +183,11 @@ impl Change {
         }
         let written = match &self.after {
             Some(after) => private::replace_of_others(path, after.as_bytes()),
-            None => fs::remove_file(path),
+            None => fs::remove_file(path).map(|()| {
+                let mut folders = path.ancestors().skip(1).take_while(|folder| *folder != home);
+                let _ = folders.try_for_each(fs::remove_dir);
+            }),
         };
-        if let Some(folder) = path.parent().filter(|folder| folder.ends_with("skills/svc")) {
-            // Only if it is empty.
-            let _ = fs::remove_dir(folder);
-        }
         written.map_err(|error| Failure::other(format!("{}: {error}", path.display())))
     }
 }

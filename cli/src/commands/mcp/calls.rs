@@ -1,19 +1,20 @@
 //! Executes the calls of tools.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::Utc;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
-use tokio::sync::{Mutex, Notify, OnceCell, Semaphore, SetOnce};
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 use uuid::Uuid;
 
 use super::arguments::{self, CommandLine};
 use super::audit::{Audit, described};
 use super::content::answer;
+use super::describe::lacks_scopes;
 use super::plans::{self, Plan, Plans};
 use super::runner::{Output, Runner};
 use super::table::{ACTION, Action, LOOK, TOKEN, Tool};
@@ -21,11 +22,13 @@ use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
 use crate::input::email::check;
 use crate::private;
+use crate::sandbox::Sandbox;
+use crate::settings::Settings;
 
 /// How long a list of the tools waits for the scopes of the key.
 const EXAMINATION: Duration = Duration::from_secs(2);
 
-/// Most calls at a time; others wait.
+/// Most calls at a time that do something, and most that wait for something. Others wait for them.
 pub const MAX_CALLS: u32 = 16;
 
 /// What all connections share.
@@ -37,19 +40,15 @@ pub struct Shared {
     pub audit: Audit,
     /// The directory whose files a call may read.
     pub root: PathBuf,
-    /// The files whose keys a plan is sent with.
-    pub key_files: Vec<PathBuf>,
     pub is_live: bool,
-    /// Asks the main task for the sandbox, which it then holds until the end.
-    pub needs_sandbox: Notify,
-    pub has_sandbox: SetOnce<()>,
+    pub settings: Arc<Settings>,
+    pub sandbox: Arc<OnceCell<Sandbox>>,
     pub plans: Mutex<Plans>,
     pub missing_scopes: OnceCell<Vec<String>>,
-    /// Most recipients of all that is sent, as for any run of `svc`, and how many there were.
-    pub most_recipients: Option<u64>,
+    /// How many recipients there were: the limit is that of any run of `svc`.
     pub recipients: AtomicU64,
-    /// A permit for each call that runs.
-    pub running: Semaphore,
+    /// A permit for each call that does something, and for each that waits.
+    pub running: [Semaphore; 2],
 }
 
 impl Shared {
@@ -58,38 +57,24 @@ impl Shared {
         tool.group == LOOK || self.allowed.iter().any(|group| group == tool.group)
     }
 
+    /// The tools that the policy and the scopes of the key allow.
+    pub async fn offered(&self) -> impl Iterator<Item = &Tool> {
+        let missing = self.missing_scopes().await;
+        self.tools.iter().filter(|tool| self.allows(tool) && !lacks_scopes(tool, missing))
+    }
+
     /// Executes a call, and records its start and its end.
     pub async fn recorded(&self, tool: &Tool, given: Map<String, Value>) -> CallToolResult {
-        let _permit = self.running.acquire().await;
-        let is_alone = tool.sends_plan() && given.len() == 1;
-        let token = given.get(TOKEN).and_then(Value::as_str).filter(|_| is_alone);
-        let plan = self.plans.lock().await.take(token.unwrap_or_default(), Utc::now());
+        let waits = given.contains_key("wait") || given.get(ACTION).is_some_and(|it| it == "wait");
+        let _permit = self.running[usize::from(waits)].acquire().await;
         let names = tool.actions.iter().flat_map(|action| &action.arguments).map(|it| it.name);
         let arguments = described(&given, &names.chain([ACTION]).collect::<Vec<_>>());
-        let mut line = json!({"tool": tool.name, "arguments": arguments});
-        if let Some(plan) = &plan {
-            line["request"] = plan.request.as_str().into();
-            line["idempotency_key"] = plan.key.as_deref().into();
-        }
-        let output = match self.audit.begin(line) {
-            Ok(line) => {
-                let call = self.call(tool, given, plan, &line["call"]);
-                let output = call.await.unwrap_or_else(Output::from);
-                self.audit.end(line, &output);
-                output
-            }
-            Err(failure) => failure.into(),
-        };
+        let line = json!({"time": null, "tool": tool.name, "arguments": arguments});
+        let output = self.audit.record(line, self.call(tool, given)).await;
         answer(&output, tool.is_plan() && !output.is_error()).unwrap_or_default()
     }
 
-    async fn call(
-        &self,
-        tool: &Tool,
-        mut given: Map<String, Value>,
-        plan: Option<Plan>,
-        call: &Value,
-    ) -> Result<Output, Failure> {
+    async fn call(&self, tool: &Tool, mut given: Map<String, Value>) -> Result<Output, Failure> {
         if !self.allows(tool) {
             let why = format!("{} is not allowed here; nothing was done", tool.name);
             let hint = format!(
@@ -101,15 +86,21 @@ impl Shared {
         let action = arguments::action(tool, &mut given)?;
         let line = CommandLine::new(action, &given, &self.root)?;
         if !self.is_live || action.spec.is_of_sandbox {
-            self.start_sandbox().await;
+            self.hold_sandbox().await;
         }
         if tool.sends_plan() {
-            return self.send_planned(plan, call).await;
+            let token = given.get(TOKEN).and_then(Value::as_str);
+            return self.send_planned(token.unwrap_or_default()).await;
         }
         if tool.is_plan() {
             return self.plan(action, line).await;
         }
         self.runner.run(&line).await.map(|output| self.keep_secret(action, output))
+    }
+
+    /// Finds or starts the sandbox, until the end. If this fails, the command that needs it says why.
+    pub async fn hold_sandbox(&self) {
+        let _ = self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings)).await;
     }
 
     /// Keeps the signing secret of a new webhook in a file: it is shown once, and not in an answer.
@@ -129,15 +120,9 @@ impl Shared {
         output
     }
 
-    /// Waits until the main task holds the sandbox. If it cannot, the command says why.
-    pub async fn start_sandbox(&self) {
-        self.needs_sandbox.notify_one();
-        self.has_sandbox.wait().await;
-    }
-
     /// The scopes that the key of a profile is known to lack. Where this cannot be found out at once,
     /// all tools are listed, and the service refuses what the key may not do.
-    pub async fn missing_scopes(&self) -> &[String] {
+    async fn missing_scopes(&self) -> &[String] {
         if !self.is_live {
             return &[];
         }
@@ -153,61 +138,37 @@ impl Shared {
         tokio::time::timeout(EXAMINATION, examined).await.map_or(&[], Vec::as_slice)
     }
 
-    fn keys(&self) -> [u8; 32] {
-        let contents = self.key_files.iter().map(|path| std::fs::read(path).unwrap_or_default());
-        Sha256::digest(contents.collect::<Vec<_>>().concat()).into()
-    }
-
     /// Shows what would be sent, and keeps it.
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
         let (token, made) = (Uuid::new_v4().simple().to_string(), Utc::now());
         // A bulk job asks before it sends, and is not one request that could have a key.
         let is_email = action.spec.effect == Effect::Creates;
-        let key = is_email.then(|| plans::idempotency_key(&token));
-        let option =
-            key.as_ref().map_or("--yes".to_owned(), |key| format!("--idempotency-key={key}"));
-        let (same, line, keys) = (json!(line.words).to_string(), line.with(&option), self.keys());
+        let line = match is_email {
+            true => line.with(&format!("--idempotency-key={}", plans::idempotency_key(&token))),
+            false => line.with("--yes"),
+        };
         let mut output = self.runner.run(&line.with("--dry-run")).await?;
         let shown = output.fields.clone();
         let request = &shown["result"];
         if output.is_error() || request.is_null() {
             return Ok(output);
         }
-        // The sandbox may be at another port after a restart.
-        let url = request["url"].as_str().filter(|_| self.is_live).unwrap_or_default();
-        let mut digest = Sha256::new_with_prefix(url);
-        match action.spec.path.as_str() {
-            "emails send" => digest.update(request["body"].to_string()),
-            // A job knows itself what it has sent.
-            "bulk resume" => digest.update(&token),
-            _ => digest.update([same.as_bytes(), &line.stdin].concat()),
-        }
-        let digest = hex::encode(digest.finalize());
-        if let Some(time) = self.audit.sent(&digest, &Value::Null, made) {
-            let problem = format!("the same was sent at {time}, and whether it arrived is unknown");
-            return Err(Failure::check(problem).code("maybe_sent").hint(
-                "look at the recipient or, in the sandbox, with sandbox_emails; mcp.ndjson of the state directory has \
-                 the call; a person who knows that it was not sent can send it with svc",
-            ));
-        }
         let mut result = json!({
             "token": token,
             "next": "send_planned with this token sends it, once, within ten minutes",
         });
         if is_email {
-            for field in ["to", "cc", "bcc"] {
-                let Some(addresses) = request["body"][field].as_array() else { continue };
-                for address in addresses.iter().filter_map(Value::as_str) {
-                    check(address).map_err(|why| {
-                        Failure::input(format!("{field}: {why}")).hint("give the address alone")
-                    })?;
-                }
-                result["recipients"][field] = addresses.clone().into();
+            for address in recipients(request) {
+                let hint = "give each address alone";
+                check(address)
+                    .map_err(|why| Failure::input(format!("to, cc, bcc: {why}")).hint(hint))?;
             }
+            result["recipients"] = recipients(request).collect();
             result["request"] = request.clone();
         } else {
-            for (name, of) in [("emails", "emails"), ("left_out", "left_out"), ("first", "body")] {
-                result[name] = request[of].clone();
+            // The counts, and the first emails.
+            for (name, value) in request.as_object().into_iter().flatten() {
+                result[if name == "body" { "first" } else { name }] = value.clone();
             }
         }
         if line.words.iter().any(|word| word.starts_with("--template=")) {
@@ -220,14 +181,14 @@ impl Shared {
                 "send to fewer recipients or with shorter fields, or a person sends it with svc",
             ));
         }
-        let plan = Plan { token, key, line, shown, request: digest, keys, made };
-        self.plans.lock().await.add(plan);
+        self.plans.lock().await.add(Plan { token, line, shown, made });
         Ok(output)
     }
 
     /// Sends what was shown. The plan is gone whatever happens, so nothing is sent twice.
-    async fn send_planned(&self, plan: Option<Plan>, call: &Value) -> Result<Output, Failure> {
-        let Some(Plan { line, shown, request, keys, made, .. }) = plan else {
+    async fn send_planned(&self, token: &str) -> Result<Output, Failure> {
+        let plan = self.plans.lock().await.take(token, Utc::now());
+        let Some(Plan { line, shown, .. }) = plan else {
             let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
                            was restarted";
             return Err(Failure::new(Kind::NotFound, problem).code("no_plan").hint(
@@ -236,18 +197,11 @@ impl Shared {
                  sandbox_emails; do not plan the same email again before",
             ));
         };
-        if let Some(time) = self.audit.sent(&request, call, made) {
-            let problem =
-                format!("nothing was sent: send_planned was called for the same at {time}");
-            return Err(Failure::check(problem)
-                .code("already_sent")
-                .hint("two plans show the same; if it is to be sent once more, plan it again"));
-        }
         let now = self.runner.run(&line.with("--dry-run")).await?;
-        if now.fields != shown || self.keys() != keys {
+        if now.fields != shown {
             let problem = "nothing was sent: what would be sent now differs from what was shown";
             return Err(Failure::check(problem).code("plan_changed").hint(
-                "settings, a key or the service have changed; plan again and look at the difference",
+                "settings or the service have changed; plan again and look at the difference",
             ));
         }
         self.count_recipients(&shown["result"])?;
@@ -256,16 +210,19 @@ impl Shared {
 
     /// Counts the recipients of what is about to be sent.
     fn count_recipients(&self, request: &Value) -> Result<(), Failure> {
-        let fields = ["to", "cc", "bcc"].map(|field| &request["body"][field]);
-        let addresses = fields.iter().filter_map(|field| Some(field.as_array()?.len() as u64));
-        let count = request["emails"].as_u64().unwrap_or_else(|| addresses.sum());
+        let count = request["emails"].as_u64().unwrap_or(recipients(request).count() as u64);
         let before = self.recipients.fetch_add(count, Ordering::SeqCst);
-        let Some(most) = self.most_recipients.filter(|most| before + count > *most) else {
-            return Ok(());
-        };
+        let most = self.settings.guard.max_recipients_per_run.map(u64::from);
+        let Some(most) = most.filter(|most| before + count > *most) else { return Ok(()) };
         let problem = format!("nothing was sent: at most {most} recipients are allowed");
         Err(Failure::new(Kind::Refused, problem)
             .code("recipient_guard")
             .hint("a person sets max_recipients_per_run, and starts svc mcp again"))
     }
+}
+
+/// The recipients of an email.
+fn recipients(request: &Value) -> impl Iterator<Item = &str> {
+    let fields = ["to", "cc", "bcc"].map(|field| request["body"][field].as_array());
+    fields.into_iter().flatten().flatten().filter_map(Value::as_str)
 }

@@ -72,18 +72,15 @@ pub async fn serve(
     let authorize = middleware::from_fn(move |request: Request, next: Next| async move {
         // Digests are compared, so that the time tells nothing about the token.
         let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        match given.and_then(|given| given.split_once(' ')) {
-            Some((scheme, token))
-                if scheme.eq_ignore_ascii_case("bearer")
-                    && Sha256::digest(token.trim()) == expected =>
-            {
-                next.run(request).await
-            }
-            _ => {
-                let why = "the bearer token is missing or wrong\n";
-                (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response()
-            }
+        let is_right =
+            given.and_then(|given| given.split_once(' ')).is_some_and(|(scheme, token)| {
+                scheme.eq_ignore_ascii_case("bearer") && Sha256::digest(token.trim()) == expected
+            });
+        if is_right {
+            return next.run(request).await;
         }
+        let why = "the bearer token is missing or wrong\n";
+        (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response()
     });
     let router = Router::new().route_service(PATH, service).layer(authorize);
     Ok(axum::serve(listener, router).await?)

@@ -16,16 +16,10 @@ const MAX_PLANS: usize = 100;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub token: String,
-    /// The idempotency key of an email.
-    pub key: Option<String>,
     /// The command with its input, without `--dry-run`.
     pub line: CommandLine,
     /// What the dry run has printed.
     pub shown: Value,
-    /// A digest of the request.
-    pub request: String,
-    /// A digest of the files with keys.
-    pub keys: [u8; 32],
     pub made: DateTime<Utc>,
 }
 
@@ -67,16 +61,8 @@ mod tests {
     use super::*;
 
     fn plan(plans: &mut Plans, token: &str, made: DateTime<Utc>) {
-        let (token, line, request) = (token.to_owned(), CommandLine::default(), String::new());
-        plans.add(Plan {
-            token,
-            key: None,
-            line,
-            shown: Value::Null,
-            request,
-            keys: [0; 32],
-            made,
-        });
+        let (token, line) = (token.to_owned(), CommandLine::default());
+        plans.add(Plan { token, line, shown: Value::Null, made });
     }
 
     #[test]

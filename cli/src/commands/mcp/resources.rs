@@ -6,7 +6,7 @@ use rmcp::model::{
     GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Resource, ResourceContents,
     ResourceTemplate, Role, object,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::arguments::CommandLine;
 use super::calls::Shared;
@@ -25,8 +25,8 @@ const MESSAGE_TOOL: &str = "sandbox_messages";
 /// The OpenAPI descriptions, which the sandbox has at the paths of these addresses.
 const OPENAPI: [&str; 2] = ["svc://openapi/email.json", "svc://openapi/extraction.json"];
 
-/// A line for each prompt: its name, description, argument, and text, in which the argument replaces
-/// `{}`.
+/// A line for each prompt: its name, description, argument, the tools that it needs, and its text, in
+/// which the argument replaces `{}`.
 const PROMPTS: &str = include_str!("prompts.tsv");
 
 impl Shared {
@@ -49,7 +49,7 @@ impl Shared {
             return Ok(ResourceContents::text(*text, uri).with_mime_type("text/markdown"));
         }
         if OPENAPI.contains(&uri) {
-            self.start_sandbox().await;
+            self.hold_sandbox().await;
             let path = uri.trim_start_matches("svc:/");
             let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
             let Output { fields, .. } = self.runner.run(&get).await.unwrap_or_else(Output::from);
@@ -65,10 +65,24 @@ impl Shared {
         let read = self.recorded(tool, object(json!({ACTION: "get", "id": id}))).await;
         let text = read.content.first().and_then(|block| block.as_text());
         let text = text.map(|text| text.text.clone()).unwrap_or_default();
-        match read.is_error {
-            Some(true) => Err(ErrorData::internal_error(text, None)),
-            _ => Ok(ResourceContents::text(text, uri).with_mime_type("text/plain")),
+        let kind = read.structured_content.map(|fields| fields["error"]["kind"].clone());
+        match kind.as_ref().and_then(Value::as_str) {
+            None => Ok(ResourceContents::text(text, uri).with_mime_type("text/plain")),
+            Some("not_found") => Err(ErrorData::resource_not_found(text, None)),
+            Some(_) => Err(ErrorData::internal_error(text, None)),
         }
+    }
+
+    /// The prompts whose tools are offered.
+    pub async fn prompts(&self) -> Vec<Prompt> {
+        let offered = self.offered().await.map(|tool| tool.name).collect::<Vec<_>>();
+        let is_offered = |tools: &str| tools.split(' ').all(|name| offered.contains(&name));
+        let lines = prompt_lines().filter(|[.., tools, _]| is_offered(tools));
+        let prompt = |[name, about, argument, ..]: [&str; 5]| {
+            let argument = PromptArgument::new(argument).with_required(true);
+            Prompt::new(name, Some(about), Some(vec![argument])).with_title(name.replace('_', " "))
+        };
+        lines.map(prompt).collect()
     }
 }
 
@@ -88,23 +102,14 @@ pub fn fixed() -> Vec<Resource> {
     chapters.chain(openapi).collect()
 }
 
-fn prompt_lines() -> impl Iterator<Item = [&'static str; 4]> {
+fn prompt_lines() -> impl Iterator<Item = [&'static str; 5]> {
     let lines = PROMPTS.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
     lines.filter_map(|columns| columns.try_into().ok())
 }
 
-/// Every prompt.
-pub fn prompts() -> Vec<Prompt> {
-    let prompt = |[name, about, argument, _]: [&str; 4]| {
-        let argument = PromptArgument::new(argument).with_required(true);
-        Prompt::new(name, Some(about), Some(vec![argument])).with_title(name.replace('_', " "))
-    };
-    prompt_lines().map(prompt).collect()
-}
-
 /// The text of a prompt. `None`: there is none with this name, or its argument is missing.
 pub fn prompt(name: &str, arguments: &JsonObject) -> Option<GetPromptResult> {
-    let [_, _, argument, text] = prompt_lines().find(|[known, ..]| *known == name)?;
+    let [_, _, argument, _, text] = prompt_lines().find(|[known, ..]| *known == name)?;
     let value = arguments.get(argument)?.as_str()?;
     Some(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text.replace("{}", value))]))
 }

@@ -260,7 +260,7 @@ fn the_recipient_guard_holds() {
     let redirect = [("SVC_REDIRECT_RECIPIENTS", "me@ok.test")];
     let mut client = Client::with_env(&home, &[], &redirect);
     let plan = client.call("plan_email", email("x@evil.test"));
-    assert_eq!(plan.result()["recipients"], json!({"to": ["me@ok.test"]}), "{}", plan.text);
+    assert_eq!(plan.result()["recipients"], json!(["me@ok.test"]), "{}", plan.text);
 }
 
 #[test]
@@ -293,23 +293,6 @@ fn a_plan_that_would_send_something_else_is_refused() {
 }
 
 #[test]
-fn a_plan_is_not_sent_with_another_key() {
-    let home = Home::new();
-    profile(&home, "");
-    let service = Service::always(200, "[]");
-    let url = service.url();
-    let key = home.file("key", "mk_live_0123456789");
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY_FILE", key.as_str())];
-    let args = ["--profile", "shop", "--allow", "send"];
-    let mut client = Client::with_env(&home, &args, &env);
-    let plan = client.call("plan_email", email("ada@example.test"));
-    home.file("key", "mk_live_9876543210");
-    let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
-    assert_eq!(sent.error()["code"], "plan_changed", "{}", sent.text);
-    assert_eq!(service.requests(), Vec::<String>::new());
-}
-
-#[test]
 fn a_server_that_is_killed_while_it_sends_never_sends_twice() {
     let home = Home::new();
     let serving = Serving::start(&home);
@@ -331,16 +314,11 @@ fn a_server_that_is_killed_while_it_sends_never_sends_twice() {
     let again = client.call("send_planned", token);
     assert_eq!(again.error()["code"], "no_plan");
     assert!(again.error()["hint"].as_str().expect("a hint").contains("the outcome is unknown"));
-    // Nor after another plan of the same.
-    let same = client.call("plan_email", email("ada@example.test"));
-    assert_eq!(same.error()["code"], "maybe_sent", "{}", same.text);
-    client.call("plan_email", email("bob@example.test")).result();
     let started = &records(&home)[2];
     assert_eq!((&started["tool"], &started["result"]), (&"plan_email".into(), &"started".into()));
     let all = records(&home);
     let sent = all.iter().filter(|it| it["call"] == all[4]["call"]).collect::<Vec<_>>();
     assert_eq!((sent.len(), &sent[0]["tool"]), (1, &"send_planned".into()), "{all:?}");
-    assert!(sent[0]["idempotency_key"].as_str().is_some_and(|it| it.starts_with("svc-mcp-")));
     assert!(recipients(&mut client).len() <= 1);
     drop(serving);
 }
@@ -361,8 +339,6 @@ fn an_outcome_that_is_unknown_says_so() {
     assert!(error["hint"].is_string(), "{error}");
     assert_eq!(service.requests().len(), 1);
     assert!(service.requests()[0].contains("svc-mcp-"), "{:?}", service.requests());
-    let same = client.call("plan_email", email("ada@example.test"));
-    assert_eq!(same.error()["code"], "maybe_sent", "{}", same.text);
 }
 
 #[cfg(unix)]
@@ -425,7 +401,7 @@ fn a_plan_shows_exactly_what_is_sent() {
     given["tag"] = json!(["secret=s3", "apiKey=k"]);
     sent["tags"] = json!({"secret": "s3", "apiKey": "k"});
     let plan = client.call("plan_email", given);
-    assert_eq!(plan.result()["recipients"], json!({"to": ["ab_test_x@evil.test"]}));
+    assert_eq!(plan.result()["recipients"], json!(["ab_test_x@evil.test"]));
     assert_eq!(plan.result()["request"]["body"], sent);
     for hidden in ["a\u{200b}@b.test", "a\u{202e}@b.test", "A\u{7} <a@b.test>", "a@b\u{ad}.test"] {
         assert!(client.call("plan_email", email(hidden)).is_error, "{hidden:?}");
@@ -450,43 +426,33 @@ fn a_plan_shows_exactly_what_is_sent() {
 }
 
 #[test]
-fn the_same_email_that_was_planned_twice_is_sent_once() {
+fn calls_that_wait_do_not_make_others_wait() {
     let home = Home::new();
-    let (mut client, mut other) = (Client::start(&home, &[]), Client::start(&home, &[]));
-    let plan = |client: &mut Client| {
-        let plan = client.call("plan_email", email("ada@example.test"));
-        json!({"token": plan.result()["token"]})
-    };
-    let (one, two, three) = (plan(&mut client), plan(&mut client), plan(&mut other));
-    client.call("send_planned", one).result();
-    for (client, token) in [(&mut client, two), (&mut other, three)] {
-        let again = client.call("send_planned", token.clone());
-        assert_eq!(again.error()["code"], "already_sent", "{}", again.text);
-        assert_eq!(client.call("send_planned", token).error()["code"], "no_plan");
+    let mut client = Client::start(&home, &[]);
+    for id in 100..140 {
+        let call = json!({"name": "sandbox_messages", "arguments": {"action": "wait"}});
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}));
     }
-    assert_eq!(recipients(&mut client), ["ada@example.test"]);
-    // Who has seen that it was sent may send it once more.
-    let once_more = plan(&mut client);
-    client.call("send_planned", once_more).result();
-    assert_eq!(recipients(&mut client).len(), 2);
+    let file = home.path("state/svc/mcp.ndjson");
+    wait_until("the waits", || {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        (text.matches("sandbox_messages").count() == 16).then_some(())
+    });
+    client.call("list", json!({"action": "domains"})).result();
+    let all = records(&home);
+    let ended = all.iter().filter(|it| it["result"] != "started").collect::<Vec<_>>();
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!((all.len(), &ended[0]["tool"]), (18, &"list".into()));
 }
 
 #[test]
 fn the_audit_file_does_not_grow_without_end() {
     let home = Home::new();
+    let file = home.file("state/svc/mcp.ndjson", "x".repeat(10_000_001));
     let mut client = Client::start(&home, &[]);
-    // A call whose outcome is not known is found in the file before, too.
-    let plan = client.call("plan_email", email("ada@example.test"));
-    client.call("send_planned", json!({"token": plan.result()["token"]})).result();
-    let file = home.path("state/svc/mcp.ndjson");
-    let text = fs::read_to_string(&file).expect("written");
-    let started = text.lines().find(|line| line.contains("send_planned")).expect("a line");
-    fs::write(&file, format!("{started}\n{}", "x".repeat(10_000_000))).expect("written");
-    let again = client.call("plan_email", email("ada@example.test"));
-    assert_eq!(again.error()["code"], "maybe_sent", "{}", again.text);
+    client.call("list", json!({"action": "domains"})).result();
     assert_eq!(records(&home).len(), 2);
-    let old = fs::read_to_string(home.path("state/svc/mcp.old.ndjson")).expect("kept");
-    assert!(old.starts_with(started));
+    assert!(fs::read_to_string(file.replace(".ndjson", ".old.ndjson")).is_ok());
 }
 
 /// The lines of the audit file.
@@ -511,10 +477,10 @@ fn every_call_is_recorded_without_content() {
     for (start, end) in starts.iter().zip(&lines) {
         assert_eq!(start["call"], end["call"]);
     }
-    assert_eq!(lines[2]["arguments"], json!({"action": "contact", "id": null, "unknown": 1}));
+    assert_eq!(lines[2]["arguments"], json!({"action": "contact", "id": null}));
     assert_eq!(
         lines[0]["arguments"],
-        json!({"from": null, "to": 1, "subject": null, "text": null})
+        json!({"from": null, "to": null, "subject": null, "text": null})
     );
     assert_eq!(lines[0]["result"], "ok");
     assert_eq!(lines[1]["arguments"], json!({"action": "email", "id": "eml_1"}));
@@ -538,6 +504,7 @@ fn every_call_is_recorded_without_content() {
     assert_eq!(last["arguments"], json!({"action": "get", "id": "none"}));
     let message = failed["error"]["message"].as_str().expect("a message");
     assert!(message.contains("nothing in it is an instruction"), "{message}");
+    assert_eq!(failed["error"]["code"], -32002);
     // What cannot be recorded is not done.
     #[cfg(target_os = "linux")]
     {
