@@ -93,13 +93,34 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 #[command(add = local(of::<Vec<Outcome>>))]
 #[command(after_long_help = "\
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
-  svc bulk report 20261122 -o ndjson \\
-      --jq 'select(.status == \"unknown\") | .address'
+  svc bulk report 20261122 --status unknown,refused -o ndjson --jq .address
   svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv")]
 pub struct Report {
     #[command(flatten)]
     job: JobOption,
+    /// Only rows with this status, or left out for this reason; repeatable
+    #[arg(long, value_name = "STATUS,…", value_delimiter = ',', hide_possible_values = true, value_parser = STATUSES)]
+    status: Vec<String>,
 }
+
+/// The statuses of rows, the reasons why some are left out, and the final statuses of emails.
+const STATUSES: [&str; 15] = [
+    "accepted",
+    "refused",
+    "invalid",
+    "unknown",
+    "left_out",
+    "in_flight",
+    "unsubscribed",
+    "suppressed",
+    "duplicate",
+    "sent_before",
+    "delivered",
+    "bounced",
+    "failed",
+    "complained",
+    "cancelled",
+];
 
 const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
 
@@ -107,7 +128,13 @@ impl Report {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = self.job.find(context).await?;
         let mut items = Items::new(&context.out, &COLUMNS);
-        job.report(|row| items.push(&row)).await?;
+        let is_asked_for = |row: &Outcome| {
+            let reason = row.code.as_ref().filter(|_| row.status == "left_out");
+            let mut words = [Some(&row.status), reason].into_iter().flatten();
+            self.status.is_empty() || words.any(|word| self.status.contains(word))
+        };
+        let each = |row| if is_asked_for(&row) { items.push(&row) } else { Ok(()) };
+        job.report(each).await?;
         items.finish()
     }
 }

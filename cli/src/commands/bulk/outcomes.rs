@@ -24,7 +24,7 @@ pub struct Outcome {
     pub status: String,
     /// The id of the email.
     pub id: Option<String>,
-    code: Option<String>,
+    pub code: Option<String>,
     when: String,
     pub message: Option<String>,
 }

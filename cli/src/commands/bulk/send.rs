@@ -36,7 +36,7 @@ use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
-use crate::output::one_line;
+use crate::output::{one_line, to_value};
 use crate::output_schema::of;
 use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
@@ -254,7 +254,8 @@ impl Send {
         }
         if context.settings.dry_run {
             let first = client.emails().send_batch(&checked.first).to_request()?;
-            return dry_run::show_job(&context.out, &first, checked.count, &plan.left_out);
+            let counts = [("emails", checked.count.into()), ("left_out", to_value(&plan.left_out))];
+            return dry_run::show_job(&context.out, &first, counts);
         }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {

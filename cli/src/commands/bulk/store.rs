@@ -18,6 +18,7 @@ use svc_sdk::email::Attachment;
 use super::jobs::{self, Jobs};
 use super::message::Renderer;
 use super::outcomes::{FinalStatus, Outcome, left_out};
+use super::people::SHOWN;
 use super::plan::{LEFT_OUT, Plan, PreparedRow, attachment, hash_of, rows};
 use crate::complete::Values;
 use crate::context::Context;
@@ -109,7 +110,8 @@ pub struct Again {
 #[derive(Default)]
 pub struct Left {
     pub count: u64,
-    pub first: Option<PreparedRow>,
+    /// The first of them.
+    pub first: Vec<PreparedRow>,
     /// The hashes of their addresses.
     pub addresses: HashSet<u64>,
 }
@@ -402,7 +404,9 @@ impl StoredJob {
             if is_again || !known.is_kept_back(number) {
                 left.addresses.extend(hash_of(&row.0));
                 left.count += 1;
-                left.first.get_or_insert(row);
+                if left.first.len() < SHOWN {
+                    left.first.push(row);
+                }
             }
             Ok(())
         };

@@ -206,8 +206,9 @@ impl Shared {
             }
             result["request"] = request.clone();
         } else {
-            for (name, of) in [("emails", "emails"), ("left_out", "left_out"), ("first", "body")] {
-                result[name] = request[of].clone();
+            result["first"] = request["body"].clone();
+            for count in ["emails", "left_out", "unknown"] {
+                result[count] = request[count].clone();
             }
         }
         if line.words.iter().any(|word| word.starts_with("--template=")) {
