@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
-use crate::output::{Printer, View, to_value};
+use crate::output::{Printer, View};
 
 /// A request as it is shown.
 fn to_json(request: &RequestPreview) -> Result<Value, Failure> {

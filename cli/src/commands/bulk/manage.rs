@@ -401,36 +401,34 @@ fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, F
 pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let bytes = context.inputs.bytes(&context.out, option, path)?;
     let mut records = Records::new(Box::new(std::io::Cursor::new(bytes)), path)?;
+    let options = ColumnOptions::default();
     let mut entries = Vec::new();
-    let several = |records: &Records, line: u64| {
-        let problem = format!("line {line} has several values, and no column is named `email`");
-        let failure = Failure::input(format!("{option}: {problem}"));
-        records.in_file(failure.hint("write one entry per line, or name the columns"))
-    };
-    let at = match records.columns() {
-        None => None,
-        Some(columns) => {
-            let names = columns.iter().map(AsRef::as_ref);
-            let at = ColumnOptions::default().address(&names).ok().flatten();
-            if at.is_none() {
+    let (at, is_list) = match records.columns() {
+        None => (None, false),
+        Some(columns) => match (options.address(&columns.iter().map(AsRef::as_ref)), columns) {
+            (Ok(Some(at)), _) => (Some(at), false),
+            (_, [only]) => {
                 // The first line is an entry, not a header.
-                entries.push(columns[0].to_string());
-                if columns.len() > 1 {
-                    return Err(several(&records, 1));
-                }
+                entries.push(only.to_string());
+                (Some(0), true)
             }
-            Some(at.unwrap_or_default())
-        }
+            _ => return Err(several(&records, option, 1)),
+        },
     };
-    let is_headed = entries.is_empty();
     while let Some(record) = records.next()? {
-        if record.problem.is_some() && !is_headed {
-            return Err(several(&records, record.number));
+        if record.problem.is_some() && is_list {
+            return Err(several(&records, option, record.number));
         }
         let names = record.fields.iter().map(|(name, _)| name.as_ref());
-        let of_keys = || ColumnOptions::default().address(&names).ok().flatten();
-        let value = at.or_else(of_keys).and_then(|at| record.fields.get(at)?.1.as_str());
+        let value = at.or_else(|| options.address(&names).ok().flatten());
+        let value = value.and_then(|at| record.fields.get(at)?.1.as_str());
         entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
     }
     Ok(entries)
+}
+
+fn several(records: &Records, option: &str, line: u64) -> Failure {
+    let problem = format!("line {line} has several values, and no column is named `email`");
+    let failure = Failure::input(format!("{option}: {problem}"));
+    records.in_file(failure.hint("write one entry per line, or name the columns"))
 }

@@ -1,7 +1,5 @@
 //! The `svc bulk resume` command.
 
-use std::collections::HashMap;
-
 use clap::{Args, ValueEnum};
 use svc_bulk::{Job, SendState, Totals};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
@@ -94,8 +92,8 @@ impl Resume {
         let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let (jobs, known) = (store::all(context, true, None).await?, &mut HashMap::new());
-            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job), known).await?;
+            let jobs = store::all(context, true, None).await?;
+            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
         if left.count > 0 {
             check_limits(context, left.count)?;
