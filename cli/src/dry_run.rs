@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
-use crate::output::{Printer, View, to_value};
+use crate::output::{Printer, View};
 
 /// A request as it is shown.
 fn to_json(request: &RequestPreview) -> Result<Value, Failure> {
@@ -45,18 +44,16 @@ pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     Ok(())
 }
 
-/// As [`show`], the first request of a job with many emails: how many it would send in all, and how
-/// many rows are left out, and why.
+/// As [`show`], the first request of a job with many emails, and the counts that say what is sent in
+/// all.
 pub fn show_job(
     out: &Printer,
     first: &RequestPreview,
-    emails: u64,
-    left_out: &impl Serialize,
+    counts: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<(), Failure> {
     let mut shown = to_json(first)?;
     let text = text(&shown);
-    shown["emails"] = emails.into();
-    shown["left_out"] = to_value(left_out);
+    counts.into_iter().for_each(|(name, count)| shown[name] = count);
     out.done(text.trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())

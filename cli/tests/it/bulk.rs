@@ -91,6 +91,12 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     assert!(
         report.iter().any(|row| row["message"] == "--subject: line 1: the row has no `first_name`")
     );
+    for (status, expected) in [("accepted", &[2, 7][..]), ("invalid,duplicate", &[3, 5, 6])] {
+        let some = ["bulk", "report", id, "--status", status, "-o", "ndjson"];
+        let some = rows(&home.run(&some));
+        assert!(some.iter().map(|row| row["row"].as_u64()).eq(expected.iter().map(|it| Some(*it))));
+    }
+    assert_eq!(home.run(&["bulk", "report", id, "--status", "invalit"]).code, 2);
     let csv = home.run(&["bulk", "report", id]).stdout;
     assert!(
         csv.starts_with(
@@ -137,11 +143,8 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
         assert!(run.stderr.contains(why), "{why}: {run:?}");
         assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
     }
-    // Without a terminal and without --yes, nothing is sent either, nor with --strict.
+    // Without a terminal and without --yes, nothing is sent either.
     home.file("people.csv", PEOPLE);
-    let strict = home.run_with_env(&[&SEND[1..], &["--yes", "--strict"]].concat(), &env);
-    assert_eq!((strict.code, strict.error()["code"].as_str()), (2, Some("invalid_rows")));
-    assert!(strict.stderr.contains("2 rows are invalid; nothing was sent"), "{strict:?}");
     let run = home.run_with_env(&SEND[1..], &env);
     let question =
         "1 unsubscribed, 2 invalid, 1 duplicate left out. Send 2 emails from hello@sandbox.test to";
@@ -464,8 +467,15 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
     let resume = ["bulk", "resume", id, "--dry-run"];
     let held = run_at(&home, &service, "k", &resume);
     assert_eq!((held.code, held.stdout.as_str()), (0, ""), "{held:?}");
+    let said = "nothing is left to send; the outcome of 2 is unknown, see --unknown";
+    assert!(held.stderr.contains(said), "{held:?}");
     let again = run_at(&home, &service, "k", &[&resume[..], &["--unknown", "resend"]].concat());
-    assert_eq!(again.json()["body"][0]["to"], json!(["ada@example.test"]), "{again:?}");
+    let shown = again.json();
+    let first = shown["body"].as_array().expect("a batch").iter().map(|email| &email["to"][0]);
+    assert!(first.eq(["ada@example.test", "fay@example.test"]), "{again:?}");
+    let counts = ["emails", "accepted", "refused", "invalid", "unknown"];
+    assert_eq!(counts.map(|count| shown[count].as_u64()), [2, 0, 0, 0, 2].map(Some), "{again:?}");
+    assert_eq!(shown["left_out"]["invalid"], 2, "{again:?}");
     assert!(again.stderr.contains("2 emails are left to send"), "{again:?}");
     assert_eq!(service.requests().len(), 2);
 }
@@ -843,9 +853,10 @@ fn a_problem_of_all_rows_is_told_once() {
         .concat(),
     );
     let error = run.error();
-    assert_eq!((run.code, error.get("fields")), (2, None), "{run:?}");
-    let message = error["message"].as_str().expect("a message");
-    assert!(message.starts_with("each of the 3 rows is invalid: "), "{message}");
+    let problem =
+        json!({"field": "row 2", "message": "--text: line 1: the row has no `Firstname`"});
+    assert_eq!((run.code, &error["fields"]), (2, &json!([problem])), "{run:?}");
+    assert_eq!(error["message"], "no row can be sent: 3 invalid left out");
     // If others can be sent, it is one of those rows.
     home.file("people.csv", "email\na@b.test\nbad\nc@d.test\nworse\n");
     let text = ["people.csv", "--from", "hello@sandbox.test", "--subject", "s", "--text", "Hi"];

@@ -359,7 +359,9 @@ fn a_bulk_job_that_did_not_end_is_planned_and_resumed() {
     let resume = json!({"job": jobs.result()[0]["job"]});
     let plan = client.call("plan_resume", resume.clone());
     assert_eq!(plan.result()["emails"], 2, "{}", plan.text);
-    assert_eq!(plan.result()["first"][0]["to"], json!(["a@b.test"]));
+    let first = plan.result()["first"].as_array().expect("a batch").iter();
+    assert!(first.map(|email| &email["to"][0]).eq(["a@b.test", "b@b.test"]));
+    assert_eq!(plan.result()["unknown"], 0);
     assert!(recipients(&mut client).is_empty());
     let token = json!({"token": plan.result()["token"]});
     assert_eq!(client.call("send_planned", token).result()["accepted"], 2);

@@ -1,7 +1,7 @@
 //! What earlier jobs mean for a new one: who would get another email, who has got it already, and
 //! which jobs are kept.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use svc_bulk::RedisQueue;
@@ -16,14 +16,13 @@ const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Refuses to send to people of whom another job has half or more, or any if it sends the same email:
 /// one that is not complete, or ended within the last hours, or is newer than the job that is
-/// `continued`. What was read of the others stays `known`: the rows of a job do not change.
+/// `continued`.
 pub async fn refuse(
     context: &Context,
     jobs: &[StoredJob],
     plan: &Plan,
     addresses: &HashSet<u64>,
     continued: Option<&StoredJob>,
-    known: &mut HashMap<(String, bool), HashSet<u64>>,
 ) -> Result<(), Failure> {
     if plan.only_to.is_some() {
         return Ok(());
@@ -37,11 +36,7 @@ pub async fn refuse(
         if job.plan.only_to.is_some() || job.plan.service != plan.service || !is_of_interest {
             continue;
         }
-        let key = (job.info.job.clone(), job.has_ended());
-        if job.has_ended() || !known.contains_key(&key) {
-            known.insert(key.clone(), job.addresses().await?);
-        }
-        let same = known[&key].intersection(addresses).count();
+        let same = job.addresses().await?.intersection(addresses).count();
         let is_too_many = same * 2 >= addresses.len() || job.plan.sends_same_email(plan);
         if is_too_many && same > found.as_ref().map_or(0, |it| it.0) {
             found = Some((same, job));

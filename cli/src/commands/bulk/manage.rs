@@ -93,13 +93,34 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 #[command(add = local(of::<Vec<Outcome>>))]
 #[command(after_long_help = "\
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
-  svc bulk report 20261122 -o ndjson \\
-      --jq 'select(.status == \"unknown\") | .address'
+  svc bulk report 20261122 --status unknown,refused -o ndjson --jq .address
   svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv")]
 pub struct Report {
     #[command(flatten)]
     job: JobOption,
+    /// Only rows with this status, or left out for this reason; repeatable
+    #[arg(long, value_name = "STATUS,…", value_delimiter = ',', hide_possible_values = true, value_parser = STATUSES)]
+    status: Vec<String>,
 }
+
+/// The statuses of rows, the reasons why some are left out, and the final statuses of emails.
+const STATUSES: [&str; 15] = [
+    "accepted",
+    "refused",
+    "invalid",
+    "unknown",
+    "left_out",
+    "in_flight",
+    "unsubscribed",
+    "suppressed",
+    "duplicate",
+    "sent_before",
+    "delivered",
+    "bounced",
+    "failed",
+    "complained",
+    "cancelled",
+];
 
 const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
 
@@ -107,7 +128,13 @@ impl Report {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = self.job.find(context).await?;
         let mut items = Items::new(&context.out, &COLUMNS);
-        job.report(|row| items.push(&row)).await?;
+        let is_asked_for = |row: &Outcome| {
+            let reason = row.code.as_ref().filter(|_| row.status == "left_out");
+            let mut words = [Some(&row.status), reason].into_iter().flatten();
+            self.status.is_empty() || words.any(|word| self.status.contains(word))
+        };
+        let each = |row| if is_asked_for(&row) { items.push(&row) } else { Ok(()) };
+        job.report(each).await?;
         items.finish()
     }
 }
@@ -374,36 +401,34 @@ fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, F
 pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let bytes = context.inputs.bytes(&context.out, option, path)?;
     let mut records = Records::new(Box::new(std::io::Cursor::new(bytes)), path)?;
+    let options = ColumnOptions::default();
     let mut entries = Vec::new();
-    let several = |records: &Records, line: u64| {
-        let problem = format!("line {line} has several values, and no column is named `email`");
-        let failure = Failure::input(format!("{option}: {problem}"));
-        records.in_file(failure.hint("write one entry per line, or name the columns"))
-    };
-    let at = match records.columns() {
-        None => None,
-        Some(columns) => {
-            let names = columns.iter().map(AsRef::as_ref);
-            let at = ColumnOptions::default().address(&names).ok().flatten();
-            if at.is_none() {
+    let (at, is_list) = match records.columns() {
+        None => (None, false),
+        Some(columns) => match (options.address(&columns.iter().map(AsRef::as_ref)), columns) {
+            (Ok(Some(at)), _) => (Some(at), false),
+            (_, [only]) => {
                 // The first line is an entry, not a header.
-                entries.push(columns[0].to_string());
-                if columns.len() > 1 {
-                    return Err(several(&records, 1));
-                }
+                entries.push(only.to_string());
+                (Some(0), true)
             }
-            Some(at.unwrap_or_default())
-        }
+            _ => return Err(several(&records, option, 1)),
+        },
     };
-    let is_headed = entries.is_empty();
     while let Some(record) = records.next()? {
-        if record.problem.is_some() && !is_headed {
-            return Err(several(&records, record.number));
+        if record.problem.is_some() && is_list {
+            return Err(several(&records, option, record.number));
         }
         let names = record.fields.iter().map(|(name, _)| name.as_ref());
-        let of_keys = || ColumnOptions::default().address(&names).ok().flatten();
-        let value = at.or_else(of_keys).and_then(|at| record.fields.get(at)?.1.as_str());
+        let value = at.or_else(|| options.address(&names).ok().flatten());
+        let value = value.and_then(|at| record.fields.get(at)?.1.as_str());
         entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
     }
     Ok(entries)
+}
+
+fn several(records: &Records, option: &str, line: u64) -> Failure {
+    let problem = format!("line {line} has several values, and no column is named `email`");
+    let failure = Failure::input(format!("{option}: {problem}"));
+    records.in_file(failure.hint("write one entry per line, or name the columns"))
 }

@@ -2,21 +2,20 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_bulk::RowState;
 
-use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;
 use crate::output::timestamp;
 use crate::private;
 
 /// A row of the report.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Outcome {
     pub row: u64,
@@ -24,7 +23,7 @@ pub struct Outcome {
     pub status: String,
     /// The id of the email.
     pub id: Option<String>,
-    code: Option<String>,
+    pub code: Option<String>,
     when: String,
     pub message: Option<String>,
 }
@@ -35,25 +34,18 @@ impl Outcome {
         self.id.filter(|_| self.status == "accepted")
     }
 
+    /// A row that is left out now.
+    pub fn left_out(row: u64, address: String, code: String, message: String) -> Self {
+        let (status, when) = ("left_out".to_owned(), timestamp(Utc::now()));
+        Self { row, address, status, id: None, code: Some(code), when, message: Some(message) }
+    }
+
     /// A row with what became of it.
     pub fn new(row: u64, address: String, state: RowState) -> Self {
         let RowState { status, at, id, why, .. } = state;
         let (code, message, when) = (why.code, why.message, timestamp(at));
         Self { row, address, status: status.to_owned(), id, code, when, message }
     }
-}
-
-/// The rows that were left out when the job was created.
-pub fn left_out(
-    lines: impl BufRead,
-    created: DateTime<Utc>,
-) -> impl Iterator<Item = Result<Outcome, Failure>> {
-    lines.lines().map(move |line| {
-        let LeftOutRow { row, address, code, message } = serde_json::from_str(&line?)
-            .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
-        let (code, message, when) = (Some(code), Some(message), timestamp(created));
-        Ok(Outcome { row, address, status: "left_out".to_owned(), id: None, code, when, message })
-    })
 }
 
 /// The final statuses of a job's emails, in its folder, so that a later run asks only for others.

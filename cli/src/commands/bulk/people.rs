@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
+use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,8 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, Email};
 
 use super::message::Renderer;
-use super::plan::{LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
+use super::outcomes::Outcome;
+use super::plan::{LEFT_OUT, Plan, PreparedRow, ROWS, hash, hash_of, lines};
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -83,10 +84,9 @@ pub struct Checked {
     pub count: u64,
     /// The first emails.
     pub first: Vec<Email>,
-    /// The first reasons why rows are invalid.
+    /// The first reasons why rows are invalid, without repetitions, such as for a placeholder that no
+    /// column has.
     pub problems: Vec<(String, String)>,
-    /// Whether they all have the same one.
-    pub is_same_problem: bool,
     /// The hash of each address.
     pub addresses: HashSet<u64>,
 }
@@ -212,13 +212,12 @@ impl People {
         let (mut rows, mut left_out) =
             (Lines::create(&folder.join(ROWS))?, Lines::create(&folder.join(LEFT_OUT))?);
         let mut checked = Checked::default();
-        for line in BufReader::new(File::open(folder.join(PEOPLE))?).lines() {
+        for person in lines(BufReader::new(File::open(folder.join(PEOPLE))?), PEOPLE) {
             if selection.limit.is_some_and(|limit| checked.count >= limit) {
                 break;
             }
             interrupted(stop)?;
-            let person =
-                serde_json::from_str::<PersonLine>(&line?).map_err(std::io::Error::from)?;
+            let person: PersonLine = person?;
             let (row, address) = (person.row, person.address.clone());
             match self.judge(plan, selection, person, &mut checked.addresses)? {
                 Ok((prepared, email)) => {
@@ -231,14 +230,13 @@ impl People {
                 Err((code, message)) => {
                     plan.left_out.count(&code);
                     if code == "invalid" {
-                        let first = checked.problems.first();
-                        checked.is_same_problem = first
-                            .is_none_or(|(_, first)| checked.is_same_problem && *first == message);
-                        if checked.problems.len() < 10 {
+                        let last = checked.problems.last();
+                        let is_new = last.is_none_or(|(_, last)| *last != message);
+                        if is_new && checked.problems.len() < 10 {
                             checked.problems.push((format!("row {row}"), message.clone()));
                         }
                     }
-                    left_out.write(&LeftOutRow { row, address, code, message })?;
+                    left_out.write(&Outcome::left_out(row, address, code, message))?;
                 }
             }
         }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -20,7 +21,7 @@ use crate::settings::Key;
 
 /// The rows that are sent, in the folder of a job.
 pub const ROWS: &str = "rows.ndjson";
-/// The rows that are left out, in the folder of a job and in Redis.
+/// The rows that are left out, with their outcomes, in the folder of a job and in Redis.
 pub const LEFT_OUT: &str = "left-out.ndjson";
 
 /// What a job sends to whom.
@@ -56,15 +57,6 @@ pub struct Plan {
 /// A row of a job: its address, and the values of its placeholders.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PreparedRow(pub String, pub Map<String, Value>);
-
-/// A line of the file [`LEFT_OUT`].
-#[derive(Serialize, Deserialize)]
-pub struct LeftOutRow {
-    pub row: u64,
-    pub address: String,
-    pub code: String,
-    pub message: String,
-}
 
 /// How many rows are left out, by the code that says why.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -156,10 +148,18 @@ pub fn rows(
     let path = folder.join(ROWS);
     let file = File::open(&path)
         .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-    Ok(BufReader::new(file).lines().map(move |line| {
+    Ok(lines(BufReader::new(file), ROWS))
+}
+
+/// What the lines of a file of a job say.
+pub fn lines<T: DeserializeOwned>(
+    file: impl BufRead,
+    name: &'static str,
+) -> impl Iterator<Item = io::Result<T>> {
+    file.lines().map(move |line| {
         serde_json::from_str(&line?)
-            .map_err(|_| io::Error::other(format!("{}: a line is damaged", path.display())))
-    }))
+            .map_err(|_| io::Error::other(format!("{name} of the job is damaged")))
+    })
 }
 
 /// The name of the copy of an attachment, in the folder of a job and in Redis.

@@ -1,9 +1,7 @@
 //! The `svc bulk resume` command.
 
-use std::collections::HashMap;
-
 use clap::{Args, ValueEnum};
-use svc_bulk::{Job, SendState};
+use svc_bulk::{Job, SendState, Totals};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
@@ -21,6 +19,7 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
+use crate::output::to_value;
 use crate::output_schema::of;
 use crate::settings::Key;
 use crate::stop::StopSignal;
@@ -93,14 +92,14 @@ impl Resume {
         let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let (jobs, known) = (store::all(context, true, None).await?, &mut HashMap::new());
-            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job), known).await?;
+            let jobs = store::all(context, true, None).await?;
+            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
         if left.count > 0 {
             check_limits(context, left.count)?;
         }
         if dry_run {
-            return show_first_request(context, &client, &job, left).await;
+            return show_left(context, &client, &job, left).await;
         }
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
         if let Some(journal) = &mut journal {
@@ -114,21 +113,39 @@ impl Resume {
     }
 }
 
-/// Shows the first request of those that are left.
-pub async fn show_first_request(
+/// Shows the first emails of those that are left, and how far the job is.
+pub async fn show_left(
     context: &Context,
     client: &EmailClient,
     job: &StoredJob,
     left: Left,
 ) -> Result<(), Failure> {
-    let Some(first) = left.first else {
-        context.out.note("nothing is left to send");
-        return Ok(());
+    let Totals { accepted, refused, invalid, unknown, .. } = job.totals;
+    let count = match left.count {
+        0 => "nothing is left to send".to_owned(),
+        count => format!("{count} emails are left to send"),
     };
-    let first = job.plan.render(&job.renderer().await?, &first).map_err(Failure::input)?;
-    context.out.note(&format!("{} emails are left to send", left.count));
-    let request = client.emails().send_batch(&[first]).to_request()?;
-    dry_run::show_job(&context.out, &request, left.count, &job.plan.left_out)
+    let unclear = match unknown {
+        0 => String::new(),
+        _ => format!("; the outcome of {unknown} is unknown, see --unknown"),
+    };
+    context.out.note(&format!("{count}{unclear}"));
+    if left.count == 0 {
+        return Ok(());
+    }
+    let renderer = job.renderer().await?;
+    let first = left.first.iter().map(|row| job.plan.render(&renderer, row));
+    let first = first.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+    let request = client.emails().send_batch(&first).to_request()?;
+    let counts = [
+        ("emails", left.count.into()),
+        ("accepted", accepted.into()),
+        ("refused", refused.into()),
+        ("invalid", invalid.into()),
+        ("unknown", unknown.into()),
+        ("left_out", to_value(&job.plan.left_out)),
+    ];
+    dry_run::show_job(&context.out, &request, counts)
 }
 
 /// Whether a job may be continued with the settings of this run: the same service, the same

@@ -1,7 +1,7 @@
 //! The `svc bulk send` command: reads the rows, checks them, asks, and sends them or puts them into
 //! Redis.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,7 +36,7 @@ use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
-use crate::output::one_line;
+use crate::output::{one_line, to_value};
 use crate::output_schema::of;
 use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
@@ -105,7 +105,7 @@ pub struct Send {
     /// Sets the headers List-Unsubscribe and List-Unsubscribe-Post (RFC 8058).
     #[arg(long, value_name = "URL")]
     unsubscribe: Option<String>,
-    /// Maximum emails per second, minute (N/min) or hour (N/h) [default: no limit]
+    /// Maximum emails per second, such as 50/s or 0.5/s [default: no limit]
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate: Option<f64>,
     /// Maximum requests in flight
@@ -132,11 +132,6 @@ pub struct Send {
         default_value = "skip"
     )]
     duplicates: Duplicates,
-    /// Send nothing if a row is invalid
-    ///
-    /// By default, such rows are left out and reported, and the exit code is 0 despite them.
-    #[arg(long, hide_short_help = true)]
-    strict: bool,
     /// Send although another job has, or will have, sent emails to half of these people
     #[arg(long, hide_short_help = true)]
     again: bool,
@@ -158,17 +153,14 @@ enum Duplicates {
     Keep,
 }
 
-/// Parses `N/s`, `N/min` or `N/h`, as clap's `value_parser`. Returns emails a second.
+/// Parses `N/s`, as clap's `value_parser`.
 fn rate(text: &str) -> Result<f64, String> {
-    let units = [("/s", 1.0), ("/min", 60.0), ("/h", 3600.0), ("", 1.0)];
-    let rate = units.iter().find_map(|(unit, seconds)| {
-        let number = text.strip_suffix(unit)?;
-        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        is_plain.then(|| number.parse::<f64>().ok()).flatten().map(|number| number / seconds)
-    });
+    let number = text.strip_suffix("/s").unwrap_or(text);
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let rate = number.parse::<f64>().ok().filter(|_| is_plain);
     // Slower than one email a day is more likely a mistake.
     rate.filter(|rate| *rate >= 1.0 / 86_400.0 && rate.is_finite())
-        .ok_or_else(|| format!("`{text}` is not a rate such as 50/s, 0.5/s, 30/min or 100/h"))
+        .ok_or_else(|| format!("`{text}` is not a rate such as 50/s or 0.5/s"))
 }
 
 impl Send {
@@ -201,43 +193,20 @@ impl Send {
             ));
         }
         let selection = self.selection(context, &client, &plan, &earlier).await?;
-        let (mut checked, plan) = in_background(context, &mut stop, move |stop| {
+        let (checked, plan) = in_background(context, &mut stop, move |stop| {
             Ok((people.check(&mut plan, &selection, stop)?, plan))
         })
         .await?;
-        let problem = match plan.left_out.of("invalid") {
-            // A mistake in an option, such as a placeholder that no column has.
-            invalid @ 2..
-                if checked.is_same_problem
-                    && checked.count == 0
-                    && invalid == plan.left_out.total() =>
-            {
-                let problem = checked.problems.pop().map(|(_, problem)| problem);
-                checked.problems.clear();
-                let problem = problem.unwrap_or_default();
-                Some(Failure::input(format!("each of the {invalid} rows is invalid: {problem}")))
-            }
-            _ if checked.count == 0 => {
-                let why = plan.left_out.describe().map(|why| format!(": {why}"));
-                let message = format!("no row can be sent{}", why.unwrap_or_default());
-                Some(Failure::input(message))
-            }
-            invalid @ 1.. if self.strict => {
-                let rows = if invalid == 1 { "row is" } else { "rows are" };
-                let message = format!("{invalid} {rows} invalid; nothing was sent");
-                let hint = "correct them, or omit --strict to leave them out";
-                Some(Failure::input(message).code("invalid_rows").hint(hint))
-            }
-            _ => None,
-        };
-        if let Some(mut failure) = problem {
+        if checked.count == 0 {
+            let why = plan.left_out.describe().map(|why| format!(": {why}"));
+            let message = format!("no row can be sent{}", why.unwrap_or_default());
+            let mut failure = Failure::input(message);
             failure.details_mut().fields = checked.problems;
             return Err(failure);
         }
         check_limits(context, checked.count)?;
-        let mut known = HashMap::new();
         if !self.again {
-            again::refuse(context, &earlier, &plan, &checked.addresses, None, &mut known).await?;
+            again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
         }
         if context.settings.dry_run {
             let count =
@@ -254,7 +223,8 @@ impl Send {
         }
         if context.settings.dry_run {
             let first = client.emails().send_batch(&checked.first).to_request()?;
-            return dry_run::show_job(&context.out, &first, checked.count, &plan.left_out);
+            let counts = [("emails", checked.count.into()), ("left_out", to_value(&plan.left_out))];
+            return dry_run::show_job(&context.out, &first, counts);
         }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {
@@ -273,7 +243,7 @@ impl Send {
         let lock = jobs.lock()?;
         if !self.again {
             let now = store::all(context, true, queue.as_ref()).await?;
-            again::refuse(context, &now, &plan, &checked.addresses, None, &mut known).await?;
+            again::refuse(context, &now, &plan, &checked.addresses, None).await?;
         }
         if let Some(queue) = queue {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
@@ -553,13 +523,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_has_a_unit_of_time() {
-        for (text, expected) in
-            [("50/s", 50.0), ("50", 50.0), ("0.5/s", 0.5), ("30/min", 0.5), ("1800/h", 0.5)]
-        {
+    fn a_rate_is_in_emails_a_second() {
+        for (text, expected) in [("50/s", 50.0), ("50", 50.0), ("0.5/s", 0.5)] {
             assert_eq!(rate(text), Ok(expected), "{text}");
         }
-        for text in ["", "0/s", "-1/s", "1e9/s", "inf", "nan/s", "5/d", "/s", "0.000001/s", "1 /s"]
+        for text in
+            ["", "0/s", "-1/s", "1e9/s", "inf", "nan/s", "5/min", "/s", "0.000001/s", "1 /s"]
         {
             assert!(rate(text).is_err(), "{text}");
         }

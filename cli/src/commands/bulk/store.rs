@@ -17,8 +17,9 @@ use svc_sdk::email::Attachment;
 
 use super::jobs::{self, Jobs};
 use super::message::Renderer;
-use super::outcomes::{FinalStatus, Outcome, left_out};
-use super::plan::{LEFT_OUT, Plan, PreparedRow, attachment, hash_of, rows};
+use super::outcomes::{FinalStatus, Outcome};
+use super::people::SHOWN;
+use super::plan::{LEFT_OUT, Plan, PreparedRow, attachment, hash_of, lines, rows};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -109,7 +110,8 @@ pub struct Again {
 #[derive(Default)]
 pub struct Left {
     pub count: u64,
-    pub first: Option<PreparedRow>,
+    /// The first of them.
+    pub first: Vec<PreparedRow>,
     /// The hashes of their addresses.
     pub addresses: HashSet<u64>,
 }
@@ -402,7 +404,9 @@ impl StoredJob {
             if is_again || !known.is_kept_back(number) {
                 left.addresses.extend(hash_of(&row.0));
                 left.count += 1;
-                left.first.get_or_insert(row);
+                if left.first.len() < SHOWN {
+                    left.first.push(row);
+                }
             }
             Ok(())
         };
@@ -455,11 +459,11 @@ impl StoredJob {
         &self,
         mut each: impl FnMut(Outcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut left_out = left_out(self.file(LEFT_OUT).await?, self.info.at).peekable();
+        let mut left_out = lines::<Outcome>(self.file(LEFT_OUT).await?, LEFT_OUT).peekable();
         let statuses = FinalStatus::read(self.folder());
         let mut tell = |number, row: PreparedRow, known: &JournalState| {
             let Some(known) = known.row(number) else { return Ok(()) };
-            let is_before = |left_out: &Result<Outcome, Failure>| {
+            let is_before = |left_out: &io::Result<Outcome>| {
                 left_out.as_ref().map_or(true, |left_out| left_out.row < number)
             };
             while let Some(before) = left_out.next_if(is_before) {
@@ -587,27 +591,17 @@ pub struct JobSummary {
     created: String,
     subject: String,
     /// The file that the rows were read from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     file: Option<String>,
     /// The audience that the rows were read from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     audience: Option<String>,
     profile: String,
     /// The base URL of the service, or `sandbox`.
     service: String,
     /// When the service is to send the emails.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     scheduled_at: Option<String>,
     /// Of a job of this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "PathBuf")]
     journal: Option<PathBuf>,
     /// How many workers send a job in Redis.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
     workers: Option<u64>,
 }
 

@@ -6,7 +6,7 @@ use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
 use super::people::subscribers;
-use super::resume::{may_continue, show_first_request};
+use super::resume::{may_continue, show_left};
 use super::run::{is_result, run};
 use super::store::{Again, JobState, QueueOption, StoredJob, all, check_durability, find_id};
 use crate::command_spec::changes;
@@ -96,7 +96,7 @@ impl Work {
         may_continue(context, &job.plan, &job.info.job, key).await?;
         if context.settings.dry_run {
             let left = job.left(Again::default()).await?;
-            return show_first_request(context, client, &job, left).await;
+            return show_left(context, client, &job, left).await;
         }
         let subscribers = subscribers(context, client, &job.plan, stop).await?;
         let sender = Job::new(client).concurrency(usize::from(self.concurrency));

@@ -50,9 +50,9 @@ const MAX_CONCURRENT: usize = 4;
 /// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates,
 /// and if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
 /// unknown. Running the import again is safe: existing addresses are skipped, or updated with
-/// --existing update. An update never subscribes a contact that has opted out, unless --resubscribe
-/// is given. `subscribed` is set by an update after the creation; if only that fails, the row is
-/// reported as failed.
+/// --existing update. An import never subscribes a contact that has opted out; `svc contacts update`
+/// does. `subscribed` is set by an update after the creation; if only that fails, the row is reported
+/// as failed.
 #[derive(Args, Debug)]
 #[command(add = changes(&[ContactsCreate, ContactsUpdate, ContactsList], of::<Vec<ImportedRow>>).until_interrupted())]
 #[command(after_long_help = "\
@@ -70,11 +70,6 @@ pub struct Import {
     /// How to treat addresses already in the audience
     #[arg(long, value_name = "skip|update", hide_possible_values = true, default_value = "skip")]
     existing: Existing,
-    /// Subscribe contacts that have opted out, if the file says so
-    ///
-    /// Applies to --existing update. Use it only if these people have agreed again.
-    #[arg(long)]
-    resubscribe: bool,
     #[command(flatten)]
     columns: ColumnOptions,
 }
@@ -89,9 +84,6 @@ enum Existing {
 
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.resubscribe && self.existing == Existing::Skip {
-            return Err(Failure::usage("--resubscribe needs --existing update"));
-        }
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let reader = Box::new(std::io::Cursor::new(bytes));
         let records = Records::new(reader, &self.file)?;
@@ -182,17 +174,6 @@ impl Import {
         report.verdict(context, total, end)
     }
 
-    /// The update of an existing contact. Only --resubscribe can undo an opt-out.
-    fn update(&self, row: &ImportRow) -> ContactUpdate {
-        let NewContact { name, metadata, topics, .. } = row.contact.clone();
-        let mut update = ContactUpdate::new();
-        update.name = name.map(Some);
-        update.metadata = metadata;
-        update.topics = (!topics.is_empty()).then_some(topics);
-        update.subscribed = row.subscribed.filter(|subscribed| !subscribed || self.resubscribe);
-        update
-    }
-
     /// Imports a row. A dry run has nothing to report about it.
     async fn import_row(
         &self,
@@ -212,7 +193,7 @@ impl Import {
                 Ok(Some(ImportedRow::skipped(row, Some(&known.id), remains)))
             }
             (Some((known, others)), Existing::Update) => {
-                let update = self.update(row);
+                let update = update(row);
                 let mut result = RowResult::Skipped;
                 let opt_out = ContactUpdate::new().subscribed(false);
                 for other in others.iter().filter(|it| opts_out && it.may_be_subscribed()) {
@@ -228,8 +209,7 @@ impl Import {
                     updated?;
                 }
                 let mut imported = ImportedRow::new(row, result, Some(&known.id));
-                let opts_in = row.subscribed == Some(true) && !self.resubscribe;
-                if opts_in && known.subscribed == Some(false) {
+                if row.subscribed == Some(true) && known.subscribed == Some(false) {
                     imported.why = Some(REMAINS_UNSUBSCRIBED.to_owned());
                 }
                 Ok(Some(imported))
@@ -256,6 +236,17 @@ impl Import {
             }
         }
     }
+}
+
+/// The update of an existing contact. It can opt out, but not undo an opt-out.
+fn update(row: &ImportRow) -> ContactUpdate {
+    let NewContact { name, metadata, topics, .. } = row.contact.clone();
+    let mut update = ContactUpdate::new();
+    update.name = name.map(Some);
+    update.metadata = metadata;
+    update.topics = (!topics.is_empty()).then_some(topics);
+    update.subscribed = row.subscribed.filter(|subscribed| !subscribed);
+    update
 }
 
 /// Sets the subscription of a new contact, which only an update can do.
@@ -294,7 +285,7 @@ impl Known {
 }
 
 const REMAINS_UNSUBSCRIBED: &str = "the contact remains unsubscribed, although the file says \
-     otherwise: an opt-out in the service wins; --resubscribe applies the file";
+     otherwise: an opt-out in the service wins";
 
 /// Whether every further row would fail in the same way.
 fn is_fatal(failure: &Failure) -> bool {

@@ -1,12 +1,14 @@
 //! What an import reports: a result for each row, and the failure of an import that is not complete.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rows::ImportRow;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
-use crate::output::{Column, Format, Show, View};
+use crate::output::{Column, Format, Show, View, to_value};
 
 const VIEW: View = View(&[
     Column::new("ROW", "/row", Show::Number),
@@ -36,7 +38,7 @@ pub struct ImportedRow {
 }
 
 /// What became of a row.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RowResult {
     Created,
@@ -47,6 +49,13 @@ pub(super) enum RowResult {
     Duplicate,
     Failed,
     Unknown,
+}
+
+impl RowResult {
+    /// Whether the file was not applied.
+    fn is_problem(self) -> bool {
+        matches!(self, Self::RemainsSubscribed | Self::Duplicate | Self::Failed | Self::Unknown)
+    }
 }
 
 impl ImportedRow {
@@ -105,8 +114,18 @@ impl ImportReport {
         self.0.len()
     }
 
-    fn count(&self, result: RowResult) -> usize {
-        self.0.iter().filter(|row| row.result == result).count()
+    /// Such as `8 rows, 3 duplicate, 1 failed`, with the results that are asked for.
+    fn describe(&self, total: usize, is_told: impl Fn(RowResult) -> bool) -> String {
+        let mut counts = BTreeMap::<_, usize>::new();
+        for row in self.0.iter().filter(|row| is_told(row.result)) {
+            *counts.entry(row.result).or_default() += 1;
+        }
+        let mut text = format!("{total} rows");
+        for (result, count) in counts {
+            let word = to_value(&result).as_str().unwrap_or_default().replace('_', " ");
+            text.push_str(&format!(", {count} {word}"));
+        }
+        text
     }
 
     /// Prints the rows that people have to know of, and totals, in a table, and every row in JSON.
@@ -118,17 +137,7 @@ impl ImportReport {
                 if !told.is_empty() {
                     context.out.list(&told, VIEW, "")?;
                 }
-                let sentence = format!(
-                    "{} rows: {} created, {} updated, {} skipped, {} duplicate, {} failed, \
-                     {} unknown",
-                    self.0.len(),
-                    self.count(RowResult::Created),
-                    self.count(RowResult::Updated),
-                    self.count(RowResult::Skipped) + self.count(RowResult::RemainsSubscribed),
-                    self.count(RowResult::Duplicate),
-                    self.count(RowResult::Failed),
-                    self.count(RowResult::Unknown),
-                );
+                let sentence = self.describe(self.0.len(), |_| true);
                 context.out.done(&sentence, &())
             }
             _ => context.out.value(&self.0),
@@ -142,17 +151,9 @@ impl ImportReport {
         total: usize,
         end: Option<Failure>,
     ) -> Result<(), Failure> {
-        let problems = [
-            (RowResult::Unknown, "have an unknown outcome"),
-            (RowResult::Failed, "failed"),
-            (RowResult::Duplicate, "are duplicates"),
-            (RowResult::RemainsSubscribed, "remain subscribed, although the file says otherwise"),
-        ];
-        let is_unknown = self.count(RowResult::Unknown) > 0;
-        let counts = problems.map(|(result, what)| (self.count(result), what));
-        let counts = counts.iter().filter(|(count, _)| *count > 0);
-        let counts = counts.map(|(count, what)| format!("{count} of {total} rows {what}"));
-        let mut message = counts.collect::<Vec<_>>().join(", ");
+        let is_unknown = self.0.iter().any(|row| row.result == RowResult::Unknown);
+        let has_problem = self.0.iter().any(|row| row.result.is_problem());
+        let mut message = format!("of {}", self.describe(total, RowResult::is_problem));
         match end {
             Some(end) if !is_unknown => {
                 let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));
@@ -169,7 +170,7 @@ impl ImportReport {
             }
             // It must not suggest that no row was processed.
             Some(end) => message.push_str(&format!("; {}", end.details().message)),
-            None if message.is_empty() => return Ok(()),
+            None if !has_problem => return Ok(()),
             None => {}
         }
         let (kind, code) = match is_unknown {
@@ -180,7 +181,7 @@ impl ImportReport {
             "correct the file, and run the import again with --existing update: it creates no \
              contact twice, completes those that were only created, and applies the opt-outs",
         );
-        let bad = self.0.iter().filter(|row| problems.iter().any(|(it, _)| *it == row.result));
+        let bad = self.0.iter().filter(|row| row.result.is_problem());
         let field = |row: &ImportedRow| Some((format!("row {}", row.row), row.why.clone()?));
         failure.details_mut().fields = bad.filter_map(field).take(10).collect();
         Err(failure)

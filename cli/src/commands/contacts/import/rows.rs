@@ -1,6 +1,6 @@
 //! Reads the records of a file as contacts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -45,32 +45,30 @@ pub(super) async fn read(
     if header.iter().flatten().map(AsRef::as_ref).eq(EXPORT_HEADER) {
         file.records.keep_white_space();
     }
-    let mut all = Vec::new();
-    while let Some(person) = file.next()? {
-        all.push(person);
+    let (mut fields, mut rows) = (Fields { options, known: Vec::new() }, Vec::new());
+    for column in header.iter().flatten() {
+        fields.of(column)?;
     }
-    let columns = header.clone().unwrap_or_else(|| keys(&all));
-    let mut fields = HashMap::new();
-    for column in &columns {
-        fields.insert(Arc::clone(column), field(column, options)?);
-    }
-    let names = columns.iter().map(AsRef::as_ref);
-    let address = file.address.or_else(|| options.address(&names).ok().flatten());
-    if let Some(at) = file.address {
-        let repeated = refuse_repeated(&columns, at, &fields);
+    let address = header.iter().flatten().nth(file.address.unwrap_or(usize::MAX)).cloned();
+    if let Some(address) = &address {
+        let repeated = refuse_repeated(&fields.known, address);
         repeated.map_err(|failure| file.records.in_file(failure))?;
     }
+    while let Some(person) = file.next()? {
+        rows.push(row(person, &mut fields, header.is_some())?);
+    }
+    let names = fields.known.iter().map(|(column, _)| &**column);
+    let named = options.address(&names).ok().flatten();
+    let address = address.or_else(|| Some(Arc::clone(&fields.known[named?].0)));
     let PeopleFile { records, opt_outs, .. } = file;
-    let mapping = columns.iter().enumerate().map(|(at, column)| match fields[column].as_str() {
-        _ if Some(at) == address => format!("{column} → email"),
+    let mapping = fields.known.iter().map(|(column, field)| match &**field {
+        _ if Some(column) == address.as_ref() => format!("{column} → email"),
         field if field != "subscribed" && opt_outs.reads(column) => {
             format!("{column} → {field} and opt-outs")
         }
         field => format!("{column} → {field}"),
     });
     let mapping = mapping.collect::<Vec<_>>().join(", ");
-    let rows = all.into_iter().map(|person| row(person, &fields, header.is_some()));
-    let mut rows = rows.collect::<Vec<_>>();
     let asked = opt_outs.ask_about_unknown_words(context).await;
     asked
         .and_then(|()| refuse_contradiction(&opt_outs, options))
@@ -79,27 +77,33 @@ pub(super) async fn read(
     Ok((rows, mapping))
 }
 
-/// The keys of all objects, in the order of their appearance.
-fn keys(people: &[Person]) -> Vec<Arc<str>> {
-    let (mut seen, mut keys) = (std::collections::HashSet::new(), Vec::new());
-    for (key, _) in people.iter().flat_map(|person| &person.record.fields) {
-        if seen.insert(Arc::clone(key)) {
-            keys.push(Arc::clone(key));
-        }
-    }
-    keys
+/// The columns or keys so far, each with its field.
+struct Fields<'a> {
+    options: &'a ColumnOptions,
+    known: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// The field of a column or key, as --column names it.
-fn field(column: &str, options: &ColumnOptions) -> Result<String, Failure> {
-    let Some(field) = options.field(column) else { return Ok(guessed(column)) };
-    let is_known = ["email", "name", "topics", "subscribed", "metadata", "ignore"].contains(&field);
-    match is_known || field.strip_prefix("metadata.").is_some_and(|key| !key.is_empty()) {
-        true => Ok(field.to_owned()),
-        false => Err(Failure::usage(format!(
-            "--column: unknown field `{field}`; use email, name, topics, subscribed, metadata, \
-             metadata.KEY or ignore"
-        ))),
+impl Fields<'_> {
+    /// The field of a column or key, as --column names it.
+    fn of(&mut self, column: &Arc<str>) -> Result<Arc<str>, Failure> {
+        const FIELDS: [&str; 6] = ["email", "name", "topics", "subscribed", "metadata", "ignore"];
+        if let Some((_, field)) = self.known.iter().find(|(known, _)| known == column) {
+            return Ok(Arc::clone(field));
+        }
+        let field = match self.options.field(column) {
+            None => guessed(column),
+            Some(field) => field.to_owned(),
+        };
+        let is_entry = field.strip_prefix("metadata.").is_some_and(|key| !key.is_empty());
+        if !is_entry && !FIELDS.contains(&&*field) {
+            return Err(Failure::usage(format!(
+                "--column: unknown field `{field}`; use {} or metadata.KEY",
+                FIELDS.join(", ")
+            )));
+        }
+        let field = Arc::from(field);
+        self.known.push((Arc::clone(column), Arc::clone(&field)));
+        Ok(field)
     }
 }
 
@@ -117,22 +121,17 @@ fn guessed(column: &str) -> String {
     field.to_owned()
 }
 
-fn refuse_repeated(
-    columns: &[Arc<str>],
-    address: usize,
-    fields: &HashMap<Arc<str>, String>,
-) -> Result<(), Failure> {
-    let mut seen = Vec::new();
-    for column in columns.iter().enumerate().filter(|(at, _)| *at != address).map(|(_, name)| name)
-    {
-        let field = &*fields[column];
+fn refuse_repeated(columns: &[(Arc<str>, Arc<str>)], address: &str) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    for (column, field) in columns {
         // Of several that say who is subscribed, any one that opts out is enough.
-        if !matches!(field, "email" | "ignore" | "subscribed") && seen.contains(&field) {
+        let may_repeat =
+            **column == *address || matches!(&**field, "email" | "ignore" | "subscribed");
+        if !may_repeat && !seen.insert(field) {
             let problem = format!("several columns map to the field of `{column}`");
             let hint = format!("rename one, or ignore it: --column '{column}=ignore'");
             return Err(Failure::input(problem).hint(hint));
         }
-        seen.push(field);
     }
     Ok(())
 }
@@ -151,13 +150,14 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     )))
 }
 
-fn row(person: Person, fields: &HashMap<Arc<str>, String>, is_csv: bool) -> ImportRow {
+fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRow, Failure> {
     let Person { record, address, subscribed } = person;
     let Record { number, fields: values, mut problem } = record;
     let mut contact = NewContact::new("");
     let mut filled = Vec::new();
     // All values are read, so that the report names the address, and an opt-out is not missed.
     for (at, (key, value)) in values.into_iter().enumerate() {
+        let field = fields.of(&key)?;
         if value.is_null() || (is_csv && value == "") {
             continue;
         }
@@ -172,14 +172,12 @@ fn row(person: Person, fields: &HashMap<Arc<str>, String>, is_csv: bool) -> Impo
             continue;
         }
         // Who is subscribed is judged already: any one column that opts out is enough.
-        let Some(field) =
-            fields.get(&key).filter(|it| !matches!(&***it, "email" | "ignore" | "subscribed"))
-        else {
+        if matches!(&*field, "email" | "ignore" | "subscribed") {
             continue;
-        };
+        }
         let read = match filled.contains(&field) {
             true => Err(format!("two values are the {field}; ignore one: --column '{key}=ignore'")),
-            false => set(&mut contact, &key, value, field),
+            false => set(&mut contact, &key, value, &field),
         };
         filled.push(field);
         if let Err(why) = read {
@@ -199,7 +197,7 @@ fn row(person: Person, fields: &HashMap<Arc<str>, String>, is_csv: bool) -> Impo
     if contact.email.is_empty() {
         problem.get_or_insert_with(|| "the row has no email address".to_owned());
     }
-    ImportRow { number, contact, subscribed, problem, is_duplicate: false, note: None }
+    Ok(ImportRow { number, contact, subscribed, problem, is_duplicate: false, note: None })
 }
 
 /// Sets the field of a contact.
