@@ -108,7 +108,16 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
             return (report_clap_error(&error, &early_printer(args, env, &streams)), None);
         }
     };
-    let (settings, printer) = match prepare(&cli.global, env, &streams) {
+    let prepared = prepare(&cli.global, env, &streams);
+    let prepared = match spec.path.as_str() {
+        // They help to mend the settings.
+        "completions" | "config path" | "help" | "man" | "version" if prepared.is_err() => {
+            let flags = GlobalFlags { profile: None, env_file: None, ..cli.global.clone() };
+            prepare(&flags, &env.without_settings(), &streams)
+        }
+        _ => prepared,
+    };
+    let (settings, printer) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
             early_printer(args, env, &streams).failure(&failure);
@@ -202,6 +211,7 @@ fn prepare(
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let look = Look {
         format,
+        is_asked: flags.json || flags.output.is_some(),
         filter,
         color: settings.color,
         quiet: flags.quiet,

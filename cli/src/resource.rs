@@ -144,11 +144,17 @@ impl<'a, R: Resource> Names<'a, R> {
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
         if !R::is_id(text) {
             if !self.context.settings.dry_run {
-                let found = match self.find(text).await {
-                    Err(failure) if failure.kind() == Kind::MissingScope => None,
-                    found => found?,
+                return match self.find(text).await {
+                    Ok(Some(found)) => Ok(found.target()),
+                    Ok(None) => {
+                        self.context.not_found.replace(Some(Self::not_found(text)));
+                        Ok(Target::unnamed(text))
+                    }
+                    Err(failure) if failure.kind() == Kind::MissingScope => {
+                        Ok(Target::unnamed(text))
+                    }
+                    Err(failure) => Err(failure),
                 };
-                return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
             }
             let note = format!("`{text}` stands for its id, which would be looked up first");
             self.context.out.note(&note);
@@ -158,10 +164,12 @@ impl<'a, R: Resource> Names<'a, R> {
 
     /// The only resource with this id or name.
     pub async fn existing(&self, text: &str) -> Result<Found<R>, Failure> {
-        self.find(text).await?.ok_or_else(|| {
-            let message = format!("{} `{text}` not found", R::NOUN);
-            Failure::new(Kind::NotFound, message).code("not_found")
-        })
+        let none = || Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
+        self.find(text).await?.ok_or_else(none)
+    }
+
+    fn not_found(text: &str) -> String {
+        format!("{} `{text}` not found", R::NOUN)
     }
 
     /// The resource with this id, or the only one with this name.

@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use svc_sdk::Service;
 
 use crate::command_spec::changes;
 use crate::commands::sandbox::simulate::happen;
@@ -90,6 +91,9 @@ impl Trigger {
         for change in &self.set {
             set(&mut body, change)?;
         }
+        if self.to.is_none() && !context.settings.dry_run {
+            refuse_unheard(context, &self.event).await?;
+        }
         if context.settings.sandbox
             && self.payload.is_none()
             && !(context.settings.dry_run && self.to.is_some())
@@ -152,6 +156,30 @@ pub struct Triggered<'a> {
     to: Option<&'a str>,
     status: Option<u16>,
     duration_ms: Option<u64>,
+}
+
+/// Refuses an event that no webhook would get.
+async fn refuse_unheard(context: &Context, event: &str) -> Result<(), Failure> {
+    let (group, webhooks) = match events::service_of(event) {
+        Service::Email => {
+            let client = context.email_client().await?;
+            let webhooks = context.run(client.webhooks().list()).await?.into_iter();
+            let active = webhooks.filter(|it| it.active != Some(false));
+            ("webhooks", active.flat_map(|it| it.events).collect::<Vec<_>>())
+        }
+        _ => {
+            let client = context.extraction_client().await?;
+            let webhooks = context.run(client.webhooks().list()).await?.into_iter();
+            ("extraction webhooks", webhooks.flat_map(|it| it.events).collect())
+        }
+    };
+    if webhooks.iter().any(|subscribed| subscribed == event) {
+        return Ok(());
+    }
+    let create = context.svc(&format!("{group} create URL --event {event}"));
+    Err(Failure::input(format!("no webhook is subscribed to {event}"))
+        .code("no_webhook")
+        .hint(format!("create one: {create}\nor deliver it to an application: --to URL")))
 }
 
 /// Sets one value. A pointer that matches nothing is an error.

@@ -156,7 +156,10 @@ impl Settings {
         file.refuse_misspelled()?;
 
         let (config_dir, data_dir) = directories(env);
-        let profiles = ProfileFile::config(&config_dir)?;
+        let profiles = match env.has_no_profiles {
+            true => ProfileFile::default(),
+            false => ProfileFile::config(&config_dir)?,
+        };
         let given = |setting: &Setting, profile: Option<String>| {
             if let Some((option, value)) = flags.given(setting.name) {
                 return Ok(Some(Sourced { value, source: Source::Option(option) }));

@@ -374,16 +374,54 @@ fn config_set_changes_a_setting_of_a_profile() {
     let file = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
     assert!(file.starts_with("# mine\n") && file.contains("retries = 5\n"), "{file}");
     assert_eq!(shown(&home.run(&["config", "show"]), "retries"), (json!(5), json!("profile")));
-    let wrong = [("retries", "many"), ("output", "xml"), ("sandbox", "true"), ("x", "1")];
-    for (name, value) in wrong.into_iter().chain([("email_url", "mail")]) {
+    for (name, value) in [
+        ("retries", "many"),
+        ("output", "xml"),
+        ("sandbox", "true"),
+        ("x", "1"),
+        ("email_url", "mail"),
+        ("allow_recipients", "*@example.test"),
+        ("redirect_recipients", "nonsense"),
+        ("mcp_policy", "foo"),
+        ("key_header", "X Y"),
+        ("ca_bundle", "/nope"),
+    ] {
         let run = home.run(&["config", "set", name, value]);
         assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{name}: {run:?}");
     }
     assert_eq!(home.run(&["config", "set", "insecure_webhooks", "YES"]).json()["value"], true);
+    assert_eq!(home.run(&["--profile", "new", "config", "set", "retries", "1"]).code, 0);
+    let one = home.run(&["--profile", "new", "config", "get", "retries", "--jq", ".[].value"]);
+    assert_eq!(one.stdout, "1\n", "{one:?}");
+    assert_eq!(home.run(&["config", "get", "nothing"]).code, 2);
     // A part of a second is written as it is read.
     assert_eq!(home.run(&["config", "set", "timeout", "1500ms"]).json()["value"], "1500ms");
     let timeout = shown(&home.run(&["config", "show"]), "timeout");
     assert_eq!(timeout, (json!("1500ms"), json!("profile")));
+}
+
+/// What is wrong with the settings does not matter to what helps to mend them.
+#[test]
+fn some_commands_need_no_settings() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", "not TOML");
+    let state = home.path("state").display().to_string();
+    let env = [("SVC_EMAIL_KEY", ""), ("SVC_OUTPUT", "x"), ("XDG_STATE_HOME", &*state)];
+    assert_eq!(
+        home.run_with_env(&["config", "path"], &env).json()["state"],
+        format!("{state}/svc")
+    );
+    for args in [&["version"][..], &["help"], &["completions", "bash"], &["man"]] {
+        assert_eq!(home.run_with_env(args, &env).code, 0, "{args:?}");
+    }
+    assert_eq!(home.run_with_env(&["config", "show"], &[]).code, 2);
+}
+
+#[test]
+fn whoami_names_what_is_missing() {
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9")];
+    let run = Home::new().run_with_env(&["whoami"], &env);
+    assert_eq!((run.code, &run.error()["code"]), (3, &json!("no_key")), "{run:?}");
 }
 
 /// The book names every setting and every variable.
