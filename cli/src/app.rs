@@ -108,16 +108,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
             return (report_clap_error(&error, &early_printer(args, env, &streams)), None);
         }
     };
-    let prepared = prepare(&cli.global, env, &streams);
-    let prepared = match spec.path.as_str() {
-        // They help to mend the settings.
-        "completions" | "config path" | "help" | "man" | "version" if prepared.is_err() => {
-            let flags = GlobalFlags { profile: None, env_file: None, ..cli.global.clone() };
-            prepare(&flags, &env.without_settings(), &streams)
-        }
-        _ => prepared,
-    };
-    let (settings, printer) = match prepared {
+    let (settings, printer) = match prepare(&cli.global, env, &streams) {
         Ok(prepared) => prepared,
         Err(failure) => {
             early_printer(args, env, &streams).failure(&failure);

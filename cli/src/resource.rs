@@ -144,17 +144,15 @@ impl<'a, R: Resource> Names<'a, R> {
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
         if !R::is_id(text) {
             if !self.context.settings.dry_run {
-                return match self.find(text).await {
-                    Ok(Some(found)) => Ok(found.target()),
-                    Ok(None) => {
-                        self.context.not_found.replace(Some(Self::not_found(text)));
-                        Ok(Target::unnamed(text))
-                    }
-                    Err(failure) if failure.kind() == Kind::MissingScope => {
-                        Ok(Target::unnamed(text))
-                    }
-                    Err(failure) => Err(failure),
+                let found = self.find(text).await;
+                if let Ok(None) = found {
+                    self.context.not_found.replace(Some(Self::not_found(text)));
+                }
+                let found = match found {
+                    Err(failure) if failure.kind() == Kind::MissingScope => None,
+                    found => found?,
                 };
+                return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
             }
             let note = format!("`{text}` stands for its id, which would be looked up first");
             self.context.out.note(&note);

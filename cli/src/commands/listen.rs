@@ -314,13 +314,10 @@ impl Listen {
                 format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
-        let subscribed = self.events(Service::Email);
-        let left_out =
-            TRACKING.into_iter().filter(|event| !subscribed.iter().any(|it| it == event));
-        let left_out = left_out.collect::<Vec<_>>().join(" and ");
         let is_default = self.events.is_empty() && Service::from(self.service) == Service::Email;
-        if session.is_some() && is_default && !left_out.is_empty() {
-            line.push_str(&format!(", without {left_out} (--events)"));
+        let is_routed = |event: &str| self.events(Service::Email).iter().any(|it| it == event);
+        if session.is_some() && is_default && !TRACKING.into_iter().any(is_routed) {
+            line.push_str(&format!(", without {} (--events)", TRACKING.join(" and ")));
         }
         context.out.event(&line, &listening)?;
         if let (Some(session), Some(path)) = (session, secret_file) {

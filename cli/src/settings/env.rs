@@ -21,8 +21,6 @@ pub struct Env {
     /// Whether signals to this process concern the run.
     pub signals: bool,
     variables: HashMap<String, String>,
-    /// Whether `config.toml` is left alone.
-    pub(super) has_no_profiles: bool,
     /// Values that are not UTF-8. Paths may use them.
     non_utf8: HashMap<String, OsString>,
 }
@@ -45,14 +43,6 @@ impl Env {
                 env.non_utf8.insert(name.to_owned(), value.clone());
             }
         }
-        env
-    }
-
-    /// The same for a run that needs no settings.
-    pub fn without_settings(&self) -> Self {
-        let mut env = Self { has_no_profiles: true, ..self.clone() };
-        let is_path = |name: &str, text: &str| name == "SVC_SANDBOX_DIR" && !text.is_empty();
-        env.variables.retain(|name, text| !name.starts_with("SVC_") || is_path(name, text));
         env
     }
 

@@ -18,7 +18,7 @@ use crate::suggest::nearest;
 pub const DEFAULT_PROFILE: &str = "default";
 
 /// A file with named profiles.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ProfileFile {
     path: PathBuf,
     document: DocumentMut,

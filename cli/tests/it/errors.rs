@@ -49,7 +49,7 @@ fn the_path_of_a_base_url_may_be_wrong() {
     for args in [&["emails", "get", "eml_1"][..], &["audiences", "list"]] {
         let run = Home::new().run_with_env(args, &[KEY, ("SVC_EMAIL_URL", &url)]);
         let hint = run.error()["hint"].as_str().unwrap_or_default().to_owned();
-        assert!(run.code == 5 && hint.contains("the base URL, /base, is wrong"), "{run:?}");
+        assert!(run.code == 5 && hint.contains("the path of the base URL, /base"), "{run:?}");
     }
 }
 
