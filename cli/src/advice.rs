@@ -18,6 +18,11 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
 
 /// Adds a hint to a failure that has none.
 pub fn add(failure: &mut Failure, context: &Context) {
+    // A service may check the form of an id before it looks for one.
+    if let (Some(400 | 422), Some(message)) = (failure.details().status, context.not_found.take()) {
+        let details = failure.details_mut();
+        (details.kind, details.message) = (Kind::NotFound, message);
+    }
     if failure.details().hint.is_some() {
         return;
     }
@@ -44,7 +49,9 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::NotFound if details.status == Some(404) && details.code.is_none() => {
             "no service responds at this path; check the base URL: svc config show".to_owned()
         }
-        Kind::NotFound => return list_existing(details, context),
+        Kind::NotFound => {
+            return base_path(details, context).or_else(|| list_existing(details, context));
+        }
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
             verify(context, "NAME")
@@ -142,6 +149,13 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
         _ => context.list_of_group()?,
     };
     Some(format!("list the existing ones: {}", context.svc(&list)))
+}
+
+/// A service at another path than that of its base URL finds nothing.
+fn base_path(details: &Details, context: &Context) -> Option<String> {
+    let url = &context.settings.url(details.operation?.service())?.value;
+    let url = url::Url::parse(url).ok().filter(|url| url.path() != "/")?;
+    Some(format!("check it, and the path of the base URL, {}: svc config show", url.path()))
 }
 
 /// Suggests the command that shows the resource that conflicts with the request.

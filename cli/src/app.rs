@@ -202,6 +202,7 @@ fn prepare(
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let look = Look {
         format,
+        is_asked: flags.json || flags.output.is_some(),
         filter,
         color: settings.color,
         quiet: flags.quiet,

@@ -204,6 +204,10 @@ pub(crate) fn check(
     if format.is_some_and(Format::is_of_dns_records) && path != "domains records" {
         return Err(Failure::usage("only `svc domains records` has this output format"));
     }
+    // The sandbox is sent only a key that it has issued.
+    if spec.effect != Effect::Local && !settings.sandbox {
+        settings.check_keys()?;
+    }
     // The sandbox uses the recipient guard of the profile, and other commands its output format.
     let is_named = settings.profile.source != Source::Profile;
     let may_be_new = spec.allows_new_profile && !settings.sandbox;

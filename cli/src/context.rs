@@ -9,7 +9,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::email::BatchShape;
-use svc_sdk::{Call, EmailClient, ExtractionClient, Operation, RawResponse, Secret, Service};
+use svc_sdk::{
+    Call, EmailClient, Error, ExtractionClient, Operation, RawResponse, Secret, Service,
+};
 use tokio::sync::OnceCell;
 
 use crate::changes::Changes;
@@ -59,6 +61,8 @@ pub struct Context {
     pub exit_code: Cell<u8>,
     /// The ID of the last request that a service has answered.
     pub request_id: RefCell<Option<String>>,
+    /// What a lookup by name has not found, so that it is sent as an id.
+    pub not_found: RefCell<Option<String>>,
 }
 
 /// Applies the settings that both clients have.
@@ -120,6 +124,7 @@ impl Context {
             requests,
             exit_code,
             request_id: RefCell::default(),
+            not_found: RefCell::default(),
         }
     }
 
@@ -222,15 +227,17 @@ impl Context {
     }
 
     /// As [`call`](Self::call), for a request that is not one of the SDK's operations.
-    /// `retry_safe` says whether sending it twice does no more than sending it once.
+    /// `retry_safe` says whether sending it twice does no more than sending it once. `failed` gets the
+    /// error, which has the response.
     pub async fn call_raw(
         &self,
         call: Call<RawResponse>,
         retry_safe: bool,
         what: &str,
+        failed: &dyn Fn(&Error),
     ) -> Result<Option<RawResponse>, Failure> {
         let call = self.with_options(call.idempotent(retry_safe));
-        self.send(call, Some(retry_safe), what).await
+        self.send(call, Some((retry_safe, failed)), what).await
     }
 
     /// As [`call`](Self::call), with a separate deadline and without retries.
@@ -247,7 +254,7 @@ impl Context {
     async fn send<T: 'static>(
         &self,
         call: Call<T>,
-        retry_safe: Option<bool>,
+        raw: Option<(bool, &dyn Fn(&Error))>,
         what: &str,
     ) -> Result<Option<T>, Failure> {
         if self.settings.dry_run {
@@ -255,7 +262,7 @@ impl Context {
             return Ok(None);
         }
         let progress = self.out.progress(what);
-        let response = self.traced(call, retry_safe).await;
+        let response = self.traced(call, raw).await;
         drop(progress);
         response.map(Some)
     }
@@ -278,10 +285,11 @@ impl Context {
     async fn traced<T: 'static>(
         &self,
         call: Call<T>,
-        retry_safe: Option<bool>,
+        raw: Option<(bool, &dyn Fn(&Error))>,
     ) -> Result<T, Failure> {
         let operation = call.operation();
-        let changes = !retry_safe
+        let changes = !raw
+            .map(|(retry_safe, _)| retry_safe)
             .or(operation.map(Operation::is_idempotent))
             .unwrap_or(self.command.effect == Effect::Reads);
         let response = call.with_response().into_future();
@@ -289,9 +297,9 @@ impl Context {
             true => self.changes.track(operation, response).await,
             false => response.await,
         };
-        let response = result.map_err(|error| match retry_safe {
-            Some(retry_safe) => {
-                self.show_unreadable(&error);
+        let response = result.map_err(|error| match raw {
+            Some((retry_safe, failed)) => {
+                failed(&error);
                 Failure::from_sdk(&error, retry_safe)
             }
             None => self.failure(error),
@@ -529,7 +537,7 @@ pub struct Deleted<'a> {
 }
 
 /// Converts the builder's error; for a base URL without a scheme, suggests one.
-fn built<T>(client: Result<T, svc_sdk::Error>, url: &str) -> Result<T, Failure> {
+fn built<T>(client: Result<T, Error>, url: &str) -> Result<T, Failure> {
     client.map_err(|error| {
         let failure = Failure::from(error);
         match with_scheme(url) {

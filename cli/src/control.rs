@@ -136,7 +136,8 @@ pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>
             context.call_within(request.call, deadline, "waiting").await?
         }
         None => {
-            context.call_raw(request.call, request.is_idempotent, "contacting the sandbox").await?
+            let what = "contacting the sandbox";
+            context.call_raw(request.call, request.is_idempotent, what, &|_| {}).await?
         }
     };
     response.map(|response| (request.decode)(&response).map_err(Failure::from)).transpose()

@@ -48,6 +48,8 @@ pub const OUTPUT_FAILED: &str = "output_failed";
 pub(crate) struct Look {
     /// The format that an option, the environment or the profile selects.
     pub(crate) format: Option<Format>,
+    /// Whether it is an option that selects the format.
+    pub(crate) is_asked: bool,
     pub(crate) filter: Option<Filter>,
     pub(crate) color: ColorChoice,
     pub(crate) quiet: bool,
@@ -134,17 +136,18 @@ impl Printer {
         self.plain(&to_value(item))
     }
 
-    /// Writes one object, as a table of `rows` for people.
+    /// Writes one object, as a table of `rows` for people, and in CSV.
     pub fn one_as_list(
         &self,
         item: &impl Serialize,
         rows: &[impl Serialize],
         view: View,
     ) -> Result<(), Failure> {
-        if self.is_table() {
-            return unless_closed(self.rows(rows, view));
-        }
-        unless_closed(self.json(&to_value(item)))
+        unless_closed(match self.format {
+            Format::Table => self.rows(rows, view),
+            Format::Csv if !self.has_filter() => self.json(&to_value(&rows)),
+            _ => self.json(&to_value(item)),
+        })
     }
 
     /// Writes a list. People see the note `none` if it is empty.
@@ -209,7 +212,7 @@ impl Printer {
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
-    /// [`raw_data`](Self::raw_data) does. An explicitly selected JSON or YAML format gets `value`.
+    /// [`raw_data`](Self::raw_data) does. If an option asks for JSON, YAML or CSV, it gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         if self.has_explicit_format() && !self.is_table() {
             return self.json(&to_value(value));
@@ -234,9 +237,9 @@ impl Printer {
         self.look.filter.is_some()
     }
 
-    /// Whether an option, the environment or the profile selected the format.
+    /// Whether an option selected the format. A text ignores any other: a script is no record.
     pub fn has_explicit_format(&self) -> bool {
-        self.look.format.is_some() || self.has_filter()
+        self.look.is_asked || self.has_filter()
     }
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
@@ -409,7 +412,12 @@ impl Printer {
             return self.raw(&self.rendered(value));
         };
         let mut text = String::new();
-        for result in filter.run(value)? {
+        let mut results = filter.run(value)?;
+        // One header is for all of them.
+        if self.format == Format::Csv && results.iter().all(Value::is_object) {
+            results = vec![Value::Array(results)];
+        }
+        for result in results {
             match &result {
                 // As `jq -r` does, so that a shell variable gets an id without quotes.
                 Value::String(string) if self.format != Format::Yaml => {

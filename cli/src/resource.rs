@@ -144,7 +144,11 @@ impl<'a, R: Resource> Names<'a, R> {
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
         if !R::is_id(text) {
             if !self.context.settings.dry_run {
-                let found = match self.find(text).await {
+                let found = self.find(text).await;
+                if let Ok(None) = found {
+                    self.context.not_found.replace(Some(Self::not_found(text)));
+                }
+                let found = match found {
                     Err(failure) if failure.kind() == Kind::MissingScope => None,
                     found => found?,
                 };
@@ -158,10 +162,12 @@ impl<'a, R: Resource> Names<'a, R> {
 
     /// The only resource with this id or name.
     pub async fn existing(&self, text: &str) -> Result<Found<R>, Failure> {
-        self.find(text).await?.ok_or_else(|| {
-            let message = format!("{} `{text}` not found", R::NOUN);
-            Failure::new(Kind::NotFound, message).code("not_found")
-        })
+        let none = || Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
+        self.find(text).await?.ok_or_else(none)
+    }
+
+    fn not_found(text: &str) -> String {
+        format!("{} `{text}` not found", R::NOUN)
     }
 
     /// The resource with this id, or the only one with this name.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
 use sha2::Sha256;
 use svc_sdk::Service;
 use uuid::Uuid;
@@ -36,7 +37,12 @@ pub fn tag(key: &[u8], body: &[u8]) -> [u8; 32] {
 
 /// Reads the secret of an option. A line break at the end of the file is not part of the secret.
 pub fn read_secret(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    context.inputs.bytes(&context.out, option, path).map(without_line_end)
+    let secret = context.inputs.bytes(&context.out, option, path)?;
+    match serde_json::from_slice::<Map<String, Value>>(&secret) {
+        Ok(_) => Err(Failure::input(format!("{option}: the file holds JSON, not a bare secret"))
+            .hint("write the secret alone, as svc listen --print-secret prints it")),
+        Err(_) => Ok(without_line_end(secret)),
+    }
 }
 
 /// Checks the secret of an option; an empty one is not usable, for example.

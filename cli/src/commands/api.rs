@@ -1,10 +1,11 @@
 //! The `svc api` command.
 
 use clap::Args;
+use reqwest::header::HeaderMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::{Call, RawResponse, Service};
+use svc_sdk::{Call, Error, RawResponse, Service, StatusCode};
 
 use super::verify::ServiceName;
 use crate::command_spec::creates;
@@ -118,11 +119,16 @@ impl Api {
                 None => call,
             }
         };
-        let Some(response) = context.call_raw(call(None), reads, "calling").await? else {
-            return Ok(());
+        let failed = |error: &Error| {
+            if let Some(status) = error.status().filter(|_| self.include) {
+                // The failure matters more than a closed standard output.
+                let _ = include(context, status, error.headers(), error.body());
+            }
         };
+        let response = context.call_raw(call(None), reads, "calling", &failed).await?;
+        let Some(response) = response else { return Ok(()) };
         if self.include {
-            return include(context, &response);
+            return include(context, response.status, &response.headers, &response.body);
         }
         if !self.all {
             return show(context, &response);
@@ -144,13 +150,18 @@ pub struct NotJson<'a> {
 }
 
 /// Prints the response as it came: status, headers, an empty line and the body.
-fn include(context: &Context, response: &RawResponse) -> Result<(), Failure> {
-    let mut text = format!("HTTP {}\n", response.status);
-    for (name, value) in &response.headers {
+fn include(
+    context: &Context,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<(), Failure> {
+    let mut text = format!("HTTP {status}\n");
+    for (name, value) in headers {
         text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
     }
     text.push('\n');
-    text.push_str(&response.text());
+    text.push_str(&String::from_utf8_lossy(body));
     context.out.raw_data(&text)
 }
 
@@ -206,7 +217,7 @@ async fn all_pages(
         }
         previous = Some(items);
         number = Some(at + 1);
-        match context.call_raw(call(number), true, "reading the next page").await? {
+        match context.call_raw(call(number), true, "reading the next page", &|_| {}).await? {
             Some(next) => response = next,
             None => break,
         }

@@ -36,8 +36,11 @@ const VIEW: View = View(&[
 /// default.
 #[derive(Args, Debug)]
 #[command(add = local(of::<Vec<ShownSetting>>))]
-#[command(after_long_help = show_help())]
-pub struct Show {}
+#[command(after_long_help = show_help(), aliases = ["get", "list"])]
+pub struct Show {
+    /// Setting [default: all]
+    key: Option<String>,
+}
 
 fn show_help() -> String {
     format!(
@@ -80,7 +83,13 @@ impl Show {
                 rows.push(key_row(context, name, service)?);
             }
         }
-        if context.out.is_table() {
+        if let Some(key) = self.key {
+            rows.retain(|row| row.setting == key);
+            if rows.is_empty() {
+                return Err(Failure::usage(format!("{key} is not a setting of this run"))
+                    .hint("list them: svc config show --json"));
+            }
+        } else if context.out.is_table() {
             rows.retain(|row| !row.value.is_null());
         } else {
             let unknown = settings.unknown_entries.iter();
@@ -106,7 +115,7 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<ShownSetti
 /// The entry is written to config.toml, whose comments and other entries are kept. Keys are stored
 /// by `svc login`.
 #[derive(Args, Debug)]
-#[command(add = local(of::<ShownSetting>))]
+#[command(add = local(of::<ShownSetting>).of_new_profile())]
 #[command(after_long_help = "\
   svc config set retries 5
   svc config set allow_recipients '@example.com, me@x.test' --profile staging
@@ -141,6 +150,10 @@ impl Set {
         if [url_entry(Service::Email), url_entry(Service::Extraction)].contains(&setting.name) {
             EmailClient::builder(&self.value, "none").build()?;
         }
+        if setting.name == "ca_bundle" {
+            std::fs::read(settings.path(self.value.as_ref()))
+                .map_err(|error| Failure::usage(format!("ca_bundle: {}: {error}", self.value)))?;
+        }
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
@@ -167,7 +180,7 @@ impl ShownSetting {
     }
 }
 
-/// Print the paths of the configuration, credentials and data
+/// Print the paths of the configuration, credentials, data and state
 #[derive(Args, Debug)]
 #[command(add = local(of::<Paths>))]
 #[command(after_long_help = "\
@@ -184,6 +197,7 @@ impl Path {
             credentials: shown(&settings.config_dir.join("credentials.toml")),
             data: shown(&settings.data_dir),
             sandbox: shown(&settings.sandbox_dir),
+            state: shown(&settings.state_dir),
         };
         context.out.one(&paths, crate::context::PLAIN)
     }
@@ -195,4 +209,6 @@ pub struct Paths {
     credentials: String,
     data: String,
     sandbox: String,
+    /// The jobs of svc bulk are below it.
+    state: String,
 }

@@ -112,7 +112,9 @@ impl Listen {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.print_secret {
             let (_, secret) = profile_secret(context)?;
-            return context.out.done(&secret, &PrintedSecret { secret: &secret });
+            return context
+                .out
+                .document(&format!("{secret}\n"), &PrintedSecret { secret: &secret });
         }
         let service = Service::from(self.service);
         self.check_urls(context)?;
@@ -303,7 +305,7 @@ impl Listen {
             webhook: session.map(|session| session.id.as_str()),
             secret_file: secret_file.map(|path| path.display().to_string()),
         };
-        let line = match self.forward_to.as_deref() {
+        let mut line = match self.forward_to.as_deref() {
             Some(url) => format!("listening on {base_url}, forwarding to {url}"),
             None if !self.route.is_empty() => {
                 format!("listening on {base_url}, forwarding by event")
@@ -312,6 +314,11 @@ impl Listen {
                 format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
+        let is_default = self.events.is_empty() && Service::from(self.service) == Service::Email;
+        let is_routed = |event: &str| self.events(Service::Email).iter().any(|it| it == event);
+        if session.is_some() && is_default && !TRACKING.into_iter().any(is_routed) {
+            line.push_str(&format!(", without {} (--events)", TRACKING.join(" and ")));
+        }
         context.out.event(&line, &listening)?;
         if let (Some(session), Some(path)) = (session, secret_file) {
             context.out.hint(&format!(

@@ -13,12 +13,13 @@ use self::audit::Audit;
 use self::calls::{MAX_CALLS, Shared};
 use self::runner::Runner;
 use self::server::McpServer;
-use self::table::GROUPS;
+
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Streams;
 use crate::settings::Source;
+use crate::settings::table::MCP_GROUPS as GROUPS;
 use crate::stop::StopSignal;
 
 mod arguments;
@@ -67,10 +68,6 @@ impl Mcp {
             true => settings.mcp_policy.clone().unwrap_or_default(),
             false => GROUPS.map(str::to_owned).to_vec(),
         });
-        if let Some(name) = allowed.iter().find(|name| !GROUPS.contains(&name.as_str())) {
-            return Err(Failure::input(format!("mcp_policy: `{name}` is not a group"))
-                .hint(format!("the groups are {}", GROUPS.join(", "))));
-        }
         let tree = (context.tree)();
         let mut tools = table::tools(&tree);
         tools.retain(|tool| self.tools.is_empty() || self.tools.iter().any(|it| it == tool.group));

@@ -23,7 +23,7 @@ use crate::signing::{read_secret, sign, usable};
   svc sign --service email --secret-file secret.txt body.json
   curl http://localhost:3000/hooks --data-binary @body.json \\
       -H \"$(svc sign --service extraction --secret-file secret.txt \\
-      --jq .line body.json)\"")]
+      body.json)\"")]
 pub struct Sign {
     /// Service whose signature to compute
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
@@ -45,7 +45,8 @@ impl Sign {
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         let (header, signature) = sign(self.service.into(), &secret, &body);
         let line = format!("{header}: {signature}");
-        context.out.done(&line, &Output { header, signature: &signature, line: &line })
+        let output = Output { header, signature: &signature, line: &line };
+        context.out.document(&format!("{line}\n"), &output)
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use svc_sdk::{Service, email, extraction};
 
 use crate::command_spec::changes;
 use crate::commands::sandbox::simulate::happen;
@@ -16,8 +17,9 @@ use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::events;
 use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
-use crate::output::{Column, Show, View};
+use crate::output::{Column, Show, View, to_value};
 use crate::output_schema::of;
+use crate::resource::{Names, Resource};
 use crate::signing::given_or_profile_secret;
 use crate::urls::check_url;
 
@@ -90,6 +92,12 @@ impl Trigger {
         for change in &self.set {
             set(&mut body, change)?;
         }
+        if self.to.is_none() && !context.settings.dry_run {
+            match service {
+                Service::Email => refuse_unheard::<email::Webhook>(context, &self.event).await?,
+                _ => refuse_unheard::<extraction::Webhook>(context, &self.event).await?,
+            }
+        }
         if context.settings.sandbox
             && self.payload.is_none()
             && !(context.settings.dry_run && self.to.is_some())
@@ -152,6 +160,21 @@ pub struct Triggered<'a> {
     to: Option<&'a str>,
     status: Option<u16>,
     duration_ms: Option<u64>,
+}
+
+/// Refuses an event that no webhook would get.
+async fn refuse_unheard<W: Resource>(context: &Context, event: &str) -> Result<(), Failure> {
+    let client = W::client(context).await?;
+    let webhooks = W::search(&Names::new(context, &client), None).await?;
+    let mut webhooks = webhooks.iter().map(|found| to_value(&found.item));
+    let gets = |events: &Vec<Value>| events.iter().any(|subscribed| subscribed == event);
+    if webhooks.any(|it| it["active"] != false && it["events"].as_array().is_some_and(gets)) {
+        return Ok(());
+    }
+    let create = context.svc(&format!("{} create URL --event {event}", W::GROUP));
+    Err(Failure::input(format!("no webhook is subscribed to {event}"))
+        .code("no_webhook")
+        .hint(format!("create one: {create}\nor deliver it to an application: --to URL")))
 }
 
 /// Sets one value. A pointer that matches nothing is an error.

@@ -78,6 +78,12 @@ impl Whoami {
         }
         if !is_configured {
             context.settings.refuse_unknown_profile()?;
+            for service in [Service::Email, Service::Extraction] {
+                if context.settings.url(service).is_some() {
+                    // It says that there is no key.
+                    context.endpoint(service).await?;
+                }
+            }
             let has_key = |service| context.settings.stored_key(service).is_ok_and(|k| k.is_some());
             let missing = match [Service::Email, Service::Extraction].into_iter().any(has_key) {
                 true => "a key is set, but no base URL of its service",

@@ -119,16 +119,12 @@ impl Context {
     /// Converts the error of a call. The response without an id is shown: it may tell the reader what
     /// svc does not understand.
     pub fn failure(&self, error: Error) -> Failure {
-        self.show_unreadable(&error);
-        error.into()
-    }
-
-    pub(super) fn show_unreadable(&self, error: &Error) {
         if matches!(error.kind(), ErrorKind::MissingId)
             && let Ok(value) = serde_json::from_slice::<Value>(error.body())
         {
             // The failure matters more than a closed standard output.
             let _ = self.out.value(&value);
         }
+        error.into()
     }
 }

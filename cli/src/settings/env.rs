@@ -109,30 +109,26 @@ impl Env {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (name, value) =
-                line.strip_prefix("export ").unwrap_or(line).split_once('=').ok_or_else(|| {
-                    // Do not quote the line: it may contain a key.
-                    Failure::input(format!(
-                        "--env-file: {}: line {} is not a NAME=value line",
-                        path.display(),
-                        number + 1
-                    ))
-                })?;
-            variables.insert(name.trim().to_owned(), unquoted(value.trim()));
+            // Do not quote the line: it may contain a key.
+            let wrong = |problem| {
+                let (path, line) = (path.display(), number + 1);
+                Failure::input(format!("--env-file: {path}: line {line} {problem}"))
+            };
+            let pair = line.strip_prefix("export ").unwrap_or(line).split_once('=');
+            let (name, value) = pair.ok_or_else(|| wrong("is not a NAME=value line"))?;
+            let value = unquoted(value.trim()).ok_or_else(|| wrong("has an unclosed quote"))?;
+            variables.insert(name.trim().to_owned(), value);
         }
         Ok(Self { variables, ..Self::default() })
     }
 }
 
-fn unquoted(value: &str) -> String {
-    for quote in ['"', '\''] {
-        if let Some(rest) = value.strip_prefix(quote)
-            && let Some(inner) = quoted(rest, quote)
-        {
-            return inner;
-        }
+/// The value without its quotes or a comment. `None`: a quote is not closed.
+fn unquoted(value: &str) -> Option<String> {
+    match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => quoted(&value[1..], quote),
+        _ => Some(value.split_once(" #").map_or(value, |(value, _)| value.trim_end()).to_owned()),
     }
-    value.split_once(" #").map_or(value, |(value, _)| value.trim_end()).to_owned()
 }
 
 /// The text up to the closing quote. What follows, such as a comment, is ignored. Between double
@@ -199,13 +195,11 @@ mod tests {
     fn malformed_lines_are_reported_by_number_only() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(".env");
-        std::fs::write(&path, "A=b\nsk_live_secret\n").expect("written");
-        let message = Env::from_file(&path, Path::new(""))
-            .map(|_| ())
-            .expect_err("refused")
-            .details()
-            .message
-            .clone();
-        assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
+        for line in ["sk_live_secret", "KEY=\"sk_live_secret", "KEY='sk_live_secret # x"] {
+            std::fs::write(&path, format!("A=b\n{line}\n")).expect("written");
+            let refused = Env::from_file(&path, Path::new("")).err().expect("refused");
+            let message = &refused.details().message;
+            assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
+        }
     }
 }

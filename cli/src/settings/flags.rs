@@ -43,11 +43,11 @@ pub struct GlobalFlags {
     pub env_file: Option<PathBuf>,
 
     /// Output format: table, json, ndjson, yaml or csv [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
-    #[arg(short, long, value_name = "FORMAT", hide_possible_values = true)]
+    #[arg(short, long, value_name = "FORMAT", hide_possible_values = true, overrides_with_all = ["output", "json"])]
     pub output: Option<Format>,
 
     /// Same as --output json
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, overrides_with_all = ["output", "json"])]
     pub json: bool,
 
     /// Show every column of a table, even beyond the width of the terminal

@@ -212,7 +212,7 @@ impl Settings {
         let ca_bundle = flags.ca_bundle.clone();
         let ca_bundle =
             ca_bundle.map(|value| Sourced { value, source: Source::Option("--ca-bundle") });
-        let settings = Self {
+        Ok(Self {
             sandbox,
             sandbox_dir: sandbox_dir.unwrap_or_else(|| data_dir.join("sandbox")),
             organization: values.get("organization").map(|id| id.value),
@@ -241,13 +241,13 @@ impl Settings {
             env_file: file,
             values,
             unknown_entries,
-        };
-        // The sandbox is sent only a key that it has issued.
-        if !sandbox {
-            settings.given_key(Service::Email)?;
-            settings.given_key(Service::Extraction)?;
-        }
-        Ok(settings)
+        })
+    }
+
+    /// Fails if a variable with a key is empty, or set twice, whichever service is used.
+    pub fn check_keys(&self) -> Result<(), Failure> {
+        self.given_key(Service::Email)?;
+        self.given_key(Service::Extraction).map(drop)
     }
 
     /// Every setting with its value and its source, in the order of the table.

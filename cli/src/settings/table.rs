@@ -1,7 +1,9 @@
 //! The table of all settings. Parsing, `config show`, `config set`, the manual and the book follow it.
 
 use clap::ValueEnum as _;
+use reqwest::header::HeaderName;
 use serde_json::Value as Json;
+use svc_sdk::RecipientGuard;
 use toml_edit::Item;
 
 use crate::input::{duration, switch};
@@ -24,14 +26,23 @@ pub struct Setting {
     pub help: &'static str,
 }
 
+/// What a client of `svc mcp` may do: reading, which is always allowed, and what a person allows.
+pub const MCP_GROUPS: [&str; 7] =
+    ["look", "send", "contacts", "domains", "webhooks", "delete", "sandbox"];
+
+/// Says what is wrong with a text.
+type Check = fn(&str) -> Result<(), String>;
+
 /// How a text is read.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Text,
+    Checked(Check),
+    /// Texts, of which each is checked.
+    List(Check),
     Flag,
     Number,
     Duration,
-    List,
     Format,
 }
 
@@ -83,17 +94,18 @@ pub static SETTINGS: [Setting; 23] = [
     setting("ca_bundle", Kind::Text, "PEM file with trusted CA certificates")
         .variable("SSL_CERT_FILE")
         .example("\"/etc/company.pem\""),
-    setting("allow_recipients", Kind::List, "addresses and domains that may get emails")
+    setting("allow_recipients", Kind::List(rule), "addresses and domains that may get emails")
         .variable("SVC_ALLOW_RECIPIENTS")
         .example("[\"@example.com\", \"me@x.test\"]"),
-    setting("redirect_recipients", Kind::Text, "address that gets all emails instead")
+    setting("redirect_recipients", Kind::Checked(address), "address that gets all emails instead")
         .variable("SVC_REDIRECT_RECIPIENTS")
         .example("\"me@x.test\""),
     setting("max_recipients_per_run", Kind::Number, "maximum number of recipients of a run")
         .variable("SVC_MAX_RECIPIENTS_PER_RUN")
         .example("100"),
     setting("organization", Kind::Text, "refuse keys of other organizations").live("\"org_019a\""),
-    setting("key_header", Kind::Text, "header with the email service's key").live("\"X-Api-Key\""),
+    setting("key_header", Kind::Checked(header), "header with the email service's key")
+        .live("\"X-Api-Key\""),
     setting("key_prefix", Kind::Text, "prefix of the key").live("\"Token \""),
     setting("batch_key", Kind::Text, "batch body {\"emails\": [...]}, not an array")
         .live("\"emails\""),
@@ -108,7 +120,7 @@ pub static SETTINGS: [Setting; 23] = [
     setting("honors_idempotency_key", Kind::Flag, "retry requests with an idempotency key")
         .or("false")
         .live("true"),
-    setting("mcp_policy", Kind::List, "groups that svc mcp opens beside reading")
+    setting("mcp_policy", Kind::List(group), "groups that svc mcp opens beside reading")
         .live("[\"send\", \"contacts\"]"),
     setting("bulk_retention", Kind::Duration, "how long svc bulk keeps ended jobs")
         .variable("SVC_BULK_RETENTION")
@@ -201,9 +213,12 @@ impl Setting {
             Kind::Flag => switch::parse(text).ok_or_else(|| not("true or false"))?.into(),
             Kind::Number => text.trim().parse::<u32>().map_err(|_| not("a number"))?.into(),
             Kind::Duration => duration::limit(text)?.into(),
-            Kind::List => {
+            Kind::Checked(check) => check(text).map(|()| text.into())?,
+            Kind::List(check) => {
                 let parts = text.split(|c: char| c == ',' || c.is_whitespace());
-                parts.filter(|part| !part.is_empty()).collect()
+                let parts = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>();
+                parts.iter().try_for_each(|part| check(part))?;
+                parts.into()
             }
             Kind::Format => {
                 let names = Format::value_variants().iter().filter(|it| !it.is_of_dns_records());
@@ -217,11 +232,14 @@ impl Setting {
 
     /// Reads an entry of a profile. The error completes a sentence about the entry.
     pub(super) fn parse_item(&self, item: &Item) -> Result<Json, String> {
-        let text = |item: &toml_edit::Value| item.as_str().map(Json::from);
         let (value, expected) = match self.kind {
-            Kind::List => {
-                let list = item.as_array().and_then(|list| list.iter().map(text).collect());
-                (list, "a list of strings")
+            Kind::List(check) => {
+                let list = item.as_array().map(|list| list.iter().map(toml_edit::Value::as_str));
+                let list = list.and_then(|list| list.collect::<Option<Vec<_>>>());
+                if let Some(problem) = list.iter().flatten().find_map(|it| check(it).err()) {
+                    return Err(format!(": {problem}"));
+                }
+                (list.map(Json::from), "a list of strings")
             }
             Kind::Flag => (item.as_bool().map(Json::from), "true or false"),
             Kind::Number => {
@@ -234,6 +252,26 @@ impl Setting {
             },
         };
         value.ok_or_else(|| format!(" is not {expected}"))
+    }
+}
+
+fn header(text: &str) -> Result<(), String> {
+    HeaderName::try_from(text).map(drop).map_err(|_| format!("`{text}` is not a header's name"))
+}
+
+fn rule(text: &str) -> Result<(), String> {
+    RecipientGuard::allow([text]).check().map_err(|error| error.to_string())
+}
+
+fn address(text: &str) -> Result<(), String> {
+    let guard = RecipientGuard::default().redirect_to(text);
+    guard.check().map_err(|error| error.to_string())
+}
+
+fn group(text: &str) -> Result<(), String> {
+    match MCP_GROUPS.contains(&text) {
+        true => Ok(()),
+        false => Err(format!("`{text}` is not a group: use {}", MCP_GROUPS.join(", "))),
     }
 }
 

@@ -781,6 +781,7 @@ fn a_job_that_ended_long_ago_is_removed() {
     home.file("people.csv", people(2..4));
     job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
     assert_eq!(jobs(&home).len(), 2);
+    assert_eq!(home.run(&["bulk", "list"]).json()[0]["profile"], "sandbox");
     home.file("people.csv", people(4..6));
     let env = [("SVC_BULK_RETENTION", "28d")];
     job_of(&home.run_with_env(&[&SEND[..], &["--yes"]].concat(), &env));

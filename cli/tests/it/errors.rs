@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
@@ -40,6 +40,27 @@ fn each_status_has_its_exit_code() {
         assert_eq!(error["request_id"], "req_1");
         assert!(error["message"].as_str().is_some_and(|text| text.contains("said so")), "{error}");
     }
+}
+
+#[test]
+fn the_path_of_a_base_url_may_be_wrong() {
+    let service = Service::always(404, r#"{"error":{"code":"not_found","message":"no"}}"#);
+    let url = format!("{}/base", service.url());
+    for args in [&["emails", "get", "eml_1"][..], &["audiences", "list"]] {
+        let run = Home::new().run_with_env(args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+        let hint = run.error()["hint"].as_str().unwrap_or_default().to_owned();
+        assert!(run.code == 5 && hint.contains("the path of the base URL, /base"), "{run:?}");
+    }
+}
+
+#[test]
+fn api_shows_a_response_that_is_an_error() {
+    let body = r#"{"error":{"code":"not_found","message":"no"}}"#;
+    let service = Service::always(404, body);
+    let run = run(&service, &["api", "-i", "GET", "/x"]);
+    assert!(run.stdout.starts_with("HTTP 404 Not Found\n"), "{run:?}");
+    assert!(run.stdout.ends_with(&format!("\n\n{body}")), "{run:?}");
+    assert_eq!((run.code, &run.error()["status"]), (5, &json!(404)), "{run:?}");
 }
 
 #[test]

@@ -418,8 +418,10 @@ fn a_profile_has_one_secret() {
     let home = Home::new();
     let printed = home.run(&["--sandbox", "listen", "--print-secret"]);
     assert_eq!(printed.code, 0, "{printed:?}");
-    let secret = printed.json()["secret"].as_str().expect("a secret").to_owned();
-    assert_ne!(home.run(&["listen", "--print-secret"]).json()["secret"], secret.as_str());
+    let secret = printed.stdout.trim_end().to_owned();
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    let other = home.run(&["listen", "--print-secret", "--json"]).json();
+    assert_ne!(other["secret"], secret.as_str());
     let app = Service::always(200, "{}");
     let given = home.file("given", "whsec_given");
     let args = ["--sandbox", "listen", "--forward-to", &app.url()];

@@ -98,10 +98,11 @@ fn a_name_costs_one_lookup_and_an_id_none() {
     let forbidden = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
     let (run, paths) = get("42", &[http_response(403, "", forbidden), found]);
     assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
-    for (status, code) in [(404, 5), (400, 6), (422, 6)] {
+    for status in [404, 400, 422] {
         let refused = http_response(status, "", r#"{"error":{"code":"some_code","message":"no"}}"#);
-        let (run, _) = get("News", &[http_response(200, "", "[]"), refused]);
-        assert_eq!((run.code, &run.error()["status"]), (code, &json!(status)), "{run:?}");
+        let (run, _) = get("News", &[http_response(200, "", "[]"), refused.clone()]);
+        assert_eq!((run.code, &run.error()["status"]), (5, &json!(status)), "{run:?}");
+        assert_eq!(get(uuid, &[refused]).0.code, if status == 404 { 5 } else { 6 });
     }
 }
 

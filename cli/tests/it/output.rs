@@ -155,6 +155,13 @@ fn scripts_and_man_pages_are_printed_verbatim() {
     let page = home.run(&["man"]).stdout;
     assert!(page.contains(".TH svc 1 "), "{page}");
     assert!(home.run(&["completions", "fish", "--json"]).json().is_string());
+    // Only an option makes a record of a text.
+    for args in [&["completions", "fish"][..], &["help", "emails"], &["man"]] {
+        let text = home.run(args).stdout;
+        for format in ["json", "csv", "ndjson", "yaml"] {
+            assert_eq!(home.run_with_env(args, &[("SVC_OUTPUT", format)]).stdout, text, "{args:?}");
+        }
+    }
     let dir = home.path("man");
     let run = home.run(&["man", &dir.display().to_string()]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -200,10 +207,24 @@ fn filters_apply_to_the_whole_list_or_to_each_ndjson_line() {
         (&["--jq", "map(.n) | add", "--json"], "3\n"),
         (&["-o", "ndjson", "--jq", ".id"], "a\nb\n"),
         (&["-o", "ndjson", "--jq", "{n}"], "{\"n\":1}\n{\"n\":2}\n"),
+        (&["-o", "csv", "--jq", ".[]|{n}"], "n\n1\n2\n"),
+        (&["--json", "-o", "yaml", "-o", "csv"], "id,n\na,1\nb,2\n"),
+        (&["-o", "csv", "--json", "--jq", ".[0]|{n}"], "{\n  \"n\": 1\n}\n"),
     ] {
         let run = Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &env);
         assert_eq!((run.code, run.stdout.as_str()), (0, printed), "{args:?}: {run:?}");
     }
+}
+
+#[test]
+fn csv_has_the_rows_of_the_table() {
+    let checks = r#"[{"kind":"mx","verified":true},{"kind":"spf","verified":false}]"#;
+    let service = Service::always(200, &format!(r#"{{"id":"dom_1","checks":{checks}}}"#));
+    let url = service.url();
+    let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
+    let id = "dom_019a0b1c-0000-7000-8000-000000000000";
+    let run = Home::new().run_with_env(&["domains", "verify", id, "-o", "csv"], &env);
+    assert_eq!((run.code, &*run.stdout), (10, "kind,verified\nmx,true\nspf,false\n"), "{run:?}");
 }
 
 #[test]

@@ -137,9 +137,15 @@ fn an_unusable_guard_sends_nothing() {
     let doctor = home.run_with_env(&["doctor"], &[("SVC_REDIRECT_RECIPIENTS", "me")]);
     assert_eq!(doctor.code, 2, "{doctor:?}");
     home.file("config/svc/config.toml", "");
-    let doctor = home.run_with_env(&["doctor"], &[("SVC_REDIRECT_RECIPIENTS", "me")]);
+    let other = [("SVC_REDIRECT_RECIPIENTS", "a@c.test"), ("SVC_ALLOW_RECIPIENTS", "@b.test")];
+    let doctor = home.run_with_env(&["doctor"], &other);
     assert_eq!(doctor.code, 10, "{doctor:?}");
-    assert!(doctor.stdout.contains("me is not an address"), "{doctor:?}");
+    assert!(doctor.stdout.contains("a@c.test matches none of its rules"), "{doctor:?}");
+    home.file("config/svc/config.toml", "[profiles.default]\nallow_recipients = [\"b.test\"]\n");
+    let failed = run(&home, &service, &one, &[]).error();
+    let message = failed["message"].as_str().expect("a message");
+    assert!(message.contains("profile `default`: `allow_recipients`: "), "{message}");
+    assert_eq!(failed["hint"], "correct the entry in this file, or remove it");
     assert!(service.requests().is_empty());
 }
 

@@ -341,6 +341,10 @@ fn a_variable_that_is_set_and_empty_is_refused() {
         let message = format!("environment {name}: it is empty");
         assert_eq!(run.error()["message"], message, "{name}");
     }
+    // No key is used.
+    for args in [&["version"][..], &["help"], &["completions", "bash"], &["config", "path"]] {
+        assert_eq!(home.run_with_env(args, &[("SVC_EMAIL_KEY", "")]).code, 0, "{args:?}");
+    }
     // The sandbox does not use the keys of a service.
     let run = home.run_with_env(&["--sandbox", "config", "show"], &[("SVC_EMAIL_KEY", "")]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -374,16 +378,39 @@ fn config_set_changes_a_setting_of_a_profile() {
     let file = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
     assert!(file.starts_with("# mine\n") && file.contains("retries = 5\n"), "{file}");
     assert_eq!(shown(&home.run(&["config", "show"]), "retries"), (json!(5), json!("profile")));
-    let wrong = [("retries", "many"), ("output", "xml"), ("sandbox", "true"), ("x", "1")];
-    for (name, value) in wrong.into_iter().chain([("email_url", "mail")]) {
+    for (name, value) in [
+        ("retries", "many"),
+        ("output", "xml"),
+        ("sandbox", "true"),
+        ("x", "1"),
+        ("email_url", "mail"),
+        ("allow_recipients", "*@example.test"),
+        ("redirect_recipients", "nonsense"),
+        ("mcp_policy", "foo"),
+        ("key_header", "X Y"),
+        ("ca_bundle", "/nope"),
+    ] {
         let run = home.run(&["config", "set", name, value]);
         assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{name}: {run:?}");
     }
     assert_eq!(home.run(&["config", "set", "insecure_webhooks", "YES"]).json()["value"], true);
+    assert_eq!(home.run(&["--profile", "new", "config", "set", "retries", "1"]).code, 0);
+    let one = home.run(&["--profile", "new", "config", "get", "retries", "--jq", ".[].value"]);
+    assert_eq!(one.stdout, "1\n", "{one:?}");
+    assert_eq!(home.run(&["config", "get", "nothing"]).code, 2);
+    let state = home.run(&["config", "path"]).json()["state"].clone();
+    assert!(state.as_str().is_some_and(|path| path.ends_with("state/svc")), "{state}");
     // A part of a second is written as it is read.
     assert_eq!(home.run(&["config", "set", "timeout", "1500ms"]).json()["value"], "1500ms");
     let timeout = shown(&home.run(&["config", "show"]), "timeout");
     assert_eq!(timeout, (json!("1500ms"), json!("profile")));
+}
+
+#[test]
+fn whoami_names_what_is_missing() {
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9")];
+    let run = Home::new().run_with_env(&["whoami"], &env);
+    assert_eq!((run.code, &run.error()["code"]), (3, &json!("no_key")), "{run:?}");
 }
 
 /// The book names every setting and every variable.

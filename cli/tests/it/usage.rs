@@ -12,7 +12,6 @@ fn usage_errors_are_error_objects_when_piped() {
         &["emails", "get", "x", "--no-such-option"],
         &["--output", "xml", "config", "path"],
         &["--timeout", "soon", "config", "path"],
-        &["--json", "--output", "yaml", "config", "path"],
         &["config", "path", "--jq", ".["],
         &["emails", "get", "x", "--idempotency-key", "k"],
         &["config", "path", "--dry-run"],

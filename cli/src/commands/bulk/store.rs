@@ -533,7 +533,8 @@ impl StoredJob {
             subject: plan.email.subject.clone(),
             file: plan.file.as_ref().map(|path| path.display().to_string()),
             audience: plan.audience.clone(),
-            profile: plan.profile.clone(),
+            // A run with --sandbox uses nothing of the profile but its guard.
+            profile: if plan.service == "sandbox" { &plan.service } else { &plan.profile }.clone(),
             service: plan.service.clone(),
             scheduled_at: plan.email.scheduled_at.as_ref().map(|at| at.as_str().to_owned()),
             journal,

@@ -17,7 +17,8 @@ mod formats;
 
 /// Show the DNS records to publish
 ///
-/// `svc domains verify` looks them up.
+/// `svc domains verify` looks them up. Further output formats: -o bind prints lines of a zone file, -o
+/// terraform resources of the type aws_route53_record.
 #[derive(Args, Debug)]
 #[command(add = reads(&[DomainsList], || list(dns_record)))]
 #[command(after_long_help = "\

@@ -15,9 +15,6 @@ pub const ROWS: &str = "rows";
 /// The argument of the tool that sends what a plan has shown.
 pub const TOKEN: &str = "token";
 
-/// What a client may do: reading, which is always allowed, and what a person allows.
-pub const GROUPS: [&str; 7] =
-    [LOOK, "send", "contacts", "domains", "webhooks", "delete", "sandbox"];
 /// The group of tools that read.
 pub const LOOK: &str = "look";
 
@@ -122,13 +119,14 @@ fn argument(command: &Command, text: &'static str) -> Option<Argument> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::table::MCP_GROUPS;
 
     #[test]
     fn every_row_names_a_command_and_its_arguments() {
         let tools = tools(&crate::command());
         let actions = tools.iter().flat_map(|tool| &tool.actions).collect::<Vec<_>>();
         assert_eq!(actions.len(), TABLE.lines().count() - 1);
-        assert!(tools.iter().all(|tool| GROUPS.contains(&tool.group)));
+        assert!(tools.iter().all(|tool| MCP_GROUPS.contains(&tool.group)));
         for (action, line) in actions.iter().zip(TABLE.lines().skip(1)) {
             let columns = line.split('\t').collect::<Vec<_>>();
             let path = if columns[3] == "-" { "send_planned" } else { columns[3] };

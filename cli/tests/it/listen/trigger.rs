@@ -74,8 +74,18 @@ fn trigger_distinguishes_a_refusal_from_no_connection() {
 fn in_the_sandbox_the_event_happens() {
     let home = Home::new();
     let hook = Service::always(200, "");
-    let subscribe = ["webhooks", "create", &hook.url(), "--event", "email.bounced"];
-    home.sandbox_json(&[&subscribe[..], &["--event", "email.opened"]].concat());
+    let unheard = home.run(&["--sandbox", "trigger", "email.opened"]);
+    let error = unheard.error();
+    assert_eq!((unheard.code, &error["code"]), (2, &json!("no_webhook")), "{unheard:?}");
+    assert_eq!(error["message"], "no webhook is subscribed to email.opened");
+    let events = "email.bounced,email.opened";
+    home.sandbox_json(&["webhooks", "create", &hook.url(), "--event", events]);
+    let others =
+        "email.sent,email.delivered,email.clicked,email.complained,email.failed,email.received";
+    let away = Service::always(200, "");
+    home.sandbox_json(&["webhooks", "create", &away.url(), "--event", others]);
+    let of_extraction = ["extraction", "webhooks", "create", &away.url(), "--event"];
+    home.sandbox_json(&[&of_extraction[..], &["extraction.completed"]].concat());
     for (event, status) in [
         ("email.sent", "delivered"),
         ("email.delivered", "delivered"),
