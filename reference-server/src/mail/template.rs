@@ -7,6 +7,7 @@ use bytes::{BufMut as _, BytesMut};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+use regex_lite::Regex;
 use serde_json::Value;
 
 use crate::model::error::ApiError;
@@ -107,9 +108,7 @@ pub(crate) enum TemplateError {
     MissingVariable(String),
     #[error("the template has a syntax error on line {line}")]
     Syntax { line: usize },
-    #[error(
-        "the template has more than {MAX_SIZE} bytes, more than {MAX_TAGS} tags, or more than {MAX_ELIF} elif"
-    )]
+    #[error("the template has more than {MAX_SIZE} bytes, or more than {MAX_ELIF} elif")]
     TooLarge,
     #[error(
         "the template is not supported on line {line}: a tag has at most {MAX_TAG} bytes and \
@@ -176,7 +175,6 @@ fn text_size(value: &Value) -> usize {
 const MAX_SIZE: usize = 256 * 1024;
 /// Maximum size of one tag, such as `{{ name }}`, in bytes.
 const MAX_TAG: usize = 1024;
-const MAX_TAGS: usize = 2_000;
 /// Maximum number of `elif`, each of which nests the next one.
 const MAX_ELIF: usize = 100;
 /// Maximum number of `~`, `+` and `-` in one tag.
@@ -189,66 +187,49 @@ fn check_tags(template: &str) -> Result<usize, TemplateError> {
     if template.len() > MAX_SIZE {
         return Err(TemplateError::TooLarge);
     }
-    let (mut most, mut tags, mut elifs) = (0, 0, 0);
-    let mut rest = template;
-    while let Some(at) = ["{{", "{%", "{#"].into_iter().filter_map(|open| rest.find(open)).min() {
-        let line = template[..template.len() - rest.len() + at].matches('\n').count() + 1;
-        let (open, inside) = rest[at..].split_at(2);
-        if open == "{#" {
-            rest = inside.split_once("#}").map_or("", |(_, after)| after);
-            continue;
+    let (mut most, mut elifs) = (0, 0);
+    for found in TAG.captures_iter(template) {
+        let [value, statement, unclosed] = [1, 2, 3].map(|group| found.get(group));
+        let Some(tag) = value.or(statement).or(unclosed) else { continue };
+        let line = || template[..tag.start()].matches('\n').count() + 1;
+        if unclosed.is_some() {
+            return Err(TemplateError::Syntax { line: line() });
         }
-        let (code, length) = tag(inside, if open == "{{" { "}}" } else { "%}" });
-        rest = &inside[length..];
+        let code = STRING.replace_all(tag.as_str(), "");
         let mut words = code.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        let word = if open == "{%" { words.next().unwrap_or_default() } else { "if" };
-        (tags, elifs) = (tags + 1, elifs + usize::from(word == "elif"));
-        if tags > MAX_TAGS || elifs > MAX_ELIF {
-            return Err(TemplateError::TooLarge);
-        }
+        let word = words.next().filter(|_| statement.is_some());
+        elifs += usize::from(word == Some("elif"));
         let is_supported = match word {
-            "if" | "elif" | "else" | "endif" | "raw" | "endraw" | "endfor" => true,
-            "for" => !code.contains(['~', '+', '[', '{']) && words.all(|word| word != "recursive"),
-            _ => false,
+            None | Some("if" | "elif" | "else" | "endif" | "endfor") => true,
+            Some("for") => !code.contains(['~', '+', '[']) && words.all(|it| it != "recursive"),
+            Some(_) => false,
         };
         let count = |wanted: &[char]| code.matches(wanted).count();
         let joins = count(&['~', '+']);
-        let is_small = length <= MAX_TAG && joins <= MAX_JOINS && count(&['-']) <= MAX_JOINS;
+        let is_small = tag.len() <= MAX_TAG && joins <= MAX_JOINS && count(&['-']) <= MAX_JOINS;
         if !is_supported || !is_small || code.contains('*') {
-            return Err(TemplateError::Refused { line });
+            return Err(TemplateError::Refused { line: line() });
         }
         most = most.max(joins);
-        if word == "raw" {
-            // Nothing up to the end of the block is a tag.
-            rest = &rest[rest.find("endraw").unwrap_or(rest.len())..];
-        }
     }
-    Ok(most)
+    if elifs > MAX_ELIF { Err(TemplateError::TooLarge) } else { Ok(most) }
 }
 
-/// The code of a tag without its string literals, and the number of bytes up to and including
-/// `close`.
-fn tag(inside: &str, close: &str) -> (String, usize) {
-    let (mut code, mut quote, mut escaped, mut braces) = (String::new(), None, false, 0_usize);
-    for (at, letter) in inside.char_indices() {
-        if let Some(end) = quote {
-            quote = Some(end).filter(|end| escaped || letter != *end);
-            escaped = !escaped && letter == '\\';
-            continue;
-        }
-        if braces == 0 && inside[at..].starts_with(close) {
-            return (code, at + close.len());
-        }
-        match letter {
-            '"' | '\'' => quote = Some(letter),
-            '{' => braces += 1,
-            '}' => braces = braces.saturating_sub(1),
-            _ => {}
-        }
-        code.push(letter);
-    }
-    (code, inside.len())
-}
+/// A comment, raw text, or a tag: one with a value, a statement, or the beginning of one that is not
+/// closed, or has braces outside of strings. Ends where the engine ends it.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let only = |word| format!(r"\{{%[-+]?[ \t\r\n\f]*{word}[ \t\r\n\f]*[-+]?%\}}");
+    let (raw, end) = (only("raw"), only("endraw"));
+    let code = format!(r#"(?:{STRING_LITERAL}|[^"'{{}}])*?"#);
+    let pattern =
+        format!(r"(?s)\{{#.*?#\}}|{raw}.*?{end}|(\{{\{{{code}\}}\}})|(\{{%{code}%\}})|(\{{[{{%])");
+    Regex::new(&pattern).expect("a valid pattern")
+});
+
+const STRING_LITERAL: &str = r#""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"#;
+
+static STRING: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(&format!("(?s){STRING_LITERAL}")).expect("a valid pattern"));
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
@@ -419,6 +400,12 @@ mod tests {
             "{{ a|indent(1000000000) }}",
             "{{ '%1000000000d'|format(1) }}",
             "{{ [1]|batch(1000000000, 'x') }}",
+            // What looks like the end of a tag or of raw text, and is none.
+            "{{ '}}' * 9 }}",
+            "{{ {'a': {'b': 1}} * 9 }}",
+            "{% raw %}endraw {{ ' {% endraw %}{{ '}}' * 9 }}",
+            "{% raw %}{%\u{b}endraw %}{{ ' {% endraw %}{{ '}}' * 9 }}",
+            "{# {{ ' #}{{ '}}' * 9 }}",
         ] {
             let result = render(Part::Text, template, &json!({"a": "xxxxxxxx"}));
             assert!(
