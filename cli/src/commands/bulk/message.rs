@@ -1,11 +1,13 @@
 //! How a row fills the placeholders of an email.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use regex_lite::Regex;
 use serde_json::{Map, Value};
 use svc_sdk::email::Email;
 
@@ -21,6 +23,10 @@ const UNSUBSCRIBE: &str = "--unsubscribe";
 
 /// Steps of the template engine for one part, so that no template runs forever.
 const MAX_STEPS: u64 = 200_000;
+/// Maximum size of one placeholder or tag, in bytes, and number of `elif`: the engine takes stack for
+/// each level of an expression, and each `elif` is a level.
+const MAX_TAG: usize = 1024;
+const MAX_ELIF: usize = 500;
 
 /// Renders the email of a row.
 pub struct Renderer {
@@ -55,12 +61,12 @@ impl Renderer {
         let unsubscribe = unsubscribe.map(|url| (UNSUBSCRIBE.to_owned(), url.to_owned()));
         let has_unsubscribe = unsubscribe.is_some();
         for (option, text) in parts.chain(unsubscribe) {
+            check_tags(&text)
+                .map_err(|problem| Failure::input(format!("{option}: {problem}")).hint(HINT))?;
             let failed = |error: minijinja::Error| {
                 let line = error.line().unwrap_or(1);
                 let detail = error.detail().unwrap_or("not a valid template").to_owned();
-                Failure::input(format!("{option}: line {line}: {detail}")).hint(
-                    "a placeholder is {{ column }}; write {{ '{{' }} for two braces in the text",
-                )
+                Failure::input(format!("{option}: line {line}: {detail}")).hint(HINT)
             };
             templates.add_template_owned(option.clone(), text).map_err(failed)?;
         }
@@ -126,6 +132,37 @@ impl Renderer {
         })
     }
 }
+
+const HINT: &str = "a placeholder is {{ column }}; write {{ '{{' }} for two braces in the text";
+
+/// Checks that no placeholder takes the whole stack.
+fn check_tags(text: &str) -> Result<(), String> {
+    for found in TAG.captures_iter(text) {
+        let [tag, unclosed] = [1, 2].map(|group| found.get(group));
+        let (tag, problem) = match (tag.filter(|tag| tag.len() > MAX_TAG), unclosed) {
+            (Some(tag), _) => (tag, format!("has more than {MAX_TAG} bytes")),
+            (None, Some(tag)) => (tag, "is not closed, or has braces outside of quotes".to_owned()),
+            (None, None) => continue,
+        };
+        let line = text[..tag.start()].matches('\n').count() + 1;
+        return Err(format!("line {line}: a placeholder {problem}"));
+    }
+    match text.matches("elif").count() > MAX_ELIF {
+        true => Err(format!("more than {MAX_ELIF} elif")),
+        false => Ok(()),
+    }
+}
+
+/// A comment, raw text, a tag, or the beginning of one that is not closed, or has braces outside of
+/// strings. Ends where the engine ends it.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let only = |word| format!(r"\{{%[-+]?[ \t\r\n\f]*{word}[ \t\r\n\f]*[-+]?%\}}");
+    let (raw, end) = (only("raw"), only("endraw"));
+    let code = r#"(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"'{}])*?"#;
+    let pattern =
+        format!(r"(?s)\{{#.*?#\}}|{raw}.*?{end}|(\{{\{{{code}\}}\}}|\{{%{code}%\}})|(\{{[{{%])");
+    Regex::new(&pattern).expect("a valid pattern")
+});
 
 /// The texts with placeholders, by the options that set them.
 fn parts(email: &mut Email) -> impl Iterator<Item = (String, &mut String)> {
@@ -226,6 +263,37 @@ mod tests {
         let email = email().text("Hi\n{{ name");
         let failure = Renderer::new(email, None).err().expect("refused");
         assert!(failure.details().message.starts_with("--text: line 2: "), "{failure:?}");
+    }
+
+    /// Some of them ended the process.
+    #[test]
+    fn a_placeholder_of_thousands_of_levels_is_refused() {
+        let deep = |before: &str| format!("\n{{{{ {before}{}1 }}}}", "-".repeat(10_000));
+        let long = "has more than 1024 bytes";
+        for (text, line, problem) in [
+            (deep(""), 2, long),
+            (deep("'}}' ~ "), 2, long),
+            (deep("'\\'}}' ~ "), 2, long),
+            (deep("{'a': {'b': 1}} or "), 2, "is not closed, or has braces outside of quotes"),
+            (format!("{{# ' #}}{}", deep("")), 2, long),
+            (format!("{{% raw %}}endraw {{{{ ' {{% endraw %}}{}", deep("'}}' ~ ")), 2, long),
+            (format!("{{{{ name{} }}}}", ".b".repeat(10_000)), 1, long),
+            (format!("{{% if 1{} %}}{{% endif %}}", "+1".repeat(10_000)), 1, long),
+        ] {
+            let failure = Renderer::new(email().text(text), None).err().expect("refused");
+            let expected = format!("--text: line {line}: a placeholder {problem}");
+            assert_eq!(failure.details().message, expected);
+        }
+        let elif = |count| format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(count));
+        assert!(Renderer::new(email().text(elif(501)), None).is_err());
+        for text in [
+            format!("{{{{ {}name }}}}", "-".repeat(1000)),
+            elif(500),
+            format!("{}{{{{ name }}}} {{", "-".repeat(10_000)),
+            "{# ' #}{% raw %}{{ ' {% endraw %}{{ '{{' }} {{ \"}}\" }}".to_owned(),
+        ] {
+            assert!(Renderer::new(email().text(text), None).is_ok());
+        }
     }
 
     #[test]
