@@ -39,8 +39,6 @@ pub(crate) struct Settings {
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) relay: Option<RelayTarget>,
-    /// Whether a message is sent again if the relay did not confirm it.
-    pub(crate) relay_again: bool,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
     /// Certificate for `STARTTLS`, which is not offered without one.
@@ -153,7 +151,6 @@ impl Default for Settings {
             dns: loopback,
             resolver: None,
             relay: None,
-            relay_again: false,
             smtp: None,
             smtp_certificate: None,
             announce_in: None,

@@ -144,7 +144,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
-const UNLISTED: [&str; 21] = [
+const UNLISTED: [&str; 20] = [
     "SVC_SANDBOX_ADDR",
     "SVC_SANDBOX_DNS",
     "SVC_SANDBOX_IN_MEMORY",
@@ -155,7 +155,6 @@ const UNLISTED: [&str; 21] = [
     "SVC_SANDBOX_PUBLIC_URL",
     "SVC_SANDBOX_RATE_LIMIT",
     "SVC_SANDBOX_RELAY",
-    "SVC_SANDBOX_RELAY_AGAIN",
     "SVC_SANDBOX_RESOLVER",
     "SVC_SANDBOX_SEED",
     "SVC_SANDBOX_SET",

@@ -157,13 +157,11 @@ fn apply(
             (Handoff::Refused(reason), _) => {
                 (Change::Bounced, Some(json!({"reason": reason, "type": "hard"})))
             }
-            (Handoff::Unknown(reason), _) if !app.settings.relay_again => {
-                (Change::Sent, Some(json!({"reason": reason})))
-            }
-            (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
+            (Handoff::Unknown(reason), _) => (Change::Sent, Some(json!({"reason": reason}))),
+            (Handoff::Deferred(reason), None) => {
                 (Change::Bounced, Some(json!({"reason": reason, "type": "soft"})))
             }
-            (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
+            (Handoff::Deferred(reason), Some(_)) => {
                 let reason = json!({"reason": reason});
                 email.recipients[*position].detail = Some(reason);
                 continue;

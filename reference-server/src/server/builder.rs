@@ -160,16 +160,6 @@ impl Builder {
         Ok(self)
     }
 
-    /// Sets whether a message is sent again if the relay broke off, or this server was killed,
-    /// after the message was begun and before the relay's reply. Default: `false`.
-    ///
-    /// Such a message may or may not have been accepted. By default its recipients stay
-    /// `sent`, and `detail.reason` says why; sent again, it may arrive twice.
-    pub fn relay_again(mut self, again: bool) -> Self {
-        self.settings.relay_again = again;
-        self
-    }
-
     /// Calls a function after each request to a documented operation, for example to print it.
     ///
     /// It must return at once: the response waits for it.

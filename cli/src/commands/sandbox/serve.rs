@@ -110,12 +110,6 @@ pub struct Serve {
     /// in the local mailbox.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
-    /// Send again what the relay did not confirm
-    ///
-    /// A relay that breaks off after it has the whole message may have accepted it. Without this
-    /// option, such an email stays `sent`; with it, the message may arrive twice.
-    #[arg(long, hide_short_help = true)]
-    relay_again: bool,
     /// Number of emails to keep; the oldest go first
     ///
     /// As many received messages are kept beside them. For servers that run for weeks. An email that has
@@ -252,7 +246,7 @@ impl Serve {
         if let Some(url) = &self.public_url {
             builder = builder.public_url(url).map_err(refused("--public-url"))?;
         }
-        builder = given(builder.relay_again(self.relay_again), self.dns, Builder::dns);
+        builder = given(builder, self.dns, Builder::dns);
         builder = given(builder, self.resolver, Builder::resolver);
         builder = given(builder, self.smtp, Builder::smtp);
         builder = given(builder, self.keep, Builder::keep);

@@ -86,22 +86,18 @@ async fn breaking_mail_server(messages: Arc<AtomicUsize>) -> String {
 
 #[tokio::test]
 async fn a_relay_that_breaks_off_after_the_message() {
-    for (again, copies) in [(false, 1), (true, 2)] {
-        let messages = Arc::new(AtomicUsize::new(0));
-        let relay = breaking_mail_server(Arc::clone(&messages)).await;
-        let sandbox =
-            Sandbox::with(|builder| builder.relay(&relay).expect("valid").relay_again(again)).await;
-        sandbox.freeze().await;
-        let body = r#"{"from":"a@sandbox.test","to":"b@x.example","subject":"s","text":"x"}"#;
-        let email = sandbox.call("POST /api/v1/emails", body).await.id();
-        within("the first attempt", sandbox.settle()).await;
-        sandbox.advance("30s").await;
-        let shown = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
-        assert!(shown.body.contains("the relay did not confirm the message"), "{shown:?}");
-        let status = if again { "sending" } else { "sent" };
-        assert!(shown.body.contains(&format!(r#""status":"{status}""#)), "{shown:?}");
-        assert_eq!(messages.load(Ordering::SeqCst), copies);
-    }
+    let messages = Arc::new(AtomicUsize::new(0));
+    let relay = breaking_mail_server(Arc::clone(&messages)).await;
+    let sandbox = Sandbox::with(|builder| builder.relay(&relay).expect("valid")).await;
+    sandbox.freeze().await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.example","subject":"s","text":"x"}"#;
+    let email = sandbox.call("POST /api/v1/emails", body).await.id();
+    within("the first attempt", sandbox.settle()).await;
+    sandbox.advance("30s").await;
+    let shown = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+    assert!(shown.body.contains("the relay did not confirm the message"), "{shown:?}");
+    assert!(shown.body.contains(r#""status":"sent""#), "{shown:?}");
+    assert_eq!(messages.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
