@@ -2,12 +2,9 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
-use tabled::builder::Builder;
-use tabled::grid::util::string::get_text_width;
-use tabled::settings::object::{Cell, Columns};
-use tabled::settings::{Color, Padding, Style};
 
 use self::label::{label, sentence};
+use self::wrap::width;
 use super::text::{one_line, printable};
 use crate::zone::Zone;
 
@@ -96,6 +93,13 @@ pub(crate) struct Canvas {
     pub(crate) zone: Zone,
 }
 
+impl Canvas {
+    /// The style of titles.
+    fn bold(self) -> Option<Style> {
+        self.color.then_some(Style::BOLD)
+    }
+}
+
 /// Formats one object as lines of name and value: first the view's columns, then all other
 /// fields.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
@@ -123,55 +127,77 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
 
 /// Formats names beside their values, which are wrapped between words.
 fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
-    if fields.is_empty() {
-        return String::new();
-    }
-    let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
-    let width = canvas.width.map(|width| width.saturating_sub(names + GAP));
-    let inside = Canvas { width, color: false, ..canvas };
-    let mut builder = Builder::default();
-    let mut colors = Vec::new();
-    for (row, (name, value, how)) in fields.iter().enumerate() {
+    let names = fields.iter().map(|(name, ..)| width(name)).max().unwrap_or(0);
+    let left = canvas.width.map(|width| width.saturating_sub(names + GAP));
+    let inside = Canvas { width: left, color: false, ..canvas };
+    let line = |(name, value, how): &(String, &Value, Show)| {
         let value = show_whole(value, *how, inside);
-        colors.extend(meaning(*how, &value).map(|color| (row, color)));
-        let wrapped = width.map(|width| wrap::between_words(&value, width));
-        builder.push_record([name, wrapped.as_ref().unwrap_or(&value)]);
-    }
-    let mut table = builder.build();
-    table.with(Style::empty()).with(Padding::zero());
-    table.modify(Columns::first(), Padding::new(0, GAP, 0, 0));
-    if canvas.color {
-        table.modify(Columns::first(), Color::BOLD);
-        for (row, color) in colors {
-            table.modify(Cell::new(row, 1), color);
+        let color = meaning(*how, &value).filter(|_| canvas.color);
+        let value = left.map_or_else(|| value.clone(), |left| wrap::between_words(&value, left));
+        row(&[(name, canvas.bold(), false), (&value, color, false)], &[names, 0])
+    };
+    fields.iter().map(line).collect()
+}
+
+/// A cell: its text, its style, and whether it is at the right of its column.
+type Cell<'a> = (&'a str, Option<Style>, bool);
+
+/// Formats a row, in columns of these widths. The text of a cell may have several lines.
+fn row(cells: &[Cell<'_>], widths: &[usize]) -> String {
+    let height = cells.iter().map(|(text, ..)| text.split('\n').count()).max().unwrap_or(0);
+    let mut row = String::new();
+    for line in 0..height {
+        let mut shown = String::new();
+        for ((text, style, is_right), column) in cells.iter().zip(widths) {
+            let text = text.split('\n').nth(line).unwrap_or_default();
+            let fill = " ".repeat(column.saturating_sub(width(text)));
+            let text = style.map_or_else(|| text.to_owned(), |style| style.of(text));
+            shown += &if *is_right { fill + &text } else { text + &fill };
+            shown += &" ".repeat(GAP);
         }
+        row += shown.trim_end();
+        row.push('\n');
     }
-    trimmed(&table.to_string())
+    row
+}
+
+/// A style of text on a terminal: the parameters of the escape sequences that begin and end it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style(u8, u8);
+
+impl Style {
+    const BOLD: Self = Self(1, 22);
+    const RED: Self = Self(31, 39);
+    const GREEN: Self = Self(32, 39);
+    const YELLOW: Self = Self(33, 39);
+
+    pub(crate) fn of(self, text: &str) -> String {
+        let Self(begin, end) = self;
+        if text.is_empty() { String::new() } else { format!("\u{1b}[{begin}m{text}\u{1b}[{end}m") }
+    }
 }
 
 /// The color of a value's meaning, if it has one.
-fn meaning(how: Show, value: &str) -> Option<Color> {
+fn meaning(how: Show, value: &str) -> Option<Style> {
     match how {
-        Show::Status | Show::Flag => status_color(value),
-        Show::HttpStatus => value.parse().ok().map(http_status_color),
+        Show::Status | Show::Flag | Show::HttpStatus => status_style(value),
         _ => None,
     }
 }
 
-/// The color of an HTTP status.
-pub(crate) fn http_status_color(status: u16) -> Color {
-    if (200..300).contains(&status) { Color::FG_GREEN } else { Color::FG_RED }
-}
-
-/// The color of a status word. Color only repeats the word's meaning.
-pub(crate) fn status_color(word: &str) -> Option<Color> {
-    Some(match word {
+/// The color of an HTTP status or of a status word. Color only repeats the meaning.
+pub(crate) fn status_style(status: &str) -> Option<Style> {
+    Some(match status {
+        code if code.parse::<u16>().is_ok() => match code.starts_with('2') {
+            true => Style::GREEN,
+            false => Style::RED,
+        },
         "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled"
-        | "passed" => Color::FG_GREEN,
+        | "passed" => Style::GREEN,
         "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled"
-        | "cancelled" | "dropped" | "advice" => Color::FG_YELLOW,
+        | "cancelled" | "dropped" | "advice" => Style::YELLOW,
         "bounced" | "failed" | "complained" | "no" | "differs" | "missing" | "refused"
-        | "problem" | "inactive" | "disabled" => Color::FG_RED,
+        | "problem" | "inactive" | "disabled" => Style::RED,
         _ => return None,
     })
 }
@@ -237,7 +263,7 @@ fn show_whole(value: &Value, how: Show, canvas: Canvas) -> String {
         Value::Object(map) => {
             let line = show(value, how);
             match canvas.width {
-                Some(width) if get_text_width(&line) > width => pairs(map).join("\n"),
+                Some(width) if self::width(&line) > width => pairs(map).join("\n"),
                 _ => line,
             }
         }
@@ -289,15 +315,6 @@ fn show(value: &Value, how: Show) -> String {
         }
         _ => one_line(&value.to_string()).into_owned(),
     }
-}
-
-fn trimmed(table: &str) -> String {
-    let mut text = String::with_capacity(table.len());
-    for line in table.lines() {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -196,10 +196,10 @@ fn sandbox_serve_explains_how_to_use_and_stop_it() {
     let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);
     terminal.until("press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\");
     terminal.until("--text Hello");
-    // One line for each request.
+    // An entry of the log for each request.
     let sent = home.run(&["--sandbox", "audiences", "list"]);
     assert_eq!(sent.code, 0, "{sent:?}");
-    terminal.until("  200  GET /api/v1/audiences in ");
+    terminal.until("GET /api/v1/audiences operation=\"audiences.list\" status=200 ");
     terminal.write("\u{3}");
     assert_eq!(terminal.end().code, 0);
 }

@@ -1,16 +1,10 @@
 //! Formats a list as rows, and fits them into the width of the terminal.
 
 use serde_json::Value;
-use tabled::builder::Builder;
-use tabled::grid::util::string::get_text_width;
-use tabled::settings::object::{Cell, Columns, Rows};
-use tabled::settings::{Alignment, Color, Padding, Style};
 
 use super::label::sentence;
-use super::wrap::{between_words, shortened};
-use super::{
-    Canvas, Column, GAP, NOTHING, Show, block, localized, meaning, present, show, trimmed,
-};
+use super::wrap::{between_words, shortened, width};
+use super::{Canvas, Column, GAP, NOTHING, Show, block, localized, meaning, present, row, show};
 
 /// A formatted list.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,8 +27,7 @@ pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> L
     let all = columns.len();
     loop {
         if let Some(cells) = fitting(items, &columns, canvas.width) {
-            let text = rendered(&cells, &columns, canvas);
-            let text = with_lines_below(&text, (&cells, &columns), items, &below);
+            let text = rendered(&cells, &columns, items, &below, canvas);
             return List { text, hidden: all - columns.len() };
         }
         match columns.iter().rposition(|column| column.droppable) {
@@ -66,7 +59,7 @@ const SHORT_TIME: usize = 16;
 fn fitting(
     items: &[Value],
     columns: &[&Column<'_>],
-    width: Option<usize>,
+    limit: Option<usize>,
 ) -> Option<Vec<Vec<String>>> {
     let cells = |column: &&Column<'_>| {
         let cell = |item| present(item, column).map(|value| show(value, column.show));
@@ -74,8 +67,8 @@ fn fitting(
         cells.collect::<Vec<_>>()
     };
     let mut cells = columns.iter().map(cells).collect::<Vec<_>>();
-    let available = width
-        .map_or(usize::MAX, |width| width.saturating_sub(GAP * columns.len().saturating_sub(1)));
+    let available = limit
+        .map_or(usize::MAX, |limit| limit.saturating_sub(GAP * columns.len().saturating_sub(1)));
     if widths(&cells, columns).iter().sum::<usize>() <= available {
         return Some(cells);
     }
@@ -86,7 +79,7 @@ fn fitting(
         }
     }
     let minimum = |(column, cells): (&&Column<'_>, &Vec<String>)| {
-        let words = cells.iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
+        let words = cells.iter().flat_map(|cell| cell.split(' ')).map(width);
         let minimum = match column.show {
             Show::Text => SHORTEST_TEXT,
             Show::Prose => {
@@ -94,7 +87,7 @@ fn fitting(
             }
             _ => return None,
         };
-        Some(minimum.max(get_text_width(column.title)))
+        Some(minimum.max(width(column.title)))
     };
     let minimums = columns.iter().zip(&cells).map(minimum).collect::<Vec<_>>();
     let mut widths = widths(&cells, columns);
@@ -117,53 +110,36 @@ fn fitting(
 
 /// The width of each column.
 fn widths(cells: &[Vec<String>], columns: &[&Column<'_>]) -> Vec<usize> {
-    let width = |(column, cells): (&&Column<'_>, &Vec<String>)| {
-        let cells = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
-        cells.max(get_text_width(column.title))
+    let widest = |(column, cells): (&&Column<'_>, &Vec<String>)| {
+        let cells = cells.iter().map(|cell| width(cell)).max().unwrap_or(0);
+        cells.max(width(column.title))
     };
-    columns.iter().zip(cells).map(width).collect()
+    columns.iter().zip(cells).map(widest).collect()
 }
 
-/// The table of these cells, with a header and without borders.
-fn rendered(cells: &[Vec<String>], columns: &[&Column<'_>], canvas: Canvas) -> String {
-    let mut builder = Builder::default();
-    builder.push_record(columns.iter().map(|column| column.title));
-    for row in 0..cells.first().map_or(0, Vec::len) {
-        builder.push_record(cells.iter().map(|column| column[row].as_str()));
-    }
-    let mut table = builder.build();
-    table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
-    for (index, column) in columns.iter().enumerate() {
-        if matches!(column.show, Show::Number | Show::Cents | Show::HttpStatus) {
-            table.modify(Columns::one(index), Alignment::right());
-        }
-        for (row, cell) in cells[index].iter().enumerate() {
-            if let Some(color) = meaning(column.show, cell).filter(|_| canvas.color) {
-                table.modify(Cell::new(row + 1, index), color);
-            }
-        }
-    }
-    if canvas.color {
-        table.modify(Rows::first(), Color::BOLD);
-    }
-    trimmed(&table.to_string())
-}
-
-/// Inserts the [`Show::BelowRow`] values below each row, indented to the second column.
-fn with_lines_below(
-    text: &str,
-    (cells, columns): (&[Vec<String>], &[&Column<'_>]),
+/// The table of these cells, with a header and without borders. Below each row are its
+/// [`Show::BelowRow`] values, indented to the second column.
+fn rendered(
+    cells: &[Vec<String>],
+    columns: &[&Column<'_>],
     items: &[Value],
     below: &[&Column<'_>],
+    canvas: Canvas,
 ) -> String {
-    let indent = " ".repeat(widths(cells, columns).first().unwrap_or(&0) + GAP);
-    let mut lines = text.split_inclusive('\n');
-    let mut text = lines.next().unwrap_or_default().to_owned();
-    for (row, item) in items.iter().enumerate() {
-        let height = cells.iter().map(|column| column[row].split('\n').count()).max();
-        text.extend(lines.by_ref().take(height.unwrap_or(1)));
+    let widths = widths(cells, columns);
+    let indent = " ".repeat(widths.first().unwrap_or(&0) + GAP);
+    let is_right =
+        |column: &Column<'_>| matches!(column.show, Show::Number | Show::Cents | Show::HttpStatus);
+    let titles = columns.iter().map(|column| (column.title, canvas.bold(), is_right(column)));
+    let mut text = row(&titles.collect::<Vec<_>>(), &widths);
+    for (index, item) in items.iter().enumerate() {
+        let shown = columns.iter().zip(cells).map(|(column, cells)| {
+            let cell = cells[index].as_str();
+            (cell, meaning(column.show, cell).filter(|_| canvas.color), is_right(column))
+        });
+        text += &row(&shown.collect::<Vec<_>>(), &widths);
         for value in below.iter().filter_map(|column| present(item, column)) {
-            text.push_str(&format!("{indent}→ {}\n", show(value, Show::BelowRow)));
+            text += &format!("{indent}→ {}\n", show(value, Show::BelowRow));
         }
     }
     text
@@ -230,7 +206,7 @@ mod tests {
         for width in 60..104 {
             let list = shown(width);
             assert!(list.text.contains(id), "{}", list.text);
-            assert!(list.text.lines().all(|line| get_text_width(line) <= width), "{}", list.text);
+            assert!(list.text.lines().all(|line| super::width(line) <= width), "{}", list.text);
             let titles = list.text.lines().next().expect("titles").split_whitespace().count();
             assert_eq!(titles + list.hidden, 4, "{}", list.text);
         }

@@ -1,22 +1,25 @@
 //! Wraps and shortens values.
 
-use tabled::grid::util::string::get_text_width;
+use unicode_width::UnicodeWidthStr as _;
+
+/// The columns that text takes: those of its longest line.
+pub(super) fn width(text: &str) -> usize {
+    text.split('\n').map(|line| line.width()).max().unwrap_or(0)
+}
 
 /// Wraps text into lines of at most `available` columns. Longer words stay whole, so that they can be
 /// copied; the terminal wraps those.
 pub(super) fn between_words(text: &str, available: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
-        if get_text_width(line) <= available {
+        if width(line) <= available {
             lines.push(line.to_owned());
             continue;
         }
         let mut current = None::<String>;
         for word in line.split(' ') {
             match &mut current {
-                Some(current)
-                    if get_text_width(current) + 1 + get_text_width(word) <= available =>
-                {
+                Some(current) if width(current) + 1 + width(word) <= available => {
                     current.push(' ');
                     current.push_str(word);
                 }
@@ -30,12 +33,12 @@ pub(super) fn between_words(text: &str, available: usize) -> String {
 
 /// Shortens text to at most `available` columns.
 pub(in crate::output) fn shortened(text: &str, available: usize) -> String {
-    if get_text_width(text) <= available {
+    if width(text) <= available {
         return text.to_owned();
     }
     let mut used = 1;
     let fits = |c: &char| {
-        used += get_text_width(c.encode_utf8(&mut [0; 4]));
+        used += width(c.encode_utf8(&mut [0; 4]));
         used <= available
     };
     text.chars().take_while(fits).chain(['…']).collect()
