@@ -12,8 +12,8 @@ use crate::failure::{Failure, Kind};
 pub struct Changes {
     /// Requests without a response so far.
     in_flight: Cell<usize>,
-    /// Requests with a success response.
-    done: Cell<usize>,
+    /// Whether one had a success response.
+    any_done: Cell<bool>,
     last: Cell<Option<Operation>>,
     /// The accepted email whose status the run is waiting for.
     awaited_email: OnceCell<String>,
@@ -30,13 +30,13 @@ impl Changes {
         self.in_flight.set(self.in_flight.get() + 1);
         let result = response.await;
         self.in_flight.set(self.in_flight.get() - 1);
-        self.done.set(self.done.get() + usize::from(result.is_ok()));
+        self.any_done.set(self.any_done.get() || result.is_ok());
         result
     }
 
     /// Whether a service has processed at least one request.
     pub fn any_done(&self) -> bool {
-        self.done.get() > 0
+        self.any_done.get()
     }
 
     /// Records the id of an accepted email before the run waits for its status.
@@ -52,23 +52,14 @@ impl Changes {
 
     /// The failure to report when the run is interrupted now.
     pub fn interruption(&self) -> Failure {
-        let last = self.last.get();
-        let failure = |message: String| {
-            let mut failure = Failure::new(Kind::Interrupted, message);
-            failure.details_mut().operation = last;
-            failure
-        };
-        if self.in_flight.get() > 0 {
-            let mut failure = failure(
-                "interrupted before the service responded; the request may have been processed"
-                    .to_owned(),
-            );
-            failure.details_mut().outcome = Some(Outcome::Unknown.as_str());
-            return failure;
+        if self.in_flight.get() == 0 {
+            return Failure::new(Kind::Interrupted, "interrupted");
         }
-        match last.filter(|_| self.done.get() == 1) {
-            Some(operation) => failure(format!("interrupted after {} completed", operation.name())),
-            None => Failure::new(Kind::Interrupted, "interrupted"),
-        }
+        let message =
+            "interrupted before the service responded; the request may have been processed";
+        let mut failure = Failure::new(Kind::Interrupted, message);
+        failure.details_mut().operation = self.last.get();
+        failure.details_mut().outcome = Some(Outcome::Unknown.as_str());
+        failure
     }
 }

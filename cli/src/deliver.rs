@@ -6,10 +6,10 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Certificate, Client, redirect, retry};
 use serde_json::{Value, json};

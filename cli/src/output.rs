@@ -194,21 +194,20 @@ impl Printer {
         }
     }
 
-    /// As [`event`](Self::event), with an HTTP status in the color of its meaning.
-    pub fn http_event(
+    /// As [`event`](Self::event), with a status between two texts, in the color of its meaning.
+    pub fn status_event(
         &self,
         before: &str,
-        status: u16,
+        status: &str,
         after: &str,
         value: &impl Serialize,
     ) -> Result<(), Failure> {
         if !self.is_table() {
             return self.event(before, value);
         }
-        let text = status.to_string();
-        let status =
-            if self.stdout_color { table::http_status_color(status).colorize(text) } else { text };
-        self.raw(&format!("{}{status}{}\n", one_line(before), printable(after)))
+        let color = table::status_color(status).filter(|_| self.stdout_color);
+        let status = color.map_or_else(|| status.to_owned(), |color| color.colorize(status));
+        self.raw(&format!("{}{status}{}\n", one_line(before), one_line(after)))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
@@ -322,23 +321,9 @@ impl Printer {
         };
     }
 
-    /// A function that prints a line for people to standard error, in the order of the calls. It
-    /// does not wait until the line is printed. `None` unless standard error is a terminal, or with
-    /// `--quiet`.
-    pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
-        /// Further lines are lost, if the terminal does not take them.
-        const MAX_WAITING: usize = 1000;
-        if self.look.quiet || !self.is_table() || !self.streams.terminals().stderr {
-            return None;
-        }
-        let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
-        let streams = self.streams.clone();
-        std::thread::spawn(move || {
-            for line in receiver {
-                streams.write_stderr(&format!("{}\n", one_line(&line)));
-            }
-        });
-        Some(move |line| drop(sender.try_send(line)))
+    /// Whether standard error shows lines for people.
+    pub fn shows_lines(&self) -> bool {
+        !self.look.quiet && self.is_table() && self.streams.terminals().stderr
     }
 
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::http::header::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{SecondsFormat, Utc};
-use hyper::header::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

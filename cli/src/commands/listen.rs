@@ -14,7 +14,7 @@ use svc_sdk::Operation::{
 };
 use svc_sdk::Service;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 use webhook_verify::Secret;
 
@@ -29,7 +29,6 @@ use crate::deliver::Deliverer;
 use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
-use crate::output::one_line;
 use crate::output_schema::{any_of, of};
 use crate::recorded::Records;
 use crate::signing::{profile_secret, read_secret, usable};
@@ -49,9 +48,9 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
 /// --sandbox or --public-url, a webhook is created for the session and deleted at its end; that of
-/// a session that was killed is deleted by the next one, or by the sandbox once a delivery fails. Its
-/// deliveries are signed again for the application, with a secret that stays the same:
-/// --print-secret prints it.
+/// a session that was killed is deleted by the next one with the same --public-url, or by the sandbox
+/// once a delivery fails. Its deliveries are signed again for the application, with a secret that
+/// stays the same: --print-secret prints it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is
@@ -231,25 +230,24 @@ impl Listen {
             signer,
             report,
             max_body: usize::from(self.max_body) << 20,
+            bodies: Semaphore::new(receive::MAX_BODIES),
         };
         self.announce(context, base_url, session, secret_file.as_ref())?;
         let (stop_serving, stopped) = watch::channel(());
-        tokio::spawn(receive::serve(listener, receiver, stopped));
-        let (mut serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
+        let mut serving = tokio::spawn(receive::serve(listener, receiver, stopped));
+        let (mut stop_serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
         loop {
             tokio::select! {
                 biased;
                 signal = stop.recv() => {
                     // Requests in flight are completed, unless a second signal arrives.
-                    if serving.take().is_none() {
+                    if stop_serving.take().is_none() {
                         break;
                     }
                     ended_by = signal;
                 }
-                report = deliveries.recv() => match report {
-                    Some(report) => self.show(context, &report)?,
-                    None => break,
-                },
+                Some(report) = deliveries.recv() => self.show(context, &report)?,
+                _ = &mut serving => break,
             }
         }
         Ok(ended_by)
@@ -351,7 +349,7 @@ impl Listen {
         };
         let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        context.out.http_event(&before, report.status, &one_line(&outcome), report)
+        context.out.status_event(&before, &report.status.to_string(), &outcome, report)
     }
 }
 

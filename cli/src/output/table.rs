@@ -152,20 +152,18 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
 /// The color of a value's meaning, if it has one.
 fn meaning(how: Show, value: &str) -> Option<Color> {
     match how {
-        Show::Status | Show::Flag => status_color(value),
-        Show::HttpStatus => value.parse().ok().map(http_status_color),
+        Show::Status | Show::Flag | Show::HttpStatus => status_color(value),
         _ => None,
     }
 }
 
-/// The color of an HTTP status.
-pub(crate) fn http_status_color(status: u16) -> Color {
-    if (200..300).contains(&status) { Color::FG_GREEN } else { Color::FG_RED }
-}
-
-/// The color of a status word. Color only repeats the word's meaning.
-pub(crate) fn status_color(word: &str) -> Option<Color> {
-    Some(match word {
+/// The color of an HTTP status or of a status word. Color only repeats the meaning.
+pub(crate) fn status_color(status: &str) -> Option<Color> {
+    Some(match status {
+        code if code.parse::<u16>().is_ok() => match code.starts_with('2') {
+            true => Color::FG_GREEN,
+            false => Color::FG_RED,
+        },
         "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled"
         | "passed" => Color::FG_GREEN,
         "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled"

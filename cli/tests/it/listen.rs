@@ -355,9 +355,6 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     let error = run.error();
     assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
     assert_eq!(error["hint"], "delete it: svc --profile shop webhooks delete whk_1 --yes");
-    let other =
-        "webhook https://other.tunnel.example/svc-listen (whk_x) is of another `svc listen`";
-    assert!(run.stderr.contains(other), "{run:?}");
     let requests = service.requests();
     assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "), "{requests:?}");
     let registration: Value = serde_json::from_str(body(&requests[2])).expect("JSON");
@@ -382,34 +379,6 @@ fn the_sandbox_deletes_the_webhook_of_a_killed_session() {
     assert_eq!(webhooks("length"), "2\n");
     assert_eq!(home.run(&["sandbox", "clock", "advance", "1m"]).code, 0);
     assert_eq!(webhooks(".[].url"), format!("{away}\n"));
-}
-
-/// The webhook of a session that was killed is deleted by the next one.
-#[test]
-fn a_webhook_of_a_killed_session_is_deleted() {
-    let home = Home::new();
-    let webhooks = || {
-        let list = home.sandbox_json(&["webhooks", "list"]);
-        let ids = list.as_array().expect("a list").iter().map(|one| one["id"].clone());
-        ids.collect::<Vec<_>>()
-    };
-    let listen = ["--sandbox", "listen"];
-    let killed = RunningListen::start(&home, &listen);
-    let id = killed.ready["webhook"].as_str().expect("a webhook").to_owned();
-    // A session that still runs is left alone.
-    let second = RunningListen::start(&home, &listen);
-    assert!(webhooks().contains(&json!(id)));
-    let run = second.interrupt();
-    assert!(!run.stderr.contains("killed"), "{run:?}");
-    killed.signal("-KILL");
-    killed.end();
-    assert_eq!(webhooks(), [json!(id)]);
-
-    let next = RunningListen::start(&home, &listen);
-    assert_eq!(webhooks(), [next.ready["webhook"].clone()]);
-    let run = next.interrupt();
-    assert!(run.stderr.contains("deleted webhook http://127.0.0.1:"), "{run:?}");
-    assert!(run.stderr.contains(&format!("({id}) of a `svc listen` that was killed")), "{run:?}");
 }
 
 /// The application keeps its secret from session to session.
@@ -509,7 +478,7 @@ fn a_dry_run_shows_the_webhook() {
 
 /// A body is read before its signature can be verified.
 #[test]
-fn large_bodies_and_many_connections_are_refused() {
+fn large_bodies_are_refused_and_many_wait() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
@@ -519,14 +488,18 @@ fn large_bodies_and_many_connections_are_refused() {
     let report = listening.next();
     assert_eq!(report["problem"], "the body is larger than 1 MiB (--max-body)");
 
-    // Idle connections hold all places, and one that is closed makes room.
+    // Requests without their bodies hold all places, and one that is closed makes room.
     let address = listening.ready["listening"].as_str().expect("an address").to_owned();
     let address = address.trim_start_matches("http://");
-    let idle = (0..64).map(|_| TcpStream::connect(address).expect("connected")).collect::<Vec<_>>();
-    let mut waiting = TcpStream::connect(address).expect("in the backlog");
     let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n", BODY.len());
-    let request = format!("{head}mail-signature: {}\r\n\r\n{BODY}", sign(BODY));
-    waiting.write_all(request.as_bytes()).expect("sent");
+    let head = format!("{head}mail-signature: {}\r\n\r\n", sign(BODY));
+    let send = |request: &str| {
+        let mut stream = TcpStream::connect(address).expect("connected");
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream
+    };
+    let idle = (0..64).map(|_| send(&head)).collect::<Vec<_>>();
+    let mut waiting = send(&format!("{head}{BODY}"));
     waiting.set_read_timeout(Some(Duration::from_millis(300))).expect("set");
     assert!(waiting.read(&mut [0; 16]).is_err(), "no place is free");
     drop(idle);
@@ -534,8 +507,10 @@ fn large_bodies_and_many_connections_are_refused() {
     let mut seen = [0; 12];
     waiting.read_exact(&mut seen).expect("a response");
     assert_eq!(&seen, b"HTTP/1.1 200");
-    let report = listening.next();
-    assert_eq!(report["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
+    // Those that were closed are reported, too.
+    let is_received =
+        |report: Value| report["body"] == serde_json::from_str::<Value>(BODY).expect("JSON");
+    assert!((0..65).any(|_| is_received(listening.next())));
 
     let args = ["listen", "--secret-file", &secret, "--max-body", "2"];
     let listening = RunningListen::start(&home, &args);

@@ -1,6 +1,6 @@
 //! Sends the requests of a check and judges what comes back.
 
-use hyper::header::HeaderValue;
+use axum::http::header::HeaderValue;
 
 use super::checks::{Check, Judge};
 use super::exam::{Exam, Finding, Received, Request};

@@ -1,6 +1,5 @@
 //! A good receiver passes, and each defect of a receiver is found.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -64,7 +63,6 @@ fn examine(
         secret: SECRET.into(),
         deliverer: Deliverer::new(None).expect("a client"),
         timeout: Duration::from_secs(2),
-        is_reached: Cell::new(false),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");

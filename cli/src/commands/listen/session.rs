@@ -1,16 +1,14 @@
 //! The webhook of a session: created at its start and deleted at its end. A session that is killed
-//! leaves its webhook behind, which the next one deletes. It knows such webhooks by their URL.
-
-use std::io::ErrorKind;
+//! leaves its webhook behind, which the next one with the same URL deletes, or the sandbox once a
+//! delivery fails.
 
 use svc_sdk::{Secret, Service, email, extraction};
-use tokio::net::TcpStream;
 
 use crate::commands::webhooks::ServiceWebhook;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::resource::{Found, Names};
-use crate::urls::{is_loopback, parse_url};
+use crate::resource::Names;
+use crate::urls::parse_url;
 
 /// The last segment of the path of every session's URL.
 const SESSION: &str = "svc-listen";
@@ -75,34 +73,13 @@ async fn create<W: ServiceWebhook>(
 ) -> Result<Option<(String, Option<Secret>)>, Failure> {
     let client = W::client(context).await?;
     if !context.settings.dry_run {
-        delete_left_behind::<W>(context, &client, url).await?;
+        // Those of sessions that were killed.
+        for left in W::search(&Names::new(context, &client), Some(url)).await? {
+            delete::<W>(context, &left.target().id).await?;
+        }
     }
     let created = context.call(W::create(&client, url, events), "creating the webhook").await?;
     Ok(created.map(|it| (it.named().0.clone(), it.secret().map(|(_, secret)| secret.clone()))))
-}
-
-/// Deletes the webhooks of sessions that were killed: those with the URL of this session, and those
-/// on this machine at a port where nothing listens.
-async fn delete_left_behind<W: ServiceWebhook>(
-    context: &Context,
-    client: &W::Client,
-    url: &str,
-) -> Result<(), Failure> {
-    let all = W::search(&Names::new(context, client), None).await?;
-    for webhook in all.iter().map(Found::target) {
-        let Some(left) = webhook.name.as_deref().filter(|left| is_of_session(left)) else {
-            continue;
-        };
-        if left == url || is_refused(left).await {
-            delete::<W>(context, &webhook.id).await?;
-            let note = format!("deleted webhook {webhook} of a `svc listen` that was killed");
-            context.out.note(&note);
-        } else if !parse_url(left).is_some_and(|left| is_loopback(&left)) {
-            let note = "is of another `svc listen`: delete it if that has ended";
-            context.out.note(&format!("webhook {webhook} {note}"));
-        }
-    }
-    Ok(())
 }
 
 /// Deletes a webhook. One that does not exist any more is not an error.
@@ -111,17 +88,4 @@ async fn delete<W: ServiceWebhook>(context: &Context, id: &str) -> Result<(), Fa
         Err(failure) if failure.kind() != Kind::NotFound => Err(failure),
         _ => Ok(()),
     }
-}
-
-fn is_of_session(url: &str) -> bool {
-    let last = |url: url::Url| url.path_segments()?.next_back().map(|last| last == SESSION);
-    parse_url(url).and_then(last).unwrap_or_default()
-}
-
-/// Whether a URL leads to a port of this machine on which nothing listens.
-async fn is_refused(url: &str) -> bool {
-    let Some(url) = parse_url(url).filter(is_loopback) else { return false };
-    let Ok(addresses) = url.socket_addrs(|| None) else { return false };
-    let connected = TcpStream::connect(&*addresses).await;
-    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

@@ -10,7 +10,6 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::control;
 use crate::failure::{Failure, Kind};
-use crate::output::one_line;
 use crate::output_schema::{described, of};
 use crate::stop::{Stop, StopSignal};
 use crate::zone::Zone;
@@ -107,31 +106,24 @@ async fn print_all(
 
 /// Prints an event: on one line for people, with a status in its color.
 fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
-    let before = |at, kind| format!("{}  {kind:<8}  ", clock(at, context.settings.env.zone));
-    let (at, kind, what, after) = match event {
+    let code = |status: Option<u16>| status.map_or("---".to_owned(), |status| status.to_string());
+    let (at, kind, status, after) = match event {
         Notification::Request(request) => {
-            let path = one_line(&request.path);
-            let about = format!("  {} {path} in {} ms", request.method, request.duration_ms);
-            let before = before(request.started_at, "request");
-            return match request.status {
-                Some(status) => context.out.http_event(&before, status, &about, event),
-                None => context.out.event(&format!("{before}---{about}, no response"), event),
-            };
+            let (path, took) = (&request.path, request.duration_ms);
+            let about = format!("{} {path} in {took} ms", request.method);
+            (request.started_at, "request", code(request.status), about)
         }
         Notification::Attempt(attempt) => {
             let (number, url, took) = (attempt.number, &attempt.url, attempt.duration_ms);
-            let about = format!("  number {number} to {url} in {took} ms");
-            let before = before(attempt.started_at, "attempt");
-            let error = attempt.error.as_deref().unwrap_or("no response");
-            return match attempt.status {
-                Some(status) => context.out.http_event(&before, status, &about, event),
-                None => context.out.event(&format!("{before}---{about}: {error}"), event),
-            };
+            let error = attempt.error.as_ref().map(|error| format!(": {error}"));
+            let error = error.unwrap_or_default();
+            let about = format!("number {number} to {url} in {took} ms{error}");
+            (attempt.started_at, "attempt", code(attempt.status), about)
         }
         Notification::Email(email) => {
             let to = email.to.join(", ");
             let about = format!("{} to {to}: {}", email.id, email.subject);
-            (email.updated_at, "email", email.status.as_str(), about)
+            (email.updated_at, "email", email.status.as_str().to_owned(), about)
         }
         Notification::Message(message) => {
             let about = format!("{} to {}: {}", message.id, message.recipient, message.subject);
@@ -139,17 +131,19 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
                 Direction::Outgoing => "outgoing",
                 _ => "incoming",
             };
-            (message.created_at, "message", direction, about)
+            (message.created_at, "message", direction.to_owned(), about)
         }
         Notification::Delivery(delivery) => {
             let about = format!("{} of {}", delivery.id, delivery.event);
-            (delivery.updated_at, "delivery", delivery.state.as_str(), about)
+            (delivery.updated_at, "delivery", delivery.state.as_str().to_owned(), about)
         }
         // The others have no line of their own.
         _ if context.out.is_table() => return Ok(()),
         _ => return context.out.event("", event),
     };
-    context.out.event(&format!("{}{what:<9}  {after}", before(at, kind)), event)
+    let before = format!("{}  {kind:<8}  ", clock(at, context.settings.env.zone));
+    let gap = " ".repeat(11_usize.saturating_sub(status.len()));
+    context.out.status_event(&before, &status, &(gap + &after), event)
 }
 
 /// The local time of day.

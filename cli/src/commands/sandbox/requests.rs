@@ -12,7 +12,6 @@ use crate::control::{self, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{described, of};
-use crate::sandbox::Sandbox;
 use crate::times;
 
 /// Table columns of a request.
@@ -75,7 +74,6 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { operation, status, key_id: key, after, paging } => {
-                note_without_server(context)?;
                 let operation = operation.map(|operation| operation.to_string());
                 let after = times::after(context, after.as_deref()).await?;
                 let filter = RequestFilter { operation, status, key, search: None, after };
@@ -84,23 +82,11 @@ impl Command {
             }
             Self::Tail => follow(context, |event| matches!(event, Notification::Request(_))).await,
             Self::Get { id } => {
-                note_without_server(context)?;
                 let request = control::client(context).await?.request(&id);
                 control::show(context, VIEW, request).await
             }
         }
     }
-}
-
-fn note_without_server(context: &Context) -> Result<(), Failure> {
-    // A server that this command starts for itself has seen no request.
-    if Sandbox::running_url(&context.settings)?.is_none() {
-        context.out.note(
-            "no sandbox is running, and only a running one keeps requests: \
-             start it with `svc sandbox serve`",
-        );
-    }
-    Ok(())
 }
 
 fn operation(text: &str) -> Result<Operation, &'static str> {

@@ -1,12 +1,11 @@
 //! The `svc sandbox serve` command.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, FromArgMatches as _, ValueEnum, ValueHint};
+use clap::{Args, FromArgMatches as _, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
@@ -16,7 +15,7 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, with_causes};
 use crate::input::{address, switch};
-use crate::output::Stdin;
+use crate::output::{Stdin, one_line};
 use crate::output_schema::of;
 use crate::sandbox::{cannot_start, in_memory_dir, seeded};
 use crate::settings::{GlobalFlags, Source, Sourced, table};
@@ -136,18 +135,9 @@ pub struct Serve {
     #[arg(long, hide_short_help = true)]
     until_stdin_closes: bool,
     /// Format of the log: text or json [default: text]
-    ///
-    /// With json, each request is a log entry on a terminal, too.
-    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], hide_possible_values = true)]
     #[arg(hide_short_help = true)]
-    log_format: Option<LogFormat>,
-}
-
-/// The format of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
+    log_format: Option<String>,
 }
 
 fn networks() -> impl TypedValueParser<Value = Network> {
@@ -177,36 +167,27 @@ pub struct Ready<'a> {
 }
 
 impl Serve {
-    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on. `--relay` is refused with
-    /// a password, so its variable is read apart.
+    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on.
     fn with_variables(context: &Context) -> Result<Self, Failure> {
         // Every option after the command; those before it are global.
         let typed = context.typed().iter().skip_while(|word| *word != "sandbox").skip(1);
-        let typed = typed.skip_while(|word| *word != "serve").skip(1).cloned().collect::<Vec<_>>();
+        let typed = typed.skip_while(|word| *word != "serve").skip(1).cloned();
         let mut words = vec!["svc".into()];
-        let command = Self::augment_args(clap::Command::new("svc"));
+        // An option overrides its variable, which comes first.
+        let command = clap::Command::new("svc").args_override_self(true);
+        let command = Self::augment_args(command);
         for argument in command.get_arguments() {
-            let Some(name) = argument.get_long().filter(|name| *name != "relay") else { continue };
-            let option = format!("--{name}");
+            let Some(name) = argument.get_long() else { continue };
             let variable = format!("SVC_SANDBOX_{}", name.to_uppercase().replace('-', "_"));
             let variable = table::variables().find(|known| *known == variable);
-            let Some(variable) = variable else { continue };
-            let is_typed = |word: &OsString| {
-                let rest = word.to_str().and_then(|word| word.strip_prefix(&option));
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-            };
-            let Some(Sourced { value, source }) = context.settings.variable(variable)? else {
-                continue;
-            };
-            if typed.iter().any(is_typed) {
-                continue;
-            }
+            let given = variable.map(|variable| context.settings.variable(variable)).transpose()?;
+            let Some(Sourced { value, source }) = given.flatten() else { continue };
             if argument.get_action().takes_values() {
-                words.push(format!("{option}={value}").into());
+                words.push(format!("--{name}={value}").into());
             } else if switch::parse(&value).ok_or_else(|| {
                 Failure::usage(format!("{source}: `{value}` is not true or false"))
             })? {
-                words.push(option.into());
+                words.push(format!("--{name}").into());
             }
         }
         words.extend(typed);
@@ -226,11 +207,18 @@ impl Serve {
             return Err(Failure::usage(format!("{source}: the sandbox does not use it"))
                 .hint("set SSL_CERT_FILE: webhook attempts and the relay trust its certificates"));
         }
+        // Every user of the machine can read process lists.
+        if self.relay.is_some_and(|url| url.contains('@')) {
+            return Err(Failure::usage(
+                "--relay: options are visible in process lists; \
+                 give a URL with credentials in SVC_SANDBOX_RELAY",
+            ));
+        }
         Self::with_variables(context)?.serve(context).await
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
-        context.out.show_log(self.log_format == Some(LogFormat::Json));
+        context.out.show_log(self.log_format.as_deref() == Some("json"));
         let settings = &context.settings;
         let dir = self.data.as_ref();
         let dir = dir.map_or_else(|| settings.sandbox_dir.clone(), |dir| settings.path(dir));
@@ -264,18 +252,17 @@ impl Serve {
                 return Err(Failure::usage(message));
             }
         }
-        if let Some(relay) = self.relay(context)? {
-            builder = builder.relay(&relay).map_err(refused("--relay"))?;
+        if let Some(relay) = &self.relay {
+            builder = builder.relay(relay).map_err(refused("--relay"))?;
         }
         builder = with_seed_file(builder, context, self.seed.as_deref())?;
         for setting in &self.set {
             let option = format!("--set {setting}");
             builder = builder.compatibility(setting).map_err(refused(&option))?;
         }
-        let lines = context.out.lines().filter(|_| self.log_format.is_none());
-        builder = match lines {
-            Some(print) => builder.on_request(move |request| print(line(request))),
-            None => builder.on_request(log),
+        builder = match context.out.shows_lines() && self.log_format.is_none() {
+            true => builder.on_request(|request| eprintln!("{}", one_line(&line(request)))),
+            false => builder.on_request(log),
         };
         // Before the start: PID 1 of a container never gets a signal that has no handler yet.
         let mut stop = crate::stop::StopSignal::listen(context.settings.env.signals)?;
@@ -314,19 +301,6 @@ impl Serve {
             Failure::usage("--network public needs --addr")
                 .hint("name the address to listen on: --addr 0.0.0.0:4080")
         })
-    }
-
-    /// The relay of the option, else of the environment.
-    fn relay(&self, context: &Context) -> Result<Option<String>, Failure> {
-        match &self.relay {
-            // Every user of the machine can read process lists.
-            Some(url) if url.contains('@') => Err(Failure::usage(
-                "--relay: options are visible in process lists; \
-                 give a URL with credentials in SVC_SANDBOX_RELAY",
-            )),
-            Some(url) => Ok(Some(url.clone())),
-            None => Ok(context.settings.variable("SVC_SANDBOX_RELAY")?.map(|url| url.value)),
-        }
     }
 }
 
@@ -396,7 +370,7 @@ fn log(request: &RequestHandled) {
     tracing::info!(operation, status, duration_ms, "{method} {path}");
 }
 
-/// The line of a request to a documented operation.
+/// The line of a request to a documented operation, on a terminal.
 fn line(request: &RequestHandled) -> String {
     let status = request.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
     let RequestHandled { method, path, duration_ms, .. } = request;

@@ -75,17 +75,10 @@ fn in_the_sandbox_the_event_happens() {
     let home = Home::new();
     let hook = Service::always(200, "");
     let unheard = home.run(&["--sandbox", "trigger", "email.opened"]);
-    let error = unheard.error();
-    assert_eq!((unheard.code, &error["code"]), (2, &json!("no_webhook")), "{unheard:?}");
-    assert_eq!(error["message"], "no webhook is subscribed to email.opened");
-    let events = "email.bounced,email.opened";
-    home.sandbox_json(&["webhooks", "create", &hook.url(), "--event", events]);
-    let others =
-        "email.sent,email.delivered,email.clicked,email.complained,email.failed,email.received";
-    let away = Service::always(200, "");
-    home.sandbox_json(&["webhooks", "create", &away.url(), "--event", others]);
-    let of_extraction = ["extraction", "webhooks", "create", &away.url(), "--event"];
-    home.sandbox_json(&[&of_extraction[..], &["extraction.completed"]].concat());
+    assert_eq!(unheard.code, 0, "{unheard:?}");
+    assert!(unheard.stderr.contains("no webhook is subscribed to email.opened"), "{unheard:?}");
+    let subscribe = ["webhooks", "create", &hook.url(), "--event", "email.bounced"];
+    home.sandbox_json(&[&subscribe[..], &["--event", "email.opened"]].concat());
     for (event, status) in [
         ("email.sent", "delivered"),
         ("email.delivered", "delivered"),

@@ -29,7 +29,6 @@ const CODES: &[(&str, i32, &str)] = &[
     ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc api GET /v1/extractions --service extraction", 5, "the server has no such path"),
-    ("svc --sandbox trigger email.bounced", 2, "no webhook is subscribed"),
     (
         "svc certify http://localhost:3000/hooks --service email --secret-file secret.txt",
         10,
