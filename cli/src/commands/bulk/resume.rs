@@ -81,7 +81,7 @@ impl Resume {
         if job.folder().is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled) {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
-                .hint("send the file again: svc bulk send … --again"));
+                .hint(format!("send the file again: {}", again::without(context, &job.info.job))));
         }
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
@@ -92,7 +92,8 @@ impl Resume {
         let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let jobs = store::all(context, true, None).await?;
+            let queue = self.job.queue.if_set(context).await?;
+            let jobs = store::all(context, true, queue.as_ref()).await?;
             again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
         if left.count > 0 {
@@ -148,6 +149,20 @@ pub async fn show_left(
     dry_run::show_job(&context.out, &request, counts)
 }
 
+/// Whether this run has the service of a job.
+pub fn check_service(context: &Context, plan: &Plan) -> Result<(), Failure> {
+    let (here, there) = (plan::service(context), &plan.service);
+    let option = match there == "sandbox" {
+        true => "--sandbox".to_owned(),
+        false => format!("--profile {}", plan.profile),
+    };
+    match here == *there {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("the job was started with {there}, not with {here}"))
+            .hint(format!("use the same service as `svc bulk send` did, such as {option}"))),
+    }
+}
+
 /// Whether a job may be continued with the settings of this run: the same service, the same
 /// recipients, and the same key, or another one on the operator's word.
 pub async fn may_continue(
@@ -156,14 +171,7 @@ pub async fn may_continue(
     job: &str,
     key: &Key,
 ) -> Result<(), Failure> {
-    let here = plan::service(context);
-    if plan.service != here {
-        return Err(Failure::usage(format!(
-            "the job was started with {}, not with {here}",
-            plan.service
-        ))
-        .hint("use the same profile or base URL as for `svc bulk send`"));
-    }
+    check_service(context, plan)?;
     if let Some(guard) = &plan.recipients
         && context.settings.guard.recipients().as_ref() != Some(guard)
     {

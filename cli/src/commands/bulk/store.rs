@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Cursor, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use chrono::{DateTime, Utc};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,9 +49,12 @@ pub struct JobOption {
 }
 
 impl QueueOption {
-    /// Whether there is a Redis server.
-    pub fn is_set(&self, context: &Context) -> bool {
-        self.queue.is_some() || context.settings.bulk_queue.is_some()
+    /// The queue, if there is one.
+    pub async fn if_set(&self, context: &Context) -> Result<Option<RedisQueue>, Failure> {
+        match self.queue.is_some() || context.settings.bulk_queue.is_some() {
+            true => self.connect(context).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     pub async fn connect(&self, context: &Context) -> Result<RedisQueue, Failure> {
@@ -238,6 +242,8 @@ impl StoredJob {
             .map_err(|_| Failure::other("not a job of this version of svc"))?;
         let mut job =
             Self { info, plan, totals, state: JobState::Incomplete, cause: None, place, changed };
+        // Until then, nobody has got an email.
+        job.changed = job.scheduled().map_or(changed, |at| changed.max(at.into()));
         job.state = match job.not_sent() {
             0 if totals.unknown > 0 => JobState::Unknown,
             0 => JobState::Complete,
@@ -264,6 +270,16 @@ impl StoredJob {
     pub fn not_sent(&self) -> u64 {
         let Totals { accepted, refused, invalid, unknown, .. } = self.totals;
         self.total().saturating_sub(accepted + refused + invalid + unknown)
+    }
+
+    /// When the service is to send the emails.
+    fn scheduled(&self) -> Option<DateTime<Utc>> {
+        Some(self.plan.email.scheduled_at.as_ref()?.as_str().parse().ok()?)
+    }
+
+    /// The time for which the service keeps the emails of a complete job.
+    pub fn waits_until(&self) -> Option<DateTime<Utc>> {
+        self.scheduled().filter(|at| self.state == JobState::Complete && *at > Utc::now())
     }
 
     /// Whether it is in a folder of this machine.
@@ -357,6 +373,7 @@ impl StoredJob {
             ErrorKind::WouldBlock => {
                 Failure::new(Kind::Refused, "another process is working on this job")
                     .code("job_is_running")
+                    .hint(format!("see how far it is: svc bulk status {}", self.info.job))
             }
             _ => Failure::other(format!("the journal cannot be opened: {error}")),
         })
@@ -510,7 +527,10 @@ impl StoredJob {
         let counts = counts.into_iter().filter(|(count, _)| has_ended && *count > 0);
         let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
         let summary = match counts.is_empty() {
-            true => word.to_owned(),
+            true => match self.waits_until() {
+                Some(at) => format!("scheduled for {}", at.format("%Y-%m-%d %H:%M UTC")),
+                None => word.to_owned(),
+            },
             false => format!("{word} with {}", counts.join(", ")),
         };
         let (journal, workers) = match &self.place {
