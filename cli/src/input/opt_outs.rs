@@ -127,11 +127,8 @@ impl OptOuts {
 
     /// Which columns say who has opted out, once all records are read.
     pub fn describe(&self) -> String {
-        let is_read = |about: &About| match about {
-            About::Nothing => false,
-            About::State => self.is_read_from_state,
-            _ => true,
-        };
+        let is_address = |about: &About| *about == About::State && !self.is_read_from_state;
+        let is_read = |about: &About| *about != About::Nothing && !is_address(about);
         let columns = self.columns.iter().filter(|(_, about)| is_read(about));
         let mut columns = columns.map(|(column, _)| format!("`{column}`")).collect::<Vec<_>>();
         columns.sort_unstable();
@@ -259,6 +256,8 @@ fn about(column: &str) -> About {
     // They turn the meaning of a column round. A number of bounces is not `no bounces`.
     const NOT: &str = "not non nicht";
     const NO: &str = "no n nein never without kein keine keinen ohne sans geen";
+    const JOINED: &str =
+        "nonsubscribed notsubscribed nonewsletter nomarketing nooptin noconsent keinnewsletter";
     const WITHDRAWN: &str = "withdr revok denied declin refus expired";
     // As in `Newsletter (yes/no)`.
     const YES: &str = "yes y ja oui";
@@ -280,14 +279,8 @@ fn about(column: &str) -> About {
         ![NOT, NO, YES, TIMES, TIMES_FIRST, "is de"].iter().any(|list| any(list, |it| it == *word))
     };
     let whole = words.iter().filter(is_own).map(String::as_str).collect::<String>();
-    // `nonsubscribed`, for example.
-    let is_joined = |word: &String, not: &str| {
-        let rest = word.strip_prefix(not).unwrap_or_default();
-        any(SUBSCRIBED, |it| rest.starts_with(it)) || any(SUBSCRIBED_ENDS, |it| rest == it)
-    };
-    let is_joined = |not: &str| words.iter().any(|word| is_joined(word, not));
     let (is_not, is_withdrawn) = (has_word(NOT), has(WITHDRAWN));
-    let is_no = (has_word(NO) && !has_word(YES)) || any(NOT, is_joined) || any(NO, is_joined);
+    let is_no = (has_word(NO) && !has_word(YES)) || has_word(JOINED);
     let is_subscribed = has(SUBSCRIBED)
         || any(SUBSCRIBED_ENDS, |end| whole.ends_with(end))
         || any(SUBSCRIBED_NAMES, |it| whole == it)

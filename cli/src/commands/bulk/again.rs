@@ -44,22 +44,20 @@ pub async fn refuse(
     }
     let Some(((is_refused, same), job)) = found else { return Ok(None) };
     let (id, of) = (&job.info.job, addresses.len());
-    if !is_refused {
-        let got = match job.has_ended() && job.waits_until().is_none() {
-            true => format!("got an email of job {id} in the last 20 hours"),
-            false => format!("get an email of job {id}, too"),
-        };
-        return Ok(Some(format!("{same} of these {of} addresses {got}")));
-    }
     let svc = |command: &str| context.svc(&format!("bulk {command} {id}"));
     let time = |at: DateTime<Utc>| context.out.local_time(&at.to_rfc3339());
     let what = match (job.state, job.waits_until()) {
         (JobState::Running | JobState::Paused, _) => "is being sent".to_owned(),
         (JobState::Incomplete, _) => "is not complete".to_owned(),
-        (JobState::Cancelled, _) => "was cancelled".to_owned(),
+        (JobState::Cancelled, _) => "had sent to them when it was cancelled".to_owned(),
         (_, Some(at)) => format!("is scheduled for {}", time(at)),
         _ => "has been sent".to_owned(),
     };
+    let when = time(job.info.at);
+    let message = format!("job {id} of {when} has {same} of these {of} addresses, and {what}");
+    if !is_refused {
+        return Ok(Some(message));
+    }
     let next = match job.state {
         JobState::Running | JobState::Paused => format!("see how far it is: {}", svc("status")),
         JobState::Incomplete => {
@@ -70,8 +68,6 @@ pub async fn refuse(
         }
         _ => without(context, id),
     };
-    let when = time(job.info.at);
-    let message = format!("job {id} of {when} has {same} of these {of} addresses, and {what}");
     let hint = format!("{next}\nsend them another email all the same: --again");
     Err(Failure::input(message).code("sent_again").hint(hint))
 }

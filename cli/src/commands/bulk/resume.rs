@@ -152,15 +152,14 @@ pub async fn show_left(
 /// Whether this run has the service of a job.
 pub fn check_service(context: &Context, plan: &Plan) -> Result<(), Failure> {
     let (here, there) = (plan::service(context), &plan.service);
-    let option = match there == "sandbox" {
-        true => "--sandbox".to_owned(),
-        false => format!("--profile {}", plan.profile),
-    };
-    match here == *there {
-        true => Ok(()),
-        false => Err(Failure::usage(format!("the job was started with {there}, not with {here}"))
-            .hint(format!("use the same service as `svc bulk send` did, such as {option}"))),
+    if here == *there {
+        return Ok(());
     }
+    let hint = match there == "sandbox" {
+        true => "add --sandbox".to_owned(),
+        false => format!("use the profile or base URL of `svc bulk send`: {}", plan.profile),
+    };
+    Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
 }
 
 /// Whether a job may be continued with the settings of this run: the same service, the same

@@ -93,7 +93,7 @@ pub struct StoredJob {
     /// Why the service refuses the emails of the job, if that has paused it.
     pub cause: Option<RowRefusal>,
     pub place: Place,
-    /// When the journal was written last, or a job in Redis was created.
+    /// When the journal was written last, or a job in Redis was created, or the emails are sent.
     changed: SystemTime,
 }
 
@@ -238,12 +238,13 @@ impl StoredJob {
         place: Place,
         changed: SystemTime,
     ) -> Result<Self, Failure> {
-        let plan = serde_json::from_value(info.settings.clone())
+        let plan: Plan = serde_json::from_value(info.settings.clone())
             .map_err(|_| Failure::other("not a job of this version of svc"))?;
+        // Before the time of --at, nobody has got an email.
+        let at = plan.email.scheduled_at.as_ref().map(|at| at.as_str().parse::<DateTime<Utc>>());
+        let changed = at.and_then(Result::ok).map_or(changed, |at| changed.max(at.into()));
         let mut job =
             Self { info, plan, totals, state: JobState::Incomplete, cause: None, place, changed };
-        // Until then, nobody has got an email.
-        job.changed = job.scheduled().map_or(changed, |at| changed.max(at.into()));
         job.state = match job.not_sent() {
             0 if totals.unknown > 0 => JobState::Unknown,
             0 => JobState::Complete,
@@ -272,14 +273,10 @@ impl StoredJob {
         self.total().saturating_sub(accepted + refused + invalid + unknown)
     }
 
-    /// When the service is to send the emails.
-    fn scheduled(&self) -> Option<DateTime<Utc>> {
-        Some(self.plan.email.scheduled_at.as_ref()?.as_str().parse().ok()?)
-    }
-
     /// The time for which the service keeps the emails of a complete job.
     pub fn waits_until(&self) -> Option<DateTime<Utc>> {
-        self.scheduled().filter(|at| self.state == JobState::Complete && *at > Utc::now())
+        let at = Some(DateTime::from(self.changed));
+        at.filter(|at| self.state == JobState::Complete && *at > Utc::now())
     }
 
     /// Whether it is in a folder of this machine.
