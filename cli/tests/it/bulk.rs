@@ -632,6 +632,14 @@ fn sending_again_is_refused_and_names_the_job() {
     let few = home.run(&[&other[..], &["--yes"]].concat());
     assert_eq!(few.code, 0, "{few:?}");
     assert!(few.stderr.contains(" has 2 of these 9 addresses, and has been sent"), "{few:?}");
+    home.file("two.csv", people(60..62));
+    let mut two = SEND;
+    two[3] = "two.csv";
+    assert_eq!(home.run(&[&two[..], &["--yes"]].concat()).code, 0);
+    home.file("people.csv", people(50..80));
+    let testers = home.run(&[&other[..], &["--dry-run"]].concat());
+    let told = " has 2 of these 30 addresses, and has been sent";
+    assert!(testers.code == 0 && testers.stderr.contains(told), "{testers:?}");
     // All people of a job among many others.
     home.file("people.csv", people(0..40));
     let many = home.run(&[&other[..], &["--yes"]].concat());

@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::table::RECENT;
 
-/// Refuses to send if another job has half or more of these people, or half or more of its own are
-/// among them, or any if it sends the same email: a job that is not complete, or ended within the last
+/// Refuses to send if another job has half or more of these people, or half or more of its own, ten at
+/// least, are among them, or any if it sends the same email: a job that is not complete, or ended within the last
 /// hours, or is newer than the one that is `continued`. Otherwise, tells of the job that has most of them.
 pub async fn refuse(
     context: &Context,
@@ -36,7 +36,8 @@ pub async fn refuse(
         }
         let others = job.addresses().await?;
         let same = others.intersection(addresses).count();
-        let is_half = same * 2 >= others.len().min(addresses.len());
+        // A few testers of another email are no reason.
+        let is_half = same * 2 >= addresses.len() || (same >= 10 && same * 2 >= others.len());
         let rank = (is_half || job.plan.sends_same_email(plan), same);
         if same > 0 && found.as_ref().is_none_or(|(other, _)| rank > *other) {
             found = Some((rank, job));

@@ -11,7 +11,6 @@ use svc_bulk::SendState;
 use svc_sdk::Operation::EmailsCancel;
 
 use super::outcomes::{FinalStatus, Outcome};
-use super::resume::check_service;
 use super::store::{self, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
@@ -249,7 +248,7 @@ async fn cancel_scheduled(
         Ok(())
     })
     .await?;
-    check_service(context, &job.plan)?;
+    job.plan.check_service(context)?;
     let (client, total) = (context.email_client().await?, count + ids.len() as u64);
     let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
     let mut cancelled = stream::iter(ids)

@@ -149,19 +149,6 @@ pub async fn show_left(
     dry_run::show_job(&context.out, &request, counts)
 }
 
-/// Whether this run has the service of a job.
-pub fn check_service(context: &Context, plan: &Plan) -> Result<(), Failure> {
-    let (here, there) = (plan::service(context), &plan.service);
-    if here == *there {
-        return Ok(());
-    }
-    let hint = match there == "sandbox" {
-        true => "add --sandbox".to_owned(),
-        false => format!("use the profile or base URL of `svc bulk send`: {}", plan.profile),
-    };
-    Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
-}
-
 /// Whether a job may be continued with the settings of this run: the same service, the same
 /// recipients, and the same key, or another one on the operator's word.
 pub async fn may_continue(
@@ -170,7 +157,7 @@ pub async fn may_continue(
     job: &str,
     key: &Key,
 ) -> Result<(), Failure> {
-    check_service(context, plan)?;
+    plan.check_service(context)?;
     if let Some(guard) = &plan.recipients
         && context.settings.guard.recipients().as_ref() != Some(guard)
     {
