@@ -8,7 +8,7 @@ use svc_sdk::{EmailClient, Service};
 use super::again;
 use super::jobs;
 use super::people::subscribers;
-use super::plan::{self, Plan, fingerprint};
+use super::plan::{Plan, fingerprint};
 use super::run;
 use super::send::check_limits;
 use super::store::{self, Again, JobOption, Left, StoredJob, VIEW};
