@@ -181,7 +181,7 @@ async fn a_redis_that_may_lose_the_job_is_refused() {
     assert!(job.receiver.received().await.is_empty());
 }
 
-/// As it does without a queue.
+/// As it does without a queue, and a send from this machine knows them, too.
 #[tokio::test]
 async fn a_limit_goes_on_after_the_jobs_in_redis() {
     let Some(job) = Queued::new(false).await else { return };
@@ -194,6 +194,12 @@ async fn a_limit_goes_on_after_the_jobs_in_redis() {
     let error = job.svc_fails(&args).await;
     let message = error["error"]["message"].as_str().expect("a message");
     assert!(message.starts_with("no row can be sent"), "{error}");
+    let here = args.iter().filter(|arg| !["--queue", "--limit", "6"].contains(*arg));
+    for more in [&[][..], &["--dry-run"]] {
+        let here = here.clone().chain(more).copied().collect::<Vec<_>>();
+        let error = job.svc_fails(&here).await;
+        assert_eq!(error["error"]["code"], "sent_again", "{error}");
+    }
 }
 
 #[tokio::test]

@@ -14,8 +14,8 @@ use crate::failure::Failure;
 pub struct ColumnOptions {
     /// Use a column as the address or as another field; repeatable
     ///
-    /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed) and
-    /// ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` topics,
+    /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed),
+    /// status (only words such as unsubscribed opt out) and ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` topics,
     /// metadata and metadata.KEY.
     #[arg(long, hide_short_help = true, value_name = "COLUMN[=FIELD]", value_parser = parse)]
     pub column: Vec<(String, String)>,
@@ -44,8 +44,12 @@ impl ColumnOptions {
     pub fn opt_outs(&self) -> OptOuts {
         let mut rule = OptOuts::default();
         for (column, field) in &self.column {
-            let is_told = field == "subscribed";
-            rule.choose(column, if is_told { About::Subscribed } else { About::Nothing });
+            let about = match field.as_str() {
+                "subscribed" => About::Subscribed,
+                "status" => About::State,
+                _ => About::Nothing,
+            };
+            rule.choose(column, about);
         }
         self.opt_out.iter().for_each(|column| rule.choose(column, About::OptedOut));
         rule
@@ -68,10 +72,7 @@ impl ColumnOptions {
             let similar = columns.iter().find(|name| compact(name) == compact(column));
             return Err(Failure::usage(problem).hint(match similar {
                 Some(similar) => format!("did you mean `{similar}`?"),
-                None => {
-                    let names = columns.iter().map(|name| format!("`{name}`"));
-                    format!("its columns are {}", names.collect::<Vec<_>>().join(", "))
-                }
+                None => names(columns),
             }));
         }
         Ok(())
@@ -104,6 +105,12 @@ impl ColumnOptions {
             at => Ok(at),
         }
     }
+}
+
+/// Which columns a file has.
+pub fn names(columns: &[Arc<str>]) -> String {
+    let names = columns.iter().map(|name| format!("`{name}`"));
+    format!("its columns are {}", names.collect::<Vec<_>>().join(", "))
 }
 
 /// The name of a column in a placeholder: `First Name` is `first_name`.

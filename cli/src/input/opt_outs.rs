@@ -35,7 +35,7 @@ pub enum About {
     TimeOfOptOut,
     /// A word such as `bounced`.
     Status,
-    /// Mostly a part of a postal address.
+    /// Only words that opt out count: the others are mostly a part of a postal address.
     State,
 }
 
@@ -48,6 +48,10 @@ pub struct OptOuts {
     pub is_told: bool,
     /// Words of a status that are not known, as `column: word`.
     unknown_words: BTreeSet<String>,
+    /// A column with a value that cannot be read.
+    unreadable: Option<Arc<str>>,
+    /// Whether a column about a state has opted out somebody.
+    is_read_from_state: bool,
     /// The first columns that contradict each other: the one that says yes, and the one that opts
     /// out, with the number of the record.
     pub contradiction: Option<(u64, Arc<str>, Arc<str>)>,
@@ -75,18 +79,21 @@ impl OptOuts {
 
     /// Judges a record. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record) -> Subscribed {
-        let (mut yes, mut no, mut unclear) = (None, None, None);
+        let (mut yes, mut no, mut unclear, mut is_blank) = (None, None, None, false);
         for (column, value) in &record.fields {
             let about = *self.columns.entry(Arc::clone(column)).or_insert_with(|| about(column));
-            if about == About::Nothing || value.is_null() {
+            if about == About::Nothing {
                 continue;
             }
-            self.is_told |= about == About::Subscribed;
+            self.is_told |= about == About::Subscribed && !value.is_null();
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             match read(about, &text) {
-                Word::Nothing => {}
+                Word::Nothing => is_blank |= about == About::Subscribed,
                 Word::Yes => yes = yes.or(Some(column)),
-                Word::No => no = no.or(Some(column)),
+                Word::No => {
+                    self.is_read_from_state |= about == About::State;
+                    no = no.or(Some(column));
+                }
                 Word::Unreadable if about == About::Status => {
                     let word = text.trim().chars().take(40).collect::<String>();
                     if self.unknown_words.len() < 100 {
@@ -94,8 +101,9 @@ impl OptOuts {
                     }
                 }
                 Word::Unreadable => {
+                    self.unreadable.get_or_insert_with(|| Arc::clone(column));
                     let problem = format!("the value of `{column}` must be yes or no");
-                    unclear = unclear.or(Some(format!("{problem}; otherwise: {}", ignore(column))));
+                    unclear = unclear.or(Some(problem));
                 }
             }
         }
@@ -109,7 +117,7 @@ impl OptOuts {
             }
             (_, Some(problem), _) => Subscribed::Unclear(problem),
             // A key that is given twice, for example: the record has only one of its values.
-            (.., Some(_)) => match &record.problem {
+            (.., Some(_)) if !is_blank => match &record.problem {
                 Some(problem) => Subscribed::Unclear(problem.clone()),
                 None => Subscribed::Yes,
             },
@@ -119,13 +127,31 @@ impl OptOuts {
 
     /// Which columns say who has opted out, once all records are read.
     pub fn describe(&self) -> String {
-        let is_read = |about: &About| !matches!(about, About::Nothing | About::State);
+        let is_address = |about: &About| *about == About::State && !self.is_read_from_state;
+        let is_read = |about: &About| *about != About::Nothing && !is_address(about);
         let columns = self.columns.iter().filter(|(_, about)| is_read(about));
         let mut columns = columns.map(|(column, _)| format!("`{column}`")).collect::<Vec<_>>();
         columns.sort_unstable();
         match columns.is_empty() {
             true => "no column says who has opted out; name one with --opt-out".to_owned(),
-            false => format!("who has opted out is read from {}", columns.join(", ")),
+            false => {
+                format!("who has opted out is read from {}{}", columns.join(", "), self.hint())
+            }
+        }
+    }
+
+    /// What to do about a column that cannot be read, once all records are.
+    pub fn hint(&self) -> String {
+        let hint = |column| format!("; if `{column}` says something else: {}", ignore(column));
+        self.unreadable.as_deref().map(hint).unwrap_or_default()
+    }
+
+    /// The option by which a column that opts out decides.
+    pub fn keep(&self, column: &str) -> String {
+        match self.about(column) {
+            About::Subscribed => format!("--column '{column}=subscribed'"),
+            About::Status | About::State => format!("--column '{column}=status'"),
+            _ => format!("--opt-out '{column}'"),
         }
     }
 
@@ -141,7 +167,9 @@ impl OptOuts {
             return confirm(context, &question).await;
         }
         Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
-            "if they do not: {}\nif they do, add a column `unsubscribed` with yes or no",
+            "if these people are subscribed: --column '{column}=status', which leaves out only \
+             `unsubscribed`, `bounced` and the like\nif not, add a column `unsubscribed` with yes or \
+             no\nif nobody opts out by this column: {}",
             ignore(column)
         )))
     }
@@ -162,36 +190,43 @@ enum Word {
     Unreadable,
 }
 
+/// Whether one of the words of a list is so.
+fn any(list: &str, is: impl Fn(&str) -> bool) -> bool {
+    list.split_whitespace().any(is)
+}
+
 fn read(about: About, text: &str) -> Word {
-    const YES: [&str; 17] = [
-        "true", "t", "yes", "y", "1", "x", "on", "✓", "✔", "✅", "☑", "ja", "j", "oui", "si", "sí",
-        "ok",
-    ];
-    const NO: [&str; 11] =
-        ["false", "f", "no", "n", "0", "off", "-", "nein", "non", "never", "none"];
-    const SUBSCRIBED: [&str; 7] =
-        ["subscribed", "active", "confirmed", "optedin", "optin", "enabled", "valid"];
-    const OPTED_OUT_WORDS: [&str; 6] =
-        ["inactive", "disabled", "deleted", "removed", "donotcontact", "donotemail"];
+    const YES: &str = "true t yes y 1 x on ✓ ✔ ✅ ☑ ja j oui si sí ok wahr vrai verdadero vero";
+    const NO: &str = "false f no n 0 off - nein non never none falsch faux falso";
+    const EMPTY: &str = "null n/a #n/a na nan nil \\n 0000-00-00";
+    const SUBSCRIBED: &str = "subscribed active confirmed optedin optin enabled valid \
+        aktiv abonniert angemeldet inscrit";
+    const OPTED_OUT_WORDS: &str =
+        "inactive inaktiv disabled deleted removed donotcontact donotemail";
     let word = text.trim().to_lowercase();
-    if word.is_empty() {
+    let word = word.strip_suffix(" 00:00:00").unwrap_or(&word);
+    if word.is_empty() || any(EMPTY, |empty| empty == word) {
         return Word::Nothing;
     }
-    let letters = compact(&word);
-    let is = |words: &[&str]| words.contains(&word.as_str()) || words.contains(&letters.as_str());
+    let letters = compact(word);
+    let is = |list| any(list, |it| it == word || it == letters);
     // `-1` is none of them.
-    let (yes, no) = (YES.contains(&word.as_str()), NO.contains(&word.as_str()));
-    let subscribed = is(&SUBSCRIBED);
+    let (yes, no) = (any(YES, |yes| yes == word), any(NO, |no| no == word));
+    let subscribed = is(SUBSCRIBED);
     let stem = ["hard", "soft"].iter().find_map(|kind| letters.strip_prefix(kind));
-    let opted_out = is(&OPTED_OUT_WORDS)
-        || letters == "notsubscribed"
-        || OPTED_OUT.iter().any(|word| stem.unwrap_or(&letters).starts_with(word));
+    let negated = ["not", "non", "nicht"].iter().find_map(|not| letters.strip_prefix(not));
+    let opted_out = is(OPTED_OUT_WORDS)
+        || negated.is_some_and(|rest| any(SUBSCRIBED, |word| word == rest))
+        || any(OPTED_OUT, |word| stem.unwrap_or(&letters).starts_with(word));
     let number = word.parse::<f64>().ok();
+    let mut digits = word.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let is_date = digits.clone().count() >= 3 || digits.any(|part| part.len() == 4);
     match about {
         About::Subscribed if yes || subscribed => Word::Yes,
         About::Subscribed if no || opted_out => Word::No,
         About::OptedOut if yes || opted_out || number.is_some_and(|n| n > 0.0) => Word::No,
         About::OptedOut if no || subscribed || number == Some(0.0) => Word::Nothing,
+        About::OptedOut if is_date && number.is_none() => Word::No,
         About::TimeOfOptOut if no => Word::Nothing,
         About::TimeOfOptOut => Word::No,
         About::Status | About::State if opted_out => Word::No,
@@ -202,84 +237,82 @@ fn read(about: About, text: &str) -> Word {
 }
 
 /// What opts out, as part of a column's name and as the beginning of a value.
-const OPTED_OUT: [&str; 17] = [
-    "abbestellt",
-    "abgemeldet",
-    "abmeldung",
-    "desabonn",
-    "désabonn",
-    "widerspruch",
-    "optout",
-    "optedout",
-    "unsub",
-    "suppress",
-    "blocklist",
-    "blocked",
-    "blacklist",
-    "bounce",
-    "complain",
-    "spam",
-    "cleaned",
-];
+const OPTED_OUT: &str = "abbestellt abgemeldet abmeld desabonn désabonn desinscri désinscri \
+    disiscri uitgeschreven widerspruch widerruf gesperrt sperre optout optedout unsub suppress \
+    blocklist blocked blacklist bounce complain spam cleaned deactiv";
 
 /// What a column of this name is about.
 fn about(column: &str) -> About {
     // As a value, `don't know` is something else.
-    const OPTED_OUT_PARTS: [&str; 4] = ["donot", "dont", "noemail", "nomail"];
+    const OPTED_OUT_PARTS: &str = "donot dont noemail nomail nospam cleantime";
     // As the whole name: `deleted_items` is something else.
-    const OPTED_OUT_NAMES: [&str; 5] = ["dnc", "inactive", "deleted", "removed", "disabled"];
-    const SUBSCRIBED: [&str; 10] = [
-        "canemail",
-        "einwilligung",
-        "emailallowed",
-        "optin",
-        "optedin",
-        "subscribed",
-        "consent",
-        "permission",
-        "acceptsemail",
-        "acceptsmarketing",
-    ];
+    const OPTED_OUT_NAMES: &str = "dnc inactive deleted removed disabled emaildisabled baja";
+    const SUBSCRIBED: &str = "canemail einwilligung emailallowed optin optedin subscribed consent \
+        permission acceptsemail acceptsmarketing angemeldet abonniert abonné inscrit";
     // `newsletter_url` is something else.
-    const SUBSCRIBED_ENDS: [&str; 8] = [
-        "newsletter",
-        "newsletters",
-        "marketing",
-        "marketingemail",
-        "marketingemails",
-        "subscribe",
-        "subscription",
-        "gdpr",
-    ];
-    const TIMES: [&str; 6] = ["at", "on", "date", "time", "when", "reason"];
-    const OTHERS: [&str; 10] =
-        ["url", "link", "token", "id", "key", "hash", "code", "source", "type", "group"];
-    let name = compact(column);
-    let (lower, whole) = (column.to_lowercase(), name.strip_prefix("is").unwrap_or(&name));
-    let last = lower.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
-    let ends = |words: &[&str]| last.is_some_and(|last| words.contains(&last));
-    if ends(&OTHERS) {
+    const SUBSCRIBED_ENDS: &str = "newsletter newsletters marketing marketingemail \
+        marketingemails subscribe subscription gdpr werbung";
+    const SUBSCRIBED_NAMES: &str = "active enabled emailenabled subscriber";
+    // They turn the meaning of a column round. A number of bounces is not `no bounces`.
+    const NOT: &str = "not non nicht";
+    const NO: &str = "no n nein never without kein keine keinen ohne sans geen";
+    const JOINED: &str =
+        "nonsubscribed notsubscribed nonewsletter nomarketing nooptin noconsent keinnewsletter";
+    const WITHDRAWN: &str = "withdr revok denied declin refus expired";
+    // As in `Newsletter (yes/no)`.
+    const YES: &str = "yes y ja oui";
+    const TIMES: &str = "at on date time when reason type am le datum";
+    const TIMES_FIRST: &str = "date datum last when fecha";
+    const OTHERS: &str = "url link token id key hash code source ip group";
+    let words = words(column);
+    let name = words.concat();
+    let has = |parts: &str| any(parts, |part| name.contains(part));
+    let has_word = |list: &str| any(list, |it| words.iter().any(|word| word == it));
+    let is_last = |list: &str| any(list, |it| words.last().is_some_and(|last| last == it));
+    let is_first = |list: &str| any(list, |it| words.first().is_some_and(|first| first == it));
+    if is_last(OTHERS) || (name.contains("sms") && !name.contains("mail")) {
         return About::Nothing;
     }
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&OPTED_OUT) || has(&OPTED_OUT_PARTS) || OPTED_OUT_NAMES.contains(&whole) {
-        return match () {
-            () if name.contains("status") => About::Status,
-            () if ends(&TIMES) || name.ends_with("date") || column.ends_with("At") => {
-                About::TimeOfOptOut
-            }
-            () => About::OptedOut,
-        };
+    let is_time =
+        is_last(TIMES) || is_first(TIMES_FIRST) || any("date datum", |end| name.ends_with(end));
+    let is_own = |word: &&String| {
+        ![NOT, NO, YES, TIMES, TIMES_FIRST, "is de"].iter().any(|list| any(list, |it| it == *word))
+    };
+    let whole = words.iter().filter(is_own).map(String::as_str).collect::<String>();
+    let (is_not, is_withdrawn) = (has_word(NOT), has(WITHDRAWN));
+    let is_no = (has_word(NO) && !has_word(YES)) || has_word(JOINED);
+    let is_subscribed = has(SUBSCRIBED)
+        || any(SUBSCRIBED_ENDS, |end| whole.ends_with(end))
+        || any(SUBSCRIBED_NAMES, |it| whole == it)
+        || (is_withdrawn && has(SUBSCRIBED_ENDS));
+    let opts_out = match () {
+        () if has(OPTED_OUT_PARTS) => Some(true),
+        () if has(OPTED_OUT) || any(OPTED_OUT_NAMES, |it| whole == it) => Some(!is_not),
+        () if is_subscribed => Some(is_not || is_no || is_withdrawn),
+        () => None,
+    };
+    match opts_out {
+        _ if name == "state" => About::State,
+        _ if name.contains("status") => About::Status,
+        Some(true) if is_time => About::TimeOfOptOut,
+        Some(true) => About::OptedOut,
+        Some(false) if !is_time => About::Subscribed,
+        _ => About::Nothing,
     }
-    let is_subscribed = has(&SUBSCRIBED)
-        || SUBSCRIBED_ENDS.iter().any(|end| name.ends_with(end))
-        || whole == "active";
-    match () {
-        () if name.contains("status") => About::Status,
-        () if name == "state" => About::State,
-        () if is_subscribed && !ends(&TIMES) && !column.ends_with("At") => About::Subscribed,
-        () => About::Nothing,
+}
+
+/// The words of a name, such as `opt` and `out` of `optOut`, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && text.ends_with(char::is_lowercase) {
+            text.push(' ');
+        }
+        text.push(letter);
     }
+    let text = text.to_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// The letters and digits of a name, in lower case.
@@ -326,11 +359,37 @@ mod tests {
             "DNC",
             "inactive",
             "is_deleted",
+            "no_newsletter",
+            "noNewsletter",
+            "nonewsletter",
+            "not_subscribed",
+            "nonsubscribed",
+            "kein Newsletter",
+            "Keine Werbung",
+            "No marketing",
+            "no_consent",
+            "consent_withdrawn",
+            "marketing revoked",
+            "Newsletter denied",
+            "not active",
+            "email_disabled",
+            "deactivated",
+            "Werbesperre",
+            "Gesperrt",
+            "désinscrit",
+            "Baja",
+            "uitgeschreven",
+            "disiscritto",
+            "Email and SMS opt-out",
         ] {
             assert_eq!(about(column), About::OptedOut, "{column}");
         }
         for column in
             ["unsubscribed_at", "bounced on", "Opt-out date", "unsubscribedAt", "bounce_reason"]
+                .into_iter()
+                .chain(["CLEAN_TIME", "deleted_at", "Bounce Type", "Abmeldedatum", "Abgemeldet am"])
+                .chain(["Widerrufen am", "Désabonné le", "Date unsubscribed", "last_bounce"])
+                .chain(["Fecha de baja", "consent_withdrawn_at"])
         {
             assert_eq!(about(column), About::TimeOfOptOut, "{column}");
         }
@@ -348,6 +407,13 @@ mod tests {
             "Subscribe",
             "marketing_emails",
             "is active",
+            "Newsletter (yes/no)",
+            "not_unsubscribed",
+            "Subscriber",
+            "angemeldet",
+            "Abonniert",
+            "inscrit",
+            "enabled",
         ] {
             assert_eq!(about(column), About::Subscribed, "{column}");
         }
@@ -367,6 +433,13 @@ mod tests {
             "Subscribed on",
             "subscribed_at",
             "subscribedAt",
+            "OPTIN_IP",
+            "SMS_BLACKLISTED",
+            "Accepts SMS Marketing",
+            "Subscriber Email",
+            "Casino",
+            "Angemeldet am",
+            "last_active",
         ] {
             assert_eq!(about(column), About::Nothing, "{column}");
         }
@@ -377,10 +450,13 @@ mod tests {
         for value in ["yes", "x", "on", "✓", "ja", "opted out", "bounced", "TRUE", "1", "3"] {
             assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
         }
-        for value in ["", "no", "0", "false", "subscribed", "-"] {
+        for value in ["2026-01-02", "02.01.2026", "3 Jan 2026", "WAHR", "vrai"] {
+            assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
+        }
+        for value in ["", "no", "0", "false", "subscribed", "-", "FALSCH", "NULL", "n/a"] {
             assert_eq!(opts_out("unsubscribed", value), Some(false), "{value}");
         }
-        for value in ["2026-01-02", "maybe", "?"] {
+        for value in ["maybe", "?"] {
             assert_eq!(opts_out("unsubscribed", value), None, "{value}");
         }
         for (column, value) in [
@@ -393,15 +469,29 @@ mod tests {
             ("State", "bounced"),
             ("opt_in", "no"),
             ("newsletter", "unsubscribed"),
+            ("no_newsletter", "yes"),
+            ("Bounce Type", "Hard"),
+            ("status", "nicht abonniert"),
+            ("status", "non-subscribed"),
         ] {
             assert_eq!(opts_out(column, value), Some(true), "{column} {value}");
         }
-        for (column, value) in [("State", "NY"), ("bounced_at", ""), ("status", "active")] {
+        for (column, value) in [
+            ("State", "NY"),
+            ("bounced_at", ""),
+            ("status", "active"),
+            ("Status", "aktiv"),
+            ("no_newsletter", "no"),
+            ("unsubscribed_at", "NULL"),
+            ("unsubscribed_at", "0000-00-00 00:00:00"),
+        ] {
             assert_eq!(opts_out(column, value), Some(false), "{column} {value}");
         }
         assert_eq!(judge(&[("subscribed", json!("yes"))]), Subscribed::Yes);
         assert_eq!(judge(&[("subscribed", json!(false))]), Subscribed::No("subscribed".into()));
         assert_eq!(judge(&[("bounced", json!(0))]), Subscribed::Unsaid);
+        let blank = [("newsletter", json!("")), ("status", json!("active"))];
+        assert_eq!(judge(&blank), Subscribed::Unsaid);
         let both = [("Subscribed", json!("no")), ("subscribed", json!("yes"))];
         assert_eq!(judge(&both), Subscribed::No("Subscribed".into()));
     }

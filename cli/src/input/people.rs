@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::columns::ColumnOptions;
+use super::columns::{ColumnOptions, names};
 use super::opt_outs::{OptOuts, Subscribed};
 use super::records::{Record, Records};
 use crate::failure::Failure;
@@ -39,8 +39,9 @@ impl PeopleFile {
             let found = options.address(&columns.iter().map(AsRef::as_ref));
             let found = found.and_then(|at| {
                 at.ok_or_else(|| {
+                    let hint = "name the column with the address: --column 'E-Mail Address'";
                     Failure::input("no column is named `email`")
-                        .hint("name the column with the address: --column 'E-Mail Address'")
+                        .hint(format!("{}; {hint}", names(columns)))
                 })
             });
             address = Some(found.map_err(|failure| records.in_file(failure))?);

@@ -245,8 +245,12 @@ impl Csv {
     fn new(mut reader: Box<dyn BufRead + Send>) -> Result<Self, Failure> {
         let start = reader.fill_buf()?;
         let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let (delimiter, length) = match line.trim_ascii_end().strip_prefix(b"sep=") {
-            Some([delimiter]) => (*delimiter, (line.len() + 1).min(start.len())),
+        let bare = line.trim_ascii_end();
+        let bare = bare.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\"")).unwrap_or(bare);
+        let (delimiter, length) = match bare {
+            [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] => {
+                (*delimiter, (line.len() + 1).min(start.len()))
+            }
             _ => {
                 let count = |wanted: u8| line.iter().filter(|byte| **byte == wanted).count();
                 let frequent = [b'\t', b';', b','].into_iter().max_by_key(|d| count(*d));

@@ -21,7 +21,7 @@ impl<'a> Items<'a> {
     pub fn new(out: &'a Printer, columns: &'a [&'a str]) -> Self {
         let are_lines = match out.format() {
             Format::Csv => !out.has_filter(),
-            _ => out.look.format.is_none() && !out.has_filter() || out.is_table(),
+            _ => out.look.format.is_none() && !out.has_filter(),
         };
         Self { out, columns, are_lines, has_header: false, document: Vec::new() }
     }

@@ -1,5 +1,7 @@
 //! The table of all settings. Parsing, `config show`, `config set`, the manual and the book follow it.
 
+use std::time::Duration;
+
 use clap::ValueEnum as _;
 use reqwest::header::HeaderName;
 use serde_json::Value as Json;
@@ -68,6 +70,9 @@ impl Setting {
         Self { default: Some(default), ..self }
     }
 }
+
+/// How long a bulk job that has ended keeps its addresses from another one.
+pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
@@ -211,6 +216,10 @@ impl Setting {
             Kind::Text => text.into(),
             Kind::Flag => switch::parse(text).ok_or_else(|| not("true or false"))?.into(),
             Kind::Number => text.trim().parse::<u32>().map_err(|_| not("a number"))?.into(),
+            Kind::Duration if self.name == "bulk_retention" && duration::parse(text)? < RECENT => {
+                let why = "for which a job keeps its people from a second email";
+                return Err(format!("`{text}` is shorter than 20h, {why}"));
+            }
             Kind::Duration => duration::limit(text)?.into(),
             Kind::Checked(check) => check(text).map(|()| text.into())?,
             Kind::List(check) => {

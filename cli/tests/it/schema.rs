@@ -142,7 +142,7 @@ fn emails(checker: &mut Checker) {
     }
     checker.fail(&format!("bulk pause {job}"), 6);
     checker.run(&format!("bulk continue {job}"));
-    checker.fail(&format!("bulk settle {job} --sent 2"), 2);
+    checker.fail(&format!("bulk settle {job} --resend 2"), 2);
     let later = checker.run(&format!("--sandbox {send} --at +2h --again"));
     checker.run(&format!("--sandbox bulk cancel {}", text(&later, "/job")));
     checker.run(&format!("bulk remove {job} --yes"));

@@ -2,32 +2,30 @@
 //! which jobs are kept.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use svc_bulk::RedisQueue;
 
 use super::plan::Plan;
 use super::store::{JobState, StoredJob, all};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::settings::table::RECENT;
 
-/// How long a job that has ended keeps its addresses from another one.
-const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
-
-/// Refuses to send to people of whom another job has half or more, or any if it sends the same email:
-/// one that is not complete, or ended within the last hours, or is newer than the job that is
-/// `continued`.
+/// Refuses to send if another job has half or more of these people, or half or more of its own, ten at
+/// least, are among them, or any if it sends the same email: a job that is not complete, or ended within the last
+/// hours, or is newer than the one that is `continued`. Otherwise, tells of the job that has most of them.
 pub async fn refuse(
     context: &Context,
     jobs: &[StoredJob],
     plan: &Plan,
     addresses: &HashSet<u64>,
     continued: Option<&StoredJob>,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     if plan.only_to.is_some() {
-        return Ok(());
+        return Ok(None);
     }
-    let mut found: Option<(usize, &StoredJob)> = None;
+    let mut found: Option<((bool, usize), &StoredJob)> = None;
     for job in jobs {
         let is_of_interest = match continued {
             Some(old) => old.info.job != job.info.job && job.info.at >= old.info.at,
@@ -36,31 +34,49 @@ pub async fn refuse(
         if job.plan.only_to.is_some() || job.plan.service != plan.service || !is_of_interest {
             continue;
         }
-        let same = job.addresses().await?.intersection(addresses).count();
-        let is_too_many = same * 2 >= addresses.len() || job.plan.sends_same_email(plan);
-        if is_too_many && same > found.as_ref().map_or(0, |it| it.0) {
-            found = Some((same, job));
+        let others = job.addresses().await?;
+        let same = others.intersection(addresses).count();
+        // A few testers of another email are no reason.
+        let is_half = same * 2 >= addresses.len() || (same >= 10 && same * 2 >= others.len());
+        let rank = (is_half || job.plan.sends_same_email(plan), same);
+        if same > 0 && found.as_ref().is_none_or(|(other, _)| rank > *other) {
+            found = Some((rank, job));
         }
     }
-    let Some((same, job)) = found else { return Ok(()) };
+    let Some(((is_refused, same), job)) = found else { return Ok(None) };
     let (id, of) = (&job.info.job, addresses.len());
-    let when = context.out.local_time(&job.info.at.to_rfc3339());
     let svc = |command: &str| context.svc(&format!("bulk {command} {id}"));
-    let (what, next) = match job.state {
-        JobState::Running | JobState::Paused => ("is being sent", String::new()),
-        JobState::Incomplete => {
-            let (resume, cancel) = (svc("resume"), svc("cancel"));
-            ("is not complete", format!("go on with that job: {resume}, or give it up: {cancel}\n"))
-        }
-        state if job.plan.sends_same_email(plan) && continued.is_none() => {
-            let was = if state == JobState::Cancelled { "was cancelled" } else { "has been sent" };
-            (was, format!("send this email only to those who have not got it: --limit {of}\n"))
-        }
-        _ => ("has been sent", String::new()),
+    let time = |at: DateTime<Utc>| context.out.local_time(&at.to_rfc3339());
+    let what = match (job.state, job.waits_until()) {
+        (JobState::Running | JobState::Paused, _) => "is being sent".to_owned(),
+        (JobState::Incomplete, _) => "is not complete".to_owned(),
+        (JobState::Cancelled, _) => "had sent to them when it was cancelled".to_owned(),
+        (_, Some(at)) => format!("is scheduled for {}", time(at)),
+        _ => "has been sent".to_owned(),
     };
+    let when = time(job.info.at);
     let message = format!("job {id} of {when} has {same} of these {of} addresses, and {what}");
-    let hint = format!("{next}send them another email all the same: --again");
+    if !is_refused {
+        return Ok(Some(message));
+    }
+    let next = match job.state {
+        JobState::Running | JobState::Paused => format!("see how far it is: {}", svc("status")),
+        JobState::Incomplete => {
+            format!("go on with that job: {}, or give it up: {}", svc("resume"), svc("cancel"))
+        }
+        _ if job.plan.sends_same_email(plan) && continued.is_none() => {
+            format!("send this email only to those who have not got it: --limit {of}")
+        }
+        _ => without(context, id),
+    };
+    let hint = format!("{next}\nsend them another email all the same: --again");
     Err(Failure::input(message).code("sent_again").hint(hint))
+}
+
+/// How to leave out those who have got an email of a job.
+pub fn without(context: &Context, id: &str) -> String {
+    let report = context.svc(&format!("bulk report {id} --status accepted,unknown > got.csv"));
+    format!("leave out those who have got it: {report}, then add --suppress got.csv")
 }
 
 /// The addresses that jobs with the same email have, for one that goes on after them.

@@ -19,7 +19,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::records::Records;
-use crate::output::Items;
+use crate::output::{Column, Items, Show, View};
 use crate::output_schema::of;
 
 /// List the jobs of this machine and of a queue, newest first
@@ -38,10 +38,7 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let queue = match self.queue.is_set(context) {
-            true => Some(self.queue.connect(context).await?),
-            false => None,
-        };
+        let queue = self.queue.if_set(context).await?;
         let is_here = self.queue.queue.is_none();
         let mut all = store::all(context, is_here, queue.as_ref()).await?;
         all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
@@ -122,6 +119,16 @@ const STATUSES: [&str; 15] = [
     "cancelled",
 ];
 
+const REPORT_VIEW: View = View(&[
+    Column::new("ROW", "/row", Show::Number),
+    Column::text("ADDRESS", "/address"),
+    Column::new("STATUS", "/status", Show::Status),
+    Column::id("ID", "/id").droppable(),
+    Column::text("CODE", "/code"),
+    Column::new("WHEN", "/when", Show::Time).droppable(),
+    Column::prose("MESSAGE", "/message"),
+]);
+
 const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
 
 impl Report {
@@ -129,13 +136,18 @@ impl Report {
         let job = self.job.find(context).await?;
         let mut items = Items::new(&context.out, &COLUMNS);
         let is_asked_for = |row: &Outcome| {
-            let reason = row.code.as_ref().filter(|_| row.status == "left_out");
-            let mut words = [Some(&row.status), reason].into_iter().flatten();
-            self.status.is_empty() || words.any(|word| self.status.contains(word))
+            let reason = row.code.as_deref().filter(|_| row.status == "left_out");
+            // Whatever has become of it since.
+            let accepted = row.is_accepted().then_some("accepted");
+            let mut words = [Some(row.status.as_str()), reason, accepted].into_iter().flatten();
+            self.status.is_empty() || words.any(|word| self.status.iter().any(|it| it == word))
         };
         let each = |row| if is_asked_for(&row) { items.push(&row) } else { Ok(()) };
         job.report(each).await?;
-        items.finish()
+        match context.out.is_table() && !items.are_lines {
+            true => context.out.list(&items.document, REPORT_VIEW, "no rows"),
+            false => items.finish(),
+        }
     }
 }
 
@@ -236,6 +248,7 @@ async fn cancel_scheduled(
         Ok(())
     })
     .await?;
+    job.plan.check_service(context)?;
     let (client, total) = (context.email_client().await?, count + ids.len() as u64);
     let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
     let mut cancelled = stream::iter(ids)
@@ -352,11 +365,15 @@ impl Settle {
         let mut job = self.job.find(context).await?;
         // As an address is compared, or any other text.
         let key = |text: &str| check(text).unwrap_or_else(|_| text.to_owned());
-        let mut unknown = HashMap::new();
+        // The rows, and for those that were accepted none.
+        let mut known = HashMap::new();
         job.report(|row| {
-            if row.status == "unknown" {
-                unknown.insert(row.row.to_string(), row.row);
-                unknown.insert(key(&row.address), row.row);
+            for name in [row.row.to_string(), key(&row.address)] {
+                match row.status.as_str() {
+                    "unknown" => _ = known.insert(name, Some(row.row)),
+                    _ if row.is_accepted() => _ = known.entry(name).or_default(),
+                    _ => {}
+                }
             }
             Ok(())
         })
@@ -365,10 +382,15 @@ impl Settle {
             let mut rows = Vec::new();
             for name in names {
                 for each in entries(context, option, name)? {
-                    rows.push(*unknown.get(&key(&each)).ok_or_else(|| {
-                        Failure::input(format!("{option}: no unknown row is `{each}`"))
-                            .hint(format!("list them: svc bulk report {}", self.job.job))
-                    })?);
+                    match known.get(&key(&each)) {
+                        Some(Some(row)) => rows.push(*row),
+                        Some(None) if option == "--sent" => {}
+                        _ => {
+                            let problem = format!("{option}: no unknown row is `{each}`");
+                            let list = format!("list them: svc bulk report {}", self.job.job);
+                            return Err(Failure::input(problem).hint(list));
+                        }
+                    }
                 }
             }
             Ok::<_, Failure>(rows)
@@ -400,6 +422,10 @@ fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, F
 /// The entries of a file: those of its column of addresses, or else its only column.
 pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let bytes = context.inputs.bytes(&context.out, option, path)?;
+    // Nobody to leave out is more likely a mistake.
+    if bytes.trim_ascii().is_empty() && option != "--suppress" {
+        return Ok(Vec::new());
+    }
     let mut records = Records::new(Box::new(std::io::Cursor::new(bytes)), path)?;
     let options = ColumnOptions::default();
     let mut entries = Vec::new();

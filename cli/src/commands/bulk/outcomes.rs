@@ -34,6 +34,11 @@ impl Outcome {
         self.id.filter(|_| self.status == "accepted")
     }
 
+    /// Whether the service has accepted it, whatever has become of it since, but not cancelled it.
+    pub fn is_accepted(&self) -> bool {
+        self.status == "accepted" || (self.id.is_some() && self.status != "cancelled")
+    }
+
     /// A row that is left out now.
     pub fn left_out(row: u64, address: String, code: String, message: String) -> Self {
         let (status, when) = ("left_out".to_owned(), timestamp(Utc::now()));

@@ -169,7 +169,7 @@ impl People {
             }
             values.insert(name.to_string(), value.clone());
             let simple = match options.field(name) {
-                None | Some("email" | "subscribed" | "ignore") => placeholder(name),
+                None | Some("email" | "subscribed" | "status" | "ignore") => placeholder(name),
                 Some(chosen) => chosen.to_owned(),
             };
             if exact.contains(simple.as_str()) {

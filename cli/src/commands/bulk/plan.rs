@@ -130,6 +130,19 @@ impl Plan {
         Renderer::new(email, self.unsubscribe.as_deref())
     }
 
+    /// Whether this run has the service of the job.
+    pub fn check_service(&self, context: &Context) -> Result<(), Failure> {
+        let (here, there) = (service(context), &self.service);
+        if here == *there {
+            return Ok(());
+        }
+        let hint = match there == "sandbox" {
+            true => "add --sandbox".to_owned(),
+            false => format!("use the profile or base URL of `svc bulk send`: {}", self.profile),
+        };
+        Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
+    }
+
     /// Whether it sends the same email, whenever it is sent.
     pub fn sends_same_email(&self, other: &Self) -> bool {
         let sent = |plan: &Self| {

@@ -8,7 +8,7 @@ use svc_sdk::{EmailClient, Service};
 use super::again;
 use super::jobs;
 use super::people::subscribers;
-use super::plan::{self, Plan, fingerprint};
+use super::plan::{Plan, fingerprint};
 use super::run;
 use super::send::check_limits;
 use super::store::{self, Again, JobOption, Left, StoredJob, VIEW};
@@ -81,7 +81,7 @@ impl Resume {
         if job.folder().is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled) {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
-                .hint("send the file again: svc bulk send … --again"));
+                .hint(format!("send the file again: {}", again::without(context, &job.info.job))));
         }
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
@@ -92,7 +92,8 @@ impl Resume {
         let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let jobs = store::all(context, true, None).await?;
+            let queue = self.job.queue.if_set(context).await?;
+            let jobs = store::all(context, true, queue.as_ref()).await?;
             again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
         if left.count > 0 {
@@ -156,14 +157,7 @@ pub async fn may_continue(
     job: &str,
     key: &Key,
 ) -> Result<(), Failure> {
-    let here = plan::service(context);
-    if plan.service != here {
-        return Err(Failure::usage(format!(
-            "the job was started with {}, not with {here}",
-            plan.service
-        ))
-        .hint("use the same profile or base URL as for `svc bulk send`"));
-    }
+    plan.check_service(context)?;
     if let Some(guard) = &plan.recipients
         && context.settings.guard.recipients().as_ref() != Some(guard)
     {

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::jobs;
 use super::plan::rows;
 use super::store::{JobState, Place, StoredJob};
+use crate::advice;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::sdk_error::{RECIPIENT_GUARD, SEE_RECIPIENT_GUARD};
@@ -193,6 +194,9 @@ fn report(
             ErrorKind::Rows(error) => Failure::input(error.to_string()),
             _ => Failure::other("the job stopped"),
         };
+        if failure.kind() == Kind::Unauthenticated {
+            advice::add(&mut failure, context);
+        }
         let details = failure.details_mut();
         let is_before_all = matches!(details.kind, Kind::Usage | Kind::InvalidInput);
         if accepted + refused + unknown > 0 && is_before_all {
@@ -211,7 +215,6 @@ fn report(
         hints.extend((unknown > 0).then(|| again("also those that are unknown")));
         return Err(failure.hint(hints.join("\n")));
     }
-    let refused_rows = refused + invalid;
     Err(match () {
         () if interrupted && not_sent > 0 => {
             let (unclear, next) = match unknown {
@@ -239,10 +242,9 @@ fn report(
             let message = format!("{not_sent} of {total} emails are not sent");
             Failure::other(message).code("bulk_not_sent").hint(resume)
         }
-        () if refused_rows > 0 => {
-            let message = format!("{refused_rows} of {total} emails were refused");
-            let again = format!("\nsend them again: {}", svc("resume", " --refused"));
-            let hint = if refused > 0 { list + &again } else { list };
+        () if refused > 0 => {
+            let message = format!("{refused} of {total} emails were refused");
+            let hint = format!("{list}\nsend them again: {}", svc("resume", " --refused"));
             Failure::new(Kind::PartlyRefused, message).code("bulk_partly_refused").hint(hint)
         }
         () => return Ok(()),

@@ -171,11 +171,13 @@ impl Send {
         let mut plan = self.plan(context, &info, &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let option = QueueOption { queue: self.queue.clone() };
-        let queue = match self.queue.is_some() && !context.settings.dry_run {
-            true => Some(option.connect(context).await?),
+        // Jobs there may have the same people.
+        let is_to_queue = self.queue.is_some() && !context.settings.dry_run;
+        let queue = match is_to_queue || !self.again {
+            true => option.if_set(context).await?,
             false => None,
         };
-        if let Some(queue) = &queue {
+        if let Some(queue) = queue.as_ref().filter(|_| is_to_queue) {
             check_durability(context, queue).await?;
         }
         let jobs = Jobs::of(&context.settings);
@@ -205,8 +207,11 @@ impl Send {
             return Err(failure);
         }
         check_limits(context, checked.count)?;
-        if !self.again {
-            again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
+        if !self.again
+            && let Some(shared) =
+                again::refuse(context, &earlier, &plan, &checked.addresses, None).await?
+        {
+            context.out.note(&shared);
         }
         if context.settings.dry_run {
             let count =
@@ -245,7 +250,7 @@ impl Send {
             let now = store::all(context, true, queue.as_ref()).await?;
             again::refuse(context, &now, &plan, &checked.addresses, None).await?;
         }
-        if let Some(queue) = queue {
+        if let Some(queue) = queue.filter(|_| is_to_queue) {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
             let job = context.unless_stopped(&mut stop, stored).await?;
             let id = &info.job;

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Cursor, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use chrono::{DateTime, Utc};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,9 +49,12 @@ pub struct JobOption {
 }
 
 impl QueueOption {
-    /// Whether there is a Redis server.
-    pub fn is_set(&self, context: &Context) -> bool {
-        self.queue.is_some() || context.settings.bulk_queue.is_some()
+    /// The queue, if there is one.
+    pub async fn if_set(&self, context: &Context) -> Result<Option<RedisQueue>, Failure> {
+        match self.queue.is_some() || context.settings.bulk_queue.is_some() {
+            true => self.connect(context).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     pub async fn connect(&self, context: &Context) -> Result<RedisQueue, Failure> {
@@ -89,7 +93,7 @@ pub struct StoredJob {
     /// Why the service refuses the emails of the job, if that has paused it.
     pub cause: Option<RowRefusal>,
     pub place: Place,
-    /// When the journal was written last, or a job in Redis was created.
+    /// When the journal was written last, or a job in Redis was created, or the emails are sent.
     changed: SystemTime,
 }
 
@@ -234,8 +238,11 @@ impl StoredJob {
         place: Place,
         changed: SystemTime,
     ) -> Result<Self, Failure> {
-        let plan = serde_json::from_value(info.settings.clone())
+        let plan: Plan = serde_json::from_value(info.settings.clone())
             .map_err(|_| Failure::other("not a job of this version of svc"))?;
+        // Before the time of --at, nobody has got an email.
+        let at = plan.email.scheduled_at.as_ref().map(|at| at.as_str().parse::<DateTime<Utc>>());
+        let changed = at.and_then(Result::ok).map_or(changed, |at| changed.max(at.into()));
         let mut job =
             Self { info, plan, totals, state: JobState::Incomplete, cause: None, place, changed };
         job.state = match job.not_sent() {
@@ -264,6 +271,12 @@ impl StoredJob {
     pub fn not_sent(&self) -> u64 {
         let Totals { accepted, refused, invalid, unknown, .. } = self.totals;
         self.total().saturating_sub(accepted + refused + invalid + unknown)
+    }
+
+    /// The time for which the service keeps the emails of a complete job.
+    pub fn waits_until(&self) -> Option<DateTime<Utc>> {
+        let at = Some(DateTime::from(self.changed));
+        at.filter(|at| self.state == JobState::Complete && *at > Utc::now())
     }
 
     /// Whether it is in a folder of this machine.
@@ -357,6 +370,7 @@ impl StoredJob {
             ErrorKind::WouldBlock => {
                 Failure::new(Kind::Refused, "another process is working on this job")
                     .code("job_is_running")
+                    .hint(format!("see how far it is: svc bulk status {}", self.info.job))
             }
             _ => Failure::other(format!("the journal cannot be opened: {error}")),
         })
@@ -510,7 +524,10 @@ impl StoredJob {
         let counts = counts.into_iter().filter(|(count, _)| has_ended && *count > 0);
         let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
         let summary = match counts.is_empty() {
-            true => word.to_owned(),
+            true => match self.waits_until() {
+                Some(at) => format!("scheduled for {}", at.format("%Y-%m-%d %H:%M UTC")),
+                None => word.to_owned(),
+            },
             false => format!("{word} with {}", counts.join(", ")),
         };
         let (journal, workers) = match &self.place {

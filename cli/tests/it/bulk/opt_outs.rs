@@ -42,7 +42,7 @@ fn a_value_about_opting_out_that_cannot_be_read_sends_nothing() {
         ("unsubscribed", "✓", [1, 1, 0]),
         ("unsubscribed", "ja", [1, 1, 0]),
         ("unsubscribed", "opted out", [1, 1, 0]),
-        ("unsubscribed", "2026-01-02", [1, 1, 1]),
+        ("unsubscribed", "2026-01-02", [1, 1, 0]),
         ("unsubscribed", "perhaps", [1, 1, 1]),
         ("unsubscribed_at", "2026-01-02", [1, 1, 0]),
         ("status", "cleaned", [1, 1, 0]),
@@ -55,11 +55,25 @@ fn a_value_about_opting_out_that_cannot_be_read_sends_nothing() {
             assert_eq!((run.code, counts(&run)), (0, left_out), "{rows} {run:?}");
         }
     }
+    let run = send(&home, "email,newsletter,status\na@b.test,,active\nb@b.test,yes,active\n", &[]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 1]), "{run:?}");
+    let run = send(&home, "email,no_newsletter\na@example.test,yes\nb@example.test,no\n", &[]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
+    let run = send(&home, "email,x,dnc\na@b.test,1,perhaps\nb@b.test,,?\nc@d.test,,\n", &[]);
+    let hint = "; if `dnc` says something else: --column 'dnc=ignore'";
+    assert_eq!((run.code, run.stderr.matches(hint).count()), (0, 1), "{run:?}");
+    let run = send(&home, "email,State\na@example.test,bounced\nb@example.test,NY\n", &[]);
+    assert!(run.stderr.contains("who has opted out is read from `State`"), "{run:?}");
     let trial = "email,status\na@example.test,trial\n";
     let run = send(&home, trial, &[]);
     assert_eq!((run.code, run.error()["code"].as_str()), (2, Some("opt_outs_unclear")), "{run:?}");
+    let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
+    assert!(hint.starts_with("if these people are subscribed: --column 'status=status'"), "{hint}");
     let run = send(&home, trial, &["--column", "status=ignore"]);
     assert_eq!((run.code, counts(&run)), (0, [1, 0, 0]), "{run:?}");
+    let mixed = format!("{trial}b@example.test,bounced\n");
+    let run = send(&home, &mixed, &["--column", "status=status"]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
 }
 
 #[test]

@@ -263,9 +263,13 @@ fn columns_that_contradict_each_other_refuse_the_file() {
         let error = run.error();
         assert_eq!(error["code"], "columns_contradict");
         let hint = error["hint"].as_str().expect("a hint");
-        assert!(hint.contains("--column 'subscribed=ignore'"), "{hint}");
+        let keep = "let everybody opt out whom `unsubscribed` opts out: --opt-out 'unsubscribed'\n";
+        assert!(hint.starts_with(keep), "{hint}");
     }
     assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
+    let status = "email,Status,Newsletter\nb@x.test,active,no\n";
+    let hint = import(status, &[]).error()["hint"].to_string();
+    assert!(hint.contains("opts out: --column 'Newsletter=subscribed'"), "{hint}");
     assert_eq!(import(csv, &["--opt-out", "unsubscribed"]).code, 0);
     let kept = contacts(&home, &audience);
     assert!(kept.len() == 2 && kept.iter().all(|contact| contact["subscribed"] == false));
@@ -337,6 +341,8 @@ fn every_column_about_opting_out_is_read() {
         assert!(run.stderr.contains("--column 'status=ignore'"), "{run:?}");
     }
     assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
+    let run = import("email,no_newsletter\n", &["--dry-run", "--column", "no_newsletter=status"]);
+    assert!(run.stderr.contains("no_newsletter → metadata.no_newsletter"), "{run:?}");
     let run = import(trial, &["--column", "status=metadata.plan"]);
     assert_eq!(run.code, 0, "{run:?}");
     let metadata = json!({"plan": "trial", "State": "NY"});

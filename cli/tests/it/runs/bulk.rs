@@ -79,7 +79,7 @@ pub fn rows() -> Vec<Row> {
             .never(Situation::Success, "no row is unknown")
             .wrong("bulk settle $job")
             .not_found("bulk settle 20200101-000000 --sent 2")
-            .also("no unknown row", 2, "bulk settle $job --sent 2"),
+            .also("no unknown row", 2, "bulk settle $job --resend 2"),
         Row::here("bulk remove", "bulk remove $job --yes")
             .given(JOB)
             .wrong("bulk remove")

@@ -68,7 +68,7 @@ pub(super) async fn read(
         }
         field => format!("{column} → {field}"),
     });
-    let mapping = mapping.collect::<Vec<_>>().join(", ");
+    let mapping = mapping.collect::<Vec<_>>().join(", ") + &opt_outs.hint();
     let asked = opt_outs.ask_about_unknown_words(context).await;
     asked
         .and_then(|()| refuse_contradiction(&opt_outs, options))
@@ -92,12 +92,13 @@ impl Fields<'_> {
         }
         let field = match self.options.field(column) {
             None => guessed(column),
+            Some("status") => format!("metadata.{column}"),
             Some(field) => field.to_owned(),
         };
         let is_entry = field.strip_prefix("metadata.").is_some_and(|key| !key.is_empty());
         if !is_entry && !FIELDS.contains(&&*field) {
             return Err(Failure::usage(format!(
-                "--column: unknown field `{field}`; use {} or metadata.KEY",
+                "--column: unknown field `{field}`; use {}, status or metadata.KEY",
                 FIELDS.join(", ")
             )));
         }
@@ -138,7 +139,7 @@ fn refuse_repeated(columns: &[(Arc<str>, Arc<str>)], address: &str) -> Result<()
 
 fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(), Failure> {
     let Some((row, yes, no)) = &opt_outs.contradiction else { return Ok(()) };
-    if options.opt_out.iter().any(|column| **column == **no) {
+    if options.opt_out.iter().any(|column| **column == **no) || options.field(no).is_some() {
         return Ok(());
     }
     Err(Failure::input(format!(
@@ -146,7 +147,8 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     ))
     .code("columns_contradict")
     .hint(format!(
-        "let `{no}` decide: --column '{yes}=ignore'\nlet `{yes}` decide: --column '{no}=ignore'"
+        "let everybody opt out whom `{no}` opts out: {}\nlet `{yes}` decide: --column '{no}=ignore'",
+        opt_outs.keep(no)
     )))
 }
 
