@@ -4,6 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use svc_sdk::Service;
 
 use super::client::{Client, Request};
 use super::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
@@ -46,6 +47,15 @@ pub enum KeyService {
     Email,
     /// The extraction service.
     Extraction,
+}
+
+impl KeyService {
+    pub(crate) const fn service(self) -> Service {
+        match self {
+            Self::Email => Service::Email,
+            Self::Extraction => Service::Extraction,
+        }
+    }
 }
 
 /// Whether a key is a live or a test key

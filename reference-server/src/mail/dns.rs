@@ -7,7 +7,7 @@ mod server;
 mod spf;
 mod zone;
 
-pub(crate) use check::{Check, check, tag};
+pub(crate) use check::{check, tag};
 pub(crate) use resolver::Resolver;
 pub(crate) use server::DnsServer;
 pub(crate) use spf::evaluate as evaluate_spf;

@@ -64,6 +64,21 @@ impl Record {
     }
 }
 
+/// The result of looking up a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DnsCheck")]
+pub(crate) struct Check {
+    pub(crate) kind: RecordKind,
+    pub(crate) name: String,
+    pub(crate) expected: String,
+    pub(crate) found: Vec<String>,
+    #[serde(rename = "verified")]
+    pub(crate) passed: bool,
+    /// Why the check failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
 /// The purpose of a DNS record.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

@@ -7,8 +7,13 @@ use crate::model::error::ApiError;
 use crate::store::{Reader, Tx};
 
 /// Stores a record of the domain, in place of an earlier one of this kind.
-pub(crate) fn put(tx: &Tx<'_>, domain: &Domain, record: &Record) -> Result<(), ApiError> {
-    let Domain { id, organization, name, .. } = domain;
+pub(crate) fn put(
+    tx: &Tx<'_>,
+    organization: i64,
+    domain: &Domain,
+    record: &Record,
+) -> Result<(), ApiError> {
+    let Domain { id, name, .. } = domain;
     let sql = "INSERT OR REPLACE INTO dns_record (owner, kind, organization, domain, data)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     tx.execute(sql, (id, record.kind.as_str(), organization, name, Json(record)))?;

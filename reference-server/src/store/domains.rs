@@ -5,24 +5,28 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::rows::{Json, Row, json};
-use crate::model::dns::{self, Record};
+use crate::model::dns::{self, Check, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx, organizations};
 
-#[derive(Serialize, Deserialize)]
+/// A sending domain.
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Domain {
     pub(crate) id: String,
-    pub(crate) organization: i64,
     pub(crate) name: String,
-    selector: String,
-    /// The value of the DKIM record.
-    public_key: String,
+    #[serde(flatten)]
     pub(crate) flags: Flags,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
+    /// The DNS records that the owner of the domain must publish.
+    pub(crate) records: [Record; 4],
+    /// The result of each check; only in the response to a verification.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) checks: Option<Vec<Check>>,
+    #[serde(rename = "createdAt")]
+    created_at: Timestamp,
+    #[serde(rename = "updatedAt")]
+    updated_at: Timestamp,
 }
 
 /// The results of the last verification, with the documented names.
@@ -41,14 +45,7 @@ impl Row for Domain {
     const TABLE: &'static str = "domain";
 
     fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now.timestamp_millis();
-    }
-}
-
-impl Domain {
-    /// The DNS records that the owner of the domain must publish.
-    pub(crate) fn records(&self) -> [Record; 4] {
-        dns::records(&self.name, &self.selector, &self.public_key, dns::INBOUND_HOST)
+        self.updated_at = now;
     }
 }
 
@@ -58,23 +55,22 @@ pub(crate) fn insert(
     tx: &Tx<'_>,
     organization: i64,
     name: &str,
-    selector: String,
+    selector: &str,
     private_key: &[u8],
-    public_key: String,
+    public_key: &str,
 ) -> Result<Domain, ApiError> {
     let domain = Domain {
         id: id::new(Prefix::Domain),
-        organization,
         name: name.to_owned(),
-        selector,
-        public_key,
         flags: Flags::default(),
-        created_at: tx.now,
-        updated_at: tx.now,
+        records: dns::records(name, selector, public_key, dns::INBOUND_HOST),
+        checks: None,
+        created_at: tx.now.into(),
+        updated_at: tx.now.into(),
     };
-    let sql = "INSERT INTO domain (id, organization, dkim_private, data) VALUES (?1, ?2, ?3, ?4)
-               ON CONFLICT DO NOTHING";
-    if tx.execute(sql, (&domain.id, organization, private_key, Json(&domain)))? > 0 {
+    let sql = "INSERT INTO domain (id, organization, selector, dkim_private, data)
+               VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+    if tx.execute(sql, (&domain.id, organization, selector, private_key, Json(&domain)))? > 0 {
         return Ok(domain);
     }
     Err(ApiError::new(Code::Conflict, "the organization already has this domain"))
@@ -82,10 +78,15 @@ pub(crate) fn insert(
 
 /// Stores the results of a verification. With all checks passed, mail for the domain
 /// reaches this organization once the transaction commits.
-pub(crate) fn set_flags(tx: &Tx<'_>, domain: &mut Domain, flags: Flags) -> Result<(), ApiError> {
+pub(crate) fn set_flags(
+    tx: &Tx<'_>,
+    organization: i64,
+    domain: &mut Domain,
+    flags: Flags,
+) -> Result<(), ApiError> {
     if domain.flags != flags {
         domain.flags = flags;
-        tx.update(domain.organization, domain)?;
+        tx.update(organization, domain)?;
     }
     Ok(())
 }
@@ -141,8 +142,7 @@ pub(crate) fn signer(
     domain: &str,
     organization: i64,
 ) -> Result<Option<Signer>, ApiError> {
-    let sql = "SELECT data ->> 'selector', dkim_private FROM domain
-               WHERE name = ?1 AND organization = ?2";
+    let sql = "SELECT selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
     Ok(reader.find(sql, (domain, organization), |row| {
         Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
     })?)

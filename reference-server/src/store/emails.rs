@@ -74,7 +74,7 @@ pub(crate) struct Step {
 const MAX_HISTORY: usize = 500;
 
 /// The content of an email, stored apart from it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Content {
     pub(crate) html: Option<String>,
     pub(crate) text: Option<String>,

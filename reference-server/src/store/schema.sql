@@ -45,10 +45,11 @@ CREATE UNIQUE INDEX contact_email ON contact (audience, email_key);
 CREATE TABLE domain (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    selector TEXT NOT NULL,
     dkim_private BLOB NOT NULL,
     data TEXT NOT NULL,
     name TEXT NOT NULL AS (data ->> 'name') STORED,
-    verified INTEGER NOT NULL AS (data ->> '$.flags.verified') STORED
+    verified INTEGER NOT NULL AS (data ->> 'verified') STORED
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX domain_name ON domain (name, organization);
 

@@ -22,10 +22,10 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Api
                            publish its records at its DNS provider";
             return Err(ApiError::field("domain", message));
         }
-        publish_records(tx, &domain, &kinds)?;
+        publish_records(tx, organization, &domain, &kinds)?;
         update_zone(tx, &app.zone)?;
         let published = |record: &Record| kinds.contains(&record.kind);
-        Ok(Published { published: domain.records().into_iter().filter(published).collect() })
+        Ok(Published { published: domain.records.into_iter().filter(published).collect() })
     });
     published.await
 }
@@ -56,11 +56,12 @@ pub(crate) async fn withdraw(call: ControlCall) -> Result<(), ApiError> {
 /// Stores DNS records of a domain. [`update_zone`] publishes them.
 pub(crate) fn publish_records(
     tx: &Tx<'_>,
+    organization: i64,
     domain: &Domain,
     kinds: &[RecordKind],
 ) -> Result<(), ApiError> {
-    for record in domain.records().into_iter().filter(|record| kinds.contains(&record.kind)) {
-        dns_records::put(tx, domain, &record)?;
+    for record in domain.records.iter().filter(|record| kinds.contains(&record.kind)) {
+        dns_records::put(tx, organization, domain, record)?;
     }
     Ok(())
 }

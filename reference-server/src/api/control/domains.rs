@@ -3,7 +3,6 @@
 
 use http::StatusCode;
 
-use crate::api::email::domains::{DomainJson, view};
 use crate::api::framework::{ControlCall, Reply};
 use crate::control::endpoint::Page;
 use crate::model::error::ApiError;
@@ -13,13 +12,11 @@ use crate::store::contacts::{self, Contact};
 use crate::store::domains::Domain;
 
 /// Lists one page of the domains, oldest first.
-pub(crate) async fn list(call: ControlCall) -> Result<Reply<Page<DomainJson>>, ApiError> {
+pub(crate) async fn list(call: ControlCall) -> Result<Reply<Page<Domain>>, ApiError> {
     let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let read = move |reader: Reader<'_>, of| reader.page(of, &cursor, limit as i64 + 1);
     let found: Vec<Domain> = call.data.read(read).await?;
-    let Page { data, next } = Page::of(found, limit, |last| last.id.clone());
-    let data = data.into_iter().map(|domain| view(domain, None)).collect::<Vec<_>>();
-    Reply::json(StatusCode::OK, &Page { data, next })
+    Reply::json(StatusCode::OK, &Page::of(found, limit, |last| last.id.clone()))
 }
 
 /// Lists one page of the audiences, oldest first.

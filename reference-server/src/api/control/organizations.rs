@@ -10,7 +10,6 @@ use crate::api::framework::ControlCall;
 use crate::control::keys::KeyMode;
 use crate::control::organizations::{NewOrganization, Organization, OrganizationSummary};
 use crate::model::error::{ApiError, Code};
-use crate::store::domains::Domain;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::webhooks;
@@ -38,11 +37,9 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
             None => format!("{}.test", random_hex::<4>()?),
         };
         let mut seeding = Seeding { tx, app, organization: number };
-        seeding.domain(&domain, true).map_err(|error| error.within("domain"))?;
+        let domain = seeding.domain(&domain, true).map_err(|error| error.within("domain"))?.name;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
         update_zone(tx, &app.zone)?;
-        let domain = tx.reader().list::<Domain>(number)?.pop();
-        let domain = domain.map(|domain| domain.name).unwrap_or_default();
         let webhooks = webhooks::list(tx.reader(), number, None)?;
         Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
     });

@@ -11,14 +11,16 @@ use svc_sdk::Service;
 use crate::api::control::dns::{publish_records, update_zone};
 use crate::api::email::domains::insert;
 use crate::app::App;
-use crate::control::keys::KeyMode;
+use crate::control::keys::{KeyMode, KeyService};
 use crate::control::notifications::{Notification, ResetReason};
 use crate::control::organizations::MAX_NAME_LENGTH;
+use crate::control::seed_file::SeedKey;
 use crate::mail::dkim::SANDBOX_KEY;
 use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
 use crate::model::scope::all_scopes;
 use crate::runtime::clock;
+use crate::settings::Settings;
 use crate::store::domains::{self, Domain, Flags};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, keys};
@@ -43,13 +45,20 @@ pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> 
 }
 
 fn add_missing_keys(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiError> {
-    let (email, extraction) = (&app.settings.email_key, &app.settings.extraction_key);
-    for (service, key) in [(Service::Email, email), (Service::Extraction, extraction)] {
-        if keys::find(tx.reader(), key.expose())?.is_none() {
-            add_key(tx, organization, service, key.expose())?;
+    for SeedKey { key, service, .. } in seeded_keys(&app.settings) {
+        if keys::find(tx.reader(), &key)?.is_none() {
+            add_key(tx, organization, service.service(), &key)?;
         }
     }
     Ok(())
+}
+
+/// The keys of the seeded organization.
+fn seeded_keys(settings: &Settings) -> [SeedKey; 2] {
+    let (email, extraction) = (&settings.email_key, &settings.extraction_key);
+    [(KeyService::Email, email), (KeyService::Extraction, extraction)].map(|(service, key)| {
+        SeedKey { key: key.expose().to_owned(), service, scopes: None, mode: None }
+    })
 }
 
 /// Adds a key with all scopes.
@@ -116,11 +125,11 @@ fn apply_file(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(),
 /// Creates the seeded domain: its records are published, and it is verified.
 fn seed_domain(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
     let mut domain = insert(tx, organization, DOMAIN, Some("sandbox"), SANDBOX_KEY)?;
-    verify_domain(tx, &mut domain)
+    verify_domain(tx, organization, &mut domain)
 }
 
 /// Stores the records of a domain, and marks it as verified.
-fn verify_domain(tx: &Tx<'_>, domain: &mut Domain) -> Result<(), ApiError> {
+fn verify_domain(tx: &Tx<'_>, organization: i64, domain: &mut Domain) -> Result<(), ApiError> {
     let flags = Flags {
         mx_verified: true,
         spf_verified: true,
@@ -128,8 +137,8 @@ fn verify_domain(tx: &Tx<'_>, domain: &mut Domain) -> Result<(), ApiError> {
         dmarc_verified: true,
         verified: true,
     };
-    domains::set_flags(tx, domain, flags)?;
-    publish_records(tx, domain, &RecordKind::ALL)
+    domains::set_flags(tx, organization, domain, flags)?;
+    publish_records(tx, organization, domain, &RecordKind::ALL)
 }
 
 /// Returns an error if this cannot be the name of an organization.

@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::audiences::required_name;
 use crate::api::framework::{Call, Reply};
 use crate::mail::dkim::{self, SigningKey};
-use crate::mail::dns::{self, Check, is_reserved};
+use crate::mail::dns::{self, is_reserved};
 use crate::model::address::DomainName;
-use crate::model::dns::{Record, RecordKind};
+use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
-use crate::model::timestamp::Timestamp;
 use crate::runtime::heavy;
 use crate::store::Tx;
 use crate::store::domains::{self, Domain, Flags};
@@ -24,25 +23,6 @@ pub(crate) struct New {
     name: Option<String>,
 }
 
-/// A sending domain.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Domain")]
-pub(crate) struct DomainJson {
-    id: String,
-    name: String,
-    #[serde(flatten)]
-    flags: Flags,
-    /// The DNS records that the owner of the domain must publish.
-    records: [Record; 4],
-    /// The result of each check; only in the response to a verification.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<Vec<Check>>,
-    #[serde(rename = "createdAt")]
-    created_at: Timestamp,
-    #[serde(rename = "updatedAt")]
-    updated_at: Timestamp,
-}
-
 /// The documented response to a deletion.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedDomain")]
@@ -51,19 +31,7 @@ pub(crate) struct Deleted {
     ok: bool,
 }
 
-pub(crate) fn view(domain: Domain, checks: Option<Vec<Check>>) -> DomainJson {
-    DomainJson {
-        records: domain.records(),
-        id: domain.id,
-        name: domain.name,
-        flags: domain.flags,
-        checks,
-        created_at: domain.created_at.into(),
-        updated_at: domain.updated_at.into(),
-    }
-}
-
-pub(crate) async fn create(call: Call<New>) -> Result<Reply<DomainJson>, ApiError> {
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>, ApiError> {
     let name = required_name(call.read().await?.name)?;
     let name = DomainName::parse(&name).ok().filter(|name| name.as_str().contains('.'));
     let Some(name) = name else {
@@ -72,10 +40,8 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<DomainJson>, ApiErro
     let exposed = call.data.app.settings.is_exposed();
     let is_reserved = is_reserved(name.as_str());
     let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
-    let create = call.create(move |tx, _, organization| {
-        Ok(view(insert(tx, organization, name.as_str(), None, &key)?, None))
-    });
-    create.await
+    call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), None, &key))
+        .await
 }
 
 /// Inserts a domain with this private key, by default with a random selector.
@@ -91,20 +57,19 @@ pub(crate) fn insert(
         None => format!("svc{}", random_hex::<4>()?),
     };
     let record = SigningKey::from_pkcs8(key)?.record();
-    domains::insert(tx, organization, name, selector, key, record)
+    domains::insert(tx, organization, name, &selector, key, &record)
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<DomainJson>>, ApiError> {
-    let all: Vec<Domain> = call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?;
-    call.reply(all.into_iter().map(|domain| view(domain, None)).collect())
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>, ApiError> {
+    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
-pub(crate) async fn verify(call: Call) -> Result<Reply<DomainJson>, ApiError> {
+pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
     let found = call.data.read(move |reader, of| reader.get::<Domain>(&wanted, of)).await?;
-    let checks = dns::check(&call.data.app.resolver, &found.records()).await;
+    let checks = dns::check(&call.data.app.resolver, &found.records).await;
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
     let flags = Flags {
         mx_verified: passed(RecordKind::Mx),
@@ -114,11 +79,12 @@ pub(crate) async fn verify(call: Call) -> Result<Reply<DomainJson>, ApiError> {
         verified: RecordKind::ALL.into_iter().all(passed),
     };
     let domain = call.data.write(move |tx, _, organization| {
-        let mut domain = tx.reader().get(&id, organization)?;
-        domains::set_flags(tx, &mut domain, flags)?;
+        let mut domain: Domain = tx.reader().get(&id, organization)?;
+        domains::set_flags(tx, organization, &mut domain, flags)?;
+        domain.checks = Some(checks);
         Ok(domain)
     });
-    call.reply(view(domain.await?, Some(checks)))
+    call.reply(domain.await?)
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages

@@ -4,7 +4,6 @@
 use http::header::HOST;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::framework::call::Data;
@@ -19,10 +18,10 @@ use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::runtime::heavy;
-use crate::store::emails::{self, Attachment, Content, StoredEmail};
+use crate::store::emails::{self, Content, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
-use crate::store::{Tx, domains};
+use crate::store::{Reader, Tx, domains};
 
 pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, ApiError> {
     let (new, size) = (call.read().await?, call.input.bytes()?.len());
@@ -111,10 +110,8 @@ pub(super) fn accept(
 pub(crate) struct EmailInFull {
     #[serde(flatten)]
     email: EmailSummary,
-    html: Option<String>,
-    text: Option<String>,
-    headers: Map<String, Value>,
-    attachments: Vec<Attachment>,
+    #[serde(flatten)]
+    content: Content,
     recipients: Vec<RecipientState>,
 }
 
@@ -123,20 +120,16 @@ pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>, ApiError> {
     let size = call.data.read(move |reader, _| emails::content_size(reader, &read));
     memory::reserve_response(size.await?).await;
     let found = call.data.read(move |reader, organization| {
-        let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
-        let email = email.ok_or_else(|| ApiError::not_found("email"))?;
+        let email = find(reader, organization, &id)?;
         let content = emails::content(reader, &id, false)?;
-        Ok((email, content))
+        Ok(EmailInFull { email: email.shown, content, recipients: email.recipients })
     });
-    let (email, content): (StoredEmail, Content) = found.await?;
-    call.reply(EmailInFull {
-        email: email.shown,
-        html: content.html,
-        text: content.text,
-        headers: content.headers,
-        attachments: content.attachments,
-        recipients: email.recipients,
-    })
+    call.reply(found.await?)
+}
+
+fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail, ApiError> {
+    let email = emails::find(reader, id)?.filter(|email| email.organization == organization);
+    email.ok_or_else(|| ApiError::not_found("email"))
 }
 
 /// Cancels an email that is still waiting for its scheduled time
@@ -144,10 +137,7 @@ pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>, ApiError> {
 pub(crate) async fn cancel(call: Call) -> Result<Reply<EmailSummary>, ApiError> {
     let id = call.id();
     let cancelled = call.data.write(move |tx, _, organization| {
-        let email = emails::find(tx.reader(), &id)?;
-        let mut email = email
-            .filter(|email| email.organization == organization)
-            .ok_or_else(|| ApiError::not_found("email"))?;
+        let mut email = find(tx.reader(), organization, &id)?;
         let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now.into());
         if email.status != Status::Queued || !is_waiting {
             let message = format!(

@@ -3,28 +3,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::resolver::{LookupError, Resolver};
 use super::spf;
 use crate::control::messages::SpfVerdict;
-use crate::model::dns::{Record, RecordKind};
-
-/// Result of one check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "DnsCheck")]
-pub(crate) struct Check {
-    pub(crate) kind: RecordKind,
-    pub(crate) name: String,
-    pub(crate) expected: String,
-    pub(crate) found: Vec<String>,
-    #[serde(rename = "verified")]
-    pub(crate) passed: bool,
-    /// Why the check failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-}
+use crate::model::dns::{Check, Record, RecordKind};
 
 /// Looks up each record. The results are in the order of the records.
 pub(crate) async fn check(resolver: &Resolver, records: &[Record]) -> Vec<Check> {

@@ -12,7 +12,6 @@ use crate::api::email::contacts::check_size;
 use crate::api::email::domains::insert;
 use crate::api::webhooks::{check_events, check_url};
 use crate::app::App;
-use crate::control::keys::KeyService;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{SeedAudience, SeedContact, SeedFile, SeedKey, SeedTemplate};
 use crate::control::templates::NewTemplate;
@@ -23,7 +22,7 @@ use crate::model::error::{ApiError, Code, Problems};
 use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
-use crate::store::domains;
+use crate::store::domains::{self, Domain};
 use crate::store::keys;
 use crate::store::{Tx, audiences, contacts, organizations, templates, webhooks};
 
@@ -56,7 +55,7 @@ pub(crate) fn apply(
         each(&seed.keys, "keys", |key| seeding.key(key))?;
         each(&seed.domains, "domains", |domain| {
             let added = seeding.domain(&domain.name, domain.verified.unwrap_or(true));
-            added.map_err(|error| error.within("name"))
+            added.map(drop).map_err(|error| error.within("name"))
         })?;
         each(&seed.templates, "templates", |template| seeding.template(template))?;
         each(&seed.audiences, "audiences", |audience| seeding.audience(audience))?;
@@ -112,10 +111,7 @@ pub(crate) struct Seeding<'a, 'tx> {
 impl Seeding<'_, '_> {
     fn key(&mut self, seed: &SeedKey) -> Result<(), ApiError> {
         check_secret("key", &seed.key)?;
-        let service = match seed.service {
-            KeyService::Email => Service::Email,
-            KeyService::Extraction => Service::Extraction,
-        };
+        let service = seed.service.service();
         let scopes = match &seed.scopes {
             None => Ok(all_scopes(service)),
             Some(names) => scopes_of(service, names),
@@ -139,7 +135,7 @@ impl Seeding<'_, '_> {
     }
 
     /// Adds a sending domain, if there is none with this name.
-    pub(crate) fn domain(&mut self, name: &str, verified: bool) -> Result<(), ApiError> {
+    pub(crate) fn domain(&mut self, name: &str, verified: bool) -> Result<Domain, ApiError> {
         let name = DomainName::parse(name).ok().filter(|name| name.as_str().contains('.'));
         let name = name
             .ok_or_else(|| ApiError::field("", "must be a domain name such as mail.example.com"))?;
@@ -149,9 +145,9 @@ impl Seeding<'_, '_> {
             Err(_) => insert_domain(self.tx, self.app, self.organization, &name)?,
         };
         if verified && !domain.flags.verified {
-            verify_domain(self.tx, &mut domain)?;
+            verify_domain(self.tx, self.organization, &mut domain)?;
         }
-        Ok(())
+        Ok(domain)
     }
 
     fn template(&mut self, seed: &SeedTemplate) -> Result<(), ApiError> {
@@ -251,7 +247,7 @@ fn insert_domain(
     app: &App,
     organization: i64,
     name: &DomainName,
-) -> Result<domains::Domain, ApiError> {
+) -> Result<Domain, ApiError> {
     let key = dkim::new_key(is_reserved(name.as_str()), app.settings.is_exposed())?;
     insert(tx, organization, name.as_str(), None, &key)
 }
