@@ -132,7 +132,8 @@ impl Engine {
                 let until = target.min(found.others);
                 self.tasks.spawn(async move { mail::step(app, until).await.map(Some) })
             } else {
-                self.tasks.spawn(run(app, job, pending))
+                // Its future is large, and moved several times.
+                self.tasks.spawn(Box::pin(run(app, job, pending)))
             };
             self.running.insert(task.id(), (started, task));
         }
@@ -358,13 +359,14 @@ fn find(
             continue;
         }
         let due = jobs::due(reader, &queue, now, busy + free)?;
-        for due in due.into_iter().filter(|due| !running.contains(&due.job)).take(free) {
+        let due = due.into_iter().map(|(job, _)| job).filter(|job| !running.contains(job));
+        for job in due.take(free) {
             let pending = match queue {
-                Queue::Webhook(_) => deliveries::pending(reader, &due),
+                Queue::Webhook(_) => deliveries::pending(reader, &job),
                 _ => Ok(None),
             };
             free_attempts -= usize::from(matches!(queue, Queue::Webhook(_)));
-            found.jobs.push((due.job, pending));
+            found.jobs.push((job, pending));
         }
         let next = jobs::next_after(reader, &queue, now)?;
         found.next = found.next.min(next.unwrap_or(Millis::MAX));

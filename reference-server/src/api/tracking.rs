@@ -20,12 +20,9 @@ use crate::app::{App, Shared};
 use crate::delivery::events;
 use crate::mail::links;
 use crate::model::error::ApiError;
-use crate::model::event::Event;
 use crate::model::status::Change;
-use crate::model::tracking::Tracking;
 use crate::runtime::heavy;
 use crate::store::emails::{self, StoredEmail};
-use crate::store::{Reader, webhooks};
 
 /// The base URL of the pixels and links in an email that was sent to this `host`, at which its
 /// readers probably reach the server, too.
@@ -36,20 +33,6 @@ pub(crate) fn base_url(app: &App, host: Option<&str>) -> String {
         Some(url) => url[Position::BeforeScheme..Position::BeforePath].to_owned(),
         None => app.settings.base_url(app.addresses.http),
     }
-}
-
-/// The tracking that the organization's webhooks subscribe to, if any.
-pub(crate) fn for_organization(
-    reader: Reader<'_>,
-    organization: i64,
-    base_url: &str,
-) -> Result<Option<Tracking>, ApiError> {
-    let subscribed = |event| -> Result<bool, ApiError> {
-        Ok(!webhooks::subscribers(reader, organization, event)?.is_empty())
-    };
-    let (opens, clicks) = (subscribed(Event::EmailOpened)?, subscribed(Event::EmailClicked)?);
-    let tracking = || Tracking { base_url: base_url.to_owned(), opens, clicks };
-    Ok((opens || clicks).then(tracking))
 }
 
 /// Adds the routes of the pixels and the links.

@@ -19,13 +19,14 @@ use url::Url;
 use crate::app::App;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
+use crate::model::job::Job;
 use crate::model::time::Millis;
 use crate::net::outbound::{self, AttemptError};
 use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
-use crate::store::deliveries::{self, Attempt, Delivery, Pending, State};
+use crate::store::deliveries::{self, Attempt, Pending, State};
 use crate::store::keys::service_from;
-use crate::store::webhooks;
+use crate::store::{Tx, webhooks};
 
 /// The pause before each retry, in milliseconds after the previous attempt.
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {
@@ -42,12 +43,11 @@ const SESSION_PATH: &str = "/svc-listen";
 /// Makes one attempt and records it. A delivery that falls due while its webhook is inactive or
 /// deleted is dropped. None begins once the server stops.
 pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError> {
+    let Job { queue, subject: id, .. } = &pending.job;
     let Some(webhook) = &pending.webhook else {
-        let ended = app.store.write_relaxed(move |tx| {
-            let Delivery { id, webhook, .. } = &pending.delivery;
-            deliveries::end(tx, webhook, id, State::Dropped)
-        });
-        return ended.await;
+        let (webhook, id) = (queue.clone(), id.clone());
+        let end = move |tx: &mut Tx<'_>| deliveries::end(tx, webhook.as_str(), &id, State::Dropped);
+        return app.store.write_relaxed(end).await;
     };
     let body = tokio::select! {
         body = load(app, &pending) => body,
@@ -55,18 +55,19 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
     };
     // `None` if the delivery was deleted.
     let Some((body, _memory)) = body? else { return Ok(()) };
-    let sent = attempt(app, webhook, &pending.delivery, body).await?;
+    let sent = attempt(app, webhook, id, &pending.event, pending.attempts + 1, body).await?;
     let sent = Arc::new((pending, sent));
     let recorded = app.record(move |tx| {
         let (pending, sent) = &*sent;
-        let Delivery { webhook: queue, service, .. } = &pending.delivery;
-        let pause = schedule(service_from(service)).get(pending.retry as usize);
+        let Pending { retry, webhook: Some(webhook), .. } = pending else { return Ok(()) };
+        let pause = schedule(service_from(&webhook.service)).get(*retry as usize);
         let next = pause.filter(|_| !sent.is_delivered).map(|pause| tx.now + pause);
-        deliveries::record(tx, queue, pending.retry, sent.is_delivered, next, &sent.attempt)?;
-        let ended = pending.webhook.as_ref().filter(|webhook| {
-            sent.is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH)
-        });
-        ended.map_or(Ok(()), |ended| webhooks::delete(tx, &ended.id, pending.organization))
+        let Sent { attempt, is_delivered, is_unreachable } = sent;
+        deliveries::record(tx, &webhook.id, *retry, *is_delivered, next, attempt)?;
+        if *is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH) {
+            webhooks::delete(tx, &webhook.id, pending.organization)?;
+        }
+        Ok(())
     });
     recorded.await
 }
@@ -76,10 +77,10 @@ async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>,
     if let Some(body) = &pending.body {
         return Ok(Some((body.clone().into(), None)));
     }
-    let id = pending.delivery.id.clone();
+    let id = pending.job.subject.clone();
     let size = app.store.read(move |reader| deliveries::body_size(reader, &id)).await?;
     let memory = ATTEMPTS.reserve(size).await;
-    let id = pending.delivery.id.clone();
+    let id = pending.job.subject.clone();
     let body = app.store.read(move |reader| deliveries::body(reader, &id)).await?;
     Ok(body.map(|body| (body.into(), memory)))
 }
@@ -96,19 +97,21 @@ pub(crate) struct Sent {
 pub(crate) async fn attempt(
     app: &App,
     webhook: &Webhook,
-    delivery: &Delivery,
+    id: &str,
+    event: &str,
+    number: i64,
     body: Bytes,
 ) -> Result<Sent, ApiError> {
     let (secret, signed) = (webhook.secret.clone(), body.clone());
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
-    let number = delivery.attempt_count + 1;
-    let headers = headers(delivery, number, &signature);
+    let headers = headers(service_from(&webhook.service), id, event, number, &signature);
     let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
     let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
     let started_at = app.clock.now().into();
-    let made = match Url::parse(&webhook.url) {
-        Ok(url) => app.outbound.post(&url, headers, body).await,
+    let url = Url::parse(&webhook.url);
+    let made = match &url {
+        Ok(url) => app.outbound.post(url, headers, body).await,
         Err(_) => {
             let outcome = Err(AttemptError::InvalidUrl);
             outbound::Attempt { outcome, duration: Duration::ZERO }
@@ -125,11 +128,17 @@ pub(crate) async fn attempt(
         Err(error) => (None, None, Some(error.to_string())),
     };
     let attempt = Attempt {
-        delivery: delivery.id.clone(),
+        delivery: id.to_owned(),
         number,
         started_at,
         duration_ms: made.duration.as_millis() as i64,
-        url: without_password(&webhook.url),
+        url: match url {
+            // A URL with a password has a host, so its password can be replaced.
+            Ok(mut url) if url.password().is_some() => {
+                url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
+            }
+            _ => webhook.url.clone(),
+        },
         request_headers,
         status,
         error,
@@ -138,19 +147,8 @@ pub(crate) async fn attempt(
     Ok(Sent { attempt, is_delivered, is_unreachable })
 }
 
-/// The URL with its password masked, for the record.
-fn without_password(text: &str) -> String {
-    match Url::parse(text) {
-        // A URL with a password has a host, so its password can be replaced.
-        Ok(mut url) if url.password().is_some() => {
-            url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
-        }
-        _ => text.to_owned(),
-    }
-}
-
 /// The headers of one attempt.
-fn headers(delivery: &Delivery, attempt: i64, signature: &str) -> HeaderMap {
+fn headers(service: Service, id: &str, event: &str, attempt: i64, signature: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
@@ -159,15 +157,15 @@ fn headers(delivery: &Delivery, attempt: i64, signature: &str) -> HeaderMap {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    match service_from(&delivery.service) {
+    match service {
         Service::Email => {
-            put("mail-event", &delivery.event);
-            put("mail-delivery-id", &delivery.id);
+            put("mail-event", event);
+            put("mail-delivery-id", id);
             put("mail-attempt", &attempt.to_string());
             put("mail-signature", signature);
         }
         _ => {
-            put("x-service-event", &delivery.event);
+            put("x-service-event", event);
             put("x-service-signature", &format!("sha256={signature}"));
         }
     }
@@ -198,13 +196,12 @@ mod tests {
 
     #[test]
     fn each_service_has_its_own_headers() {
-        let delivery = |service, event| deliveries::new("whk_1".to_owned(), service, event, 0);
-        let email = headers(&delivery(Service::Email, "email.sent"), 2, "abc");
+        let email = headers(Service::Email, "1", "email.sent", 2, "abc");
         assert_eq!(email["mail-event"], "email.sent");
         assert_eq!(email["mail-attempt"], "2");
         assert_eq!(email["mail-signature"], "abc");
         assert!(!email.contains_key("x-service-event"));
-        let extraction = headers(&delivery(Service::Extraction, "extraction.failed"), 1, "abc");
+        let extraction = headers(Service::Extraction, "1", "extraction.failed", 1, "abc");
         assert_eq!(extraction["x-service-event"], "extraction.failed");
         assert_eq!(extraction["x-service-signature"], "sha256=abc");
         assert!(!extraction.contains_key("mail-signature"));

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::app::{App, Shared};
 use crate::delivery::{events, relaying};
 use crate::model::error::{ApiError, Code};
-use crate::model::job::{Due, Job, Queue};
+use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::{Reader, Tx, domains, emails, jobs};
@@ -40,15 +40,15 @@ pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError>
     }
     let now = app.clock.now();
     let read = move |reader: Reader<'_>| jobs::due(reader, &Queue::Mail, until.max(now), 1);
-    for due in app.store.read(read).await? {
-        super::set_aside(&app, due.job).await?;
+    for (job, _) in app.store.read(read).await? {
+        super::set_aside(&app, job).await?;
     }
     Ok(now)
 }
 
 fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis, ApiError> {
     let begun = tx.rows_written();
-    for Due { job, at, .. } in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
+    for (job, at) in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
         if tx.rows_written() - begun > MAX_ROWS {
             break;
         }

@@ -1,7 +1,5 @@
 //! [`Job`]: work that is due at a time of the server's clock, in a [`Queue`].
 
-use crate::model::time::Millis;
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Queue {
     /// Sends an email, or delivers it to the recipient at a position.
@@ -53,13 +51,4 @@ impl Job {
         let position = self.position.and_then(|position| i64::try_from(position).ok());
         (self.queue.as_str(), &self.subject, position.unwrap_or(-1))
     }
-}
-
-/// A job that is due.
-#[derive(Clone, Debug)]
-pub(crate) struct Due {
-    pub(crate) job: Job,
-    pub(crate) at: Millis,
-    /// Number of attempts so far.
-    pub(crate) attempt: i64,
 }

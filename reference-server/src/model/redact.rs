@@ -10,31 +10,34 @@ use regex_lite::Regex;
 const NAMES: &str = "(?i:secret|pass[_-]?(?:word|wd|phrase)|pwd|token|(?:api|access|private)[_-]?key\
                      |credential|authorization|cookie)";
 
-/// What the secrets are, and what takes their place.
-static RULES: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
-    let rule = |pattern: &str, replacement| {
+/// What the secrets are, each with a text that all of them contain, and what takes their place.
+static RULES: LazyLock<[(&str, Regex, &str); 6]> = LazyLock::new(|| {
+    let rule = |part, pattern: &str, replacement| {
         let pattern = pattern.replace("NAME", NAMES);
-        (Regex::new(&pattern).expect("a valid pattern"), replacement)
+        (part, Regex::new(&pattern).expect("a valid pattern"), replacement)
     };
     [
         // The text of a JSON field, which may be cut off.
-        rule(r#"("[^"\\]*NAME[^"\\]*"\s*:\s*")(?s:[^"\\]|\\.?)*"#, "${1}[redacted]"),
+        rule("\"", r#"("[^"\\]*NAME[^"\\]*"\s*:\s*")(?s:[^"\\]|\\.?)*"#, "${1}[redacted]"),
         // Its number becomes a text. The number of `tokens` is not a secret.
-        rule(r#"("[^"\\]*NAME"\s*:\s*)[-0-9][0-9A-Za-z.+-]*"#, r#"${1}"[redacted]""#),
-        rule(r#"([?&][^=&#"'\\<>\s]*NAME[^=&#"'\\<>\s]*=)[^&#"'\\<>\s]*"#, "${1}[redacted]"),
-        rule(r#"\bBearer [^&#"'\\<>\s]*"#, "Bearer [redacted]"),
+        rule("\"", r#"("[^"\\]*NAME"\s*:\s*)[-0-9][0-9A-Za-z.+-]*"#, r#"${1}"[redacted]""#),
+        rule("=", r#"([?&][^=&#"'\\<>\s]*NAME[^=&#"'\\<>\s]*=)[^&#"'\\<>\s]*"#, "${1}[redacted]"),
+        rule("Bearer ", r#"\bBearer [^&#"'\\<>\s]*"#, "Bearer [redacted]"),
         // The secrets of both services, one of which may be cut off.
-        rule(r"\b(?:whsec|mk|sk)_(?:[\w+/=-]{6,}|[\w+/=-]*$)", "[redacted]"),
+        rule("_", r"\b(?:whsec|mk|sk)_(?:[\w+/=-]{6,}|[\w+/=-]*$)", "[redacted]"),
         // The password of a URL. Some programs write JSON with an escaped slash.
-        rule(r#"(:(?://|\\/\\/)[^/?#"\\<>\s:]*:)[^/?#"\\<>\s]*@"#, "${1}[redacted]@"),
+        rule("@", r#"(:(?://|\\/\\/)[^/?#"\\<>\s:]*:)[^/?#"\\<>\s]*@"#, "${1}[redacted]@"),
     ]
 });
 
 /// Returns the text without its secrets: those of both services, the values of JSON fields and of
 /// query parameters with such a name, what follows `Bearer`, and the passwords of URLs.
 pub(crate) fn redact(text: &str) -> String {
-    RULES.iter().fold(text.to_owned(), |text, (rule, replacement)| {
-        rule.replace_all(&text, *replacement).into_owned()
+    RULES.iter().fold(text.to_owned(), |text, (part, rule, replacement)| {
+        match text.contains(part) {
+            true => rule.replace_all(&text, *replacement).into_owned(),
+            false => text,
+        }
     })
 }
 

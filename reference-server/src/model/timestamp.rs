@@ -61,7 +61,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
-        let at = time::parse(&text).ok_or_else(|| D::Error::custom("expected an RFC 3339 time"))?;
-        Ok(at.into())
+        let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        Ok(at.to_utc().into())
     }
 }

@@ -12,7 +12,7 @@ use crate::control::notifications::Notification;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::model::job::{Due, Job, Queue};
+use crate::model::job::{Job, Queue};
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::store::{Reader, Tx};
@@ -87,30 +87,36 @@ fn job(webhook: &str, delivery: &str) -> Job {
 
 /// A delivery for its next attempt.
 pub(crate) struct Pending {
-    pub(crate) delivery: Delivery,
+    pub(crate) job: Job,
+    pub(crate) event: String,
+    /// Number of attempts so far, and of those that count for the schedule.
+    pub(crate) attempts: i64,
+    pub(crate) retry: i64,
     pub(crate) organization: i64,
     /// `None` if it is inactive or deleted.
     pub(crate) webhook: Option<Webhook>,
-    /// Number of attempts so far that count for the schedule.
-    pub(crate) retry: i64,
     /// `None` if it is large: see [`body`].
     pub(crate) body: Option<Vec<u8>>,
 }
 
 /// The delivery that is the subject of a job, if it was not deleted.
-pub(crate) fn pending(reader: Reader<'_>, due: &Due) -> Result<Option<Pending>, ApiError> {
-    let sql = "SELECT data, attempts, organization, CASE WHEN shared IS NULL THEN head END,
+pub(crate) fn pending(reader: Reader<'_>, job: &Job) -> Result<Option<Pending>, ApiError> {
+    let sql = "SELECT event, attempts, attempt, d.organization,
                       (SELECT w.data FROM webhook w
-                       WHERE w.organization = d.organization AND w.id = d.webhook AND active)
-               FROM delivery d WHERE id = ?1";
-    let found = reader.find(sql, [&due.job.subject], |row| {
+                       WHERE w.organization = d.organization AND w.id = d.webhook AND active),
+                      CASE WHEN shared IS NULL THEN head END
+               FROM job JOIN delivery d ON d.id = subject
+               WHERE queue = ?1 AND subject = ?2 AND position = ?3";
+    let found = reader.find(sql, job.key(), |row| {
         let webhook: Option<Json<_>> = row.get(4)?;
         Ok(Pending {
-            delivery: Delivery { attempt_count: row.get(1)?, ..json(row, 0)? },
-            organization: row.get(2)?,
+            job: job.clone(),
+            event: row.get(0)?,
+            attempts: row.get(1)?,
+            retry: row.get(2)?,
+            organization: row.get(3)?,
             webhook: webhook.map(|Json(webhook)| webhook),
-            retry: due.attempt,
-            body: row.get(3)?,
+            body: row.get(5)?,
         })
     });
     Ok(found?)
@@ -133,7 +139,7 @@ pub(crate) fn record(
         (false, None) => State::Failed,
     };
     let id = &attempt.delivery;
-    tx.execute(
+    let changed = tx.execute(
         "UPDATE delivery SET state = CASE state WHEN 'pending' THEN ?2 ELSE state END,
                              attempts = ?3, updated_at = ?4 WHERE id = ?1",
         (id, state.as_str(), attempt.number, tx.now),
@@ -142,9 +148,10 @@ pub(crate) fn record(
         Some(at) => jobs::retry(tx, &job(queue, id), at, retries + 1)?,
         None => drop(jobs::done(tx, &job(queue, id))?),
     }
-    let sql = "INSERT OR REPLACE INTO attempt (delivery, number, data)
-               SELECT id, ?2, ?3 FROM delivery WHERE id = ?1";
-    tx.execute(sql, (id, attempt.number, Json(attempt)))?;
+    if changed > 0 {
+        let sql = "INSERT OR REPLACE INTO attempt VALUES (?1, ?2, ?3)";
+        tx.execute(sql, (id, attempt.number, Json(attempt)))?;
+    }
     if let Some(organization) = publish(tx, id) {
         let attempt = Attempt { response_body: None, ..attempt.clone() };
         tx.publish(Some(organization), || Notification::Attempt(attempt));

@@ -5,9 +5,11 @@
 //! order of their subjects, which are ids and sort by creation. So what happens to one email
 //! reaches one webhook in order.
 
+use rusqlite::Row;
+
 use super::rows::Json;
 use crate::model::error::ApiError;
-use crate::model::job::{Due, Job, Queue};
+use crate::model::job::{Job, Queue};
 use crate::model::time::Millis;
 use crate::store::{Reader, Tx};
 
@@ -25,13 +27,9 @@ pub(crate) fn add(
                VALUES (?1, ?2, ?3, ?4, ?5,
                        CASE WHEN NOT EXISTS (SELECT 1 FROM job WHERE queue = ?1 AND lane = ?5)
                        THEN ?6 END, ?7)
-               ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt
-               RETURNING due_at";
-    let params = (queue, subject, position, organization, lane, at, attempt);
-    let due_at: Option<Millis> = tx.reader().find(sql, params, |row| row.get(0))?.flatten();
-    if due_at.is_some() {
-        tx.jobs_added();
-    }
+               ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt";
+    tx.execute(sql, (queue, subject, position, organization, lane, at, attempt))?;
+    tx.jobs_added();
     Ok(())
 }
 
@@ -48,20 +46,19 @@ pub(super) fn add_under_way(tx: &Tx<'_>, organization: i64, job: &Job) -> Result
 
 /// Removes a job. The next one of its lane is due now. Returns whether there was one.
 pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
-    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3 RETURNING lane";
-    let deleted: Option<Option<String>> = tx.reader().find(sql, job.key(), |row| row.get(0))?;
-    let Some(lane) = deleted else { return Ok(false) };
-    if let Some(lane) = lane {
-        let next = tx.execute(
-            "UPDATE job SET due_at = ?3 WHERE due_at IS NULL AND queue = ?1 AND position = -1
-             AND subject = (SELECT MIN(subject) FROM job WHERE queue = ?1 AND lane = ?2)",
-            (job.queue.as_str(), lane, tx.now),
-        )?;
-        if next > 0 {
-            tx.jobs_added();
-        }
+    let (queue, subject, position) = job.key();
+    let sql = "UPDATE job SET due_at = ?4 WHERE due_at IS NULL AND queue = ?1 AND position = -1
+               AND subject = (SELECT MIN(other.subject) FROM job JOIN job other USING (queue, lane)
+                              WHERE job.queue = ?1 AND job.subject = ?2 AND job.position = ?3
+                              AND other.subject <> ?2)";
+    // The jobs of the other queues have no lanes.
+    if matches!(job.queue, Queue::Webhook(_))
+        && tx.execute(sql, (queue, subject, position, tx.now))? > 0
+    {
+        tx.jobs_added();
     }
-    Ok(true)
+    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
+    Ok(tx.execute(sql, job.key())? > 0)
 }
 
 /// Schedules the next attempt of a job, unless it was removed in the meantime.
@@ -81,19 +78,18 @@ pub(super) fn clear(tx: &Tx<'_>, queue: &Queue) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The jobs of a queue that are due up to `until`, earliest first.
+/// The jobs of a queue that are due up to `until`, each with its time, earliest first.
 pub(crate) fn due(
     reader: Reader<'_>,
     queue: &Queue,
     until: Millis,
     limit: usize,
-) -> Result<Vec<Due>, ApiError> {
-    let sql = "SELECT subject, position, due_at, attempt FROM job WHERE queue = ?1 AND due_at <= ?2
+) -> Result<Vec<(Job, Millis)>, ApiError> {
+    let sql = "SELECT subject, position, due_at FROM job WHERE queue = ?1 AND due_at <= ?2
                ORDER BY due_at, subject, position LIMIT ?3";
     reader.all(sql, (queue.as_str(), until, limit as i64), |row| {
         let position = usize::try_from(row.get::<_, i64>(1)?).ok();
-        let job = Job { queue: queue.clone(), subject: row.get(0)?, position };
-        Ok(Due { job, at: row.get(2)?, attempt: row.get(3)? })
+        Ok((Job { queue: queue.clone(), subject: row.get(0)?, position }, row.get(2)?))
     })
 }
 
@@ -108,21 +104,22 @@ pub(crate) fn next_after(
 }
 
 /// The queues that have jobs, each with the time when its first job is due. Without a relay, its jobs
-/// wait for a server that has one. The index is searched once for each queue.
+/// wait for a server that has one.
 pub(crate) fn queues(
     reader: Reader<'_>,
     has_relay: bool,
 ) -> Result<Vec<(Queue, Millis)>, ApiError> {
-    let sql = "WITH RECURSIVE known (queue) AS (
-                   SELECT MIN(queue) FROM job WHERE due_at IS NOT NULL
-                   UNION ALL
-                   SELECT (SELECT MIN(queue) FROM job
-                           WHERE due_at IS NOT NULL AND queue > known.queue)
-                   FROM known WHERE queue IS NOT NULL)
-               SELECT queue, (SELECT MIN(due_at) FROM job
-                              WHERE due_at IS NOT NULL AND queue = known.queue)
-               FROM known WHERE queue IS NOT NULL AND (?1 OR queue <> 'relay')";
-    reader.all(sql, [has_relay], |row| Ok((Queue::from_text(row.get(0)?), row.get(1)?)))
+    // One search of the index for each queue: some have many jobs.
+    let sql = "SELECT queue, due_at FROM job WHERE due_at IS NOT NULL AND queue > ?1
+               ORDER BY queue, due_at LIMIT 1";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (mut queues, mut last) = (Vec::new(), String::new());
+    while let Some((queue, at)) = reader.find(sql, [&last], read)? {
+        last.clone_from(&queue);
+        queues.push((Queue::from_text(queue), at));
+    }
+    queues.retain(|(queue, _)| has_relay || *queue != Queue::Relay);
+    Ok(queues)
 }
 
 /// How many attempts a job has had; `None` if there is no such job.

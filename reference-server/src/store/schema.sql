@@ -128,8 +128,8 @@ CREATE TABLE webhook (
     id TEXT NOT NULL,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     data TEXT NOT NULL,
-    service TEXT NOT NULL AS (data ->> 'service'),
-    active INTEGER NOT NULL AS (data ->> 'active'),
+    service TEXT NOT NULL AS (data ->> 'service') STORED,
+    active INTEGER NOT NULL AS (data ->> 'active') STORED,
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 

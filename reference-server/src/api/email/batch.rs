@@ -67,10 +67,11 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
     }
     let origin = Origin::of(&call);
     let create = call.create(move |tx, _, _| {
+        let tracking = origin.tracking(tx)?;
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
-            let accepted = email.and_then(|checked| accept(tx, &origin, checked));
+            let accepted = email.and_then(|checked| accept(tx, &origin, &tracking, checked));
             results.push(match accepted {
                 Ok(email) => {
                     Item::Accepted { index, id: email.shown.id, status: email.shown.status }

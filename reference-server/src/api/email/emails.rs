@@ -14,21 +14,27 @@ use crate::control::templates::Template;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
+use crate::model::tracking::Tracking;
 use crate::runtime::heavy;
 use crate::store::emails::{self, Content, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
-use crate::store::{Reader, Tx, domains};
+use crate::store::{Reader, Tx, domains, webhooks};
 
 pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, ApiError> {
     let (new, size) = (call.read().await?, call.input.bytes()?.len());
     let mut checked = heavy::run_on(size, move || new.check()).await?;
     apply_template(&call.data, &mut checked).await?;
     let origin = Origin::of(&call);
-    call.create(move |tx, _, _| Ok(accept(tx, &origin, checked)?.shown)).await
+    call.create(move |tx, _, _| {
+        let tracking = origin.tracking(tx)?;
+        Ok(accept(tx, &origin, &tracking, checked)?.shown)
+    })
+    .await
 }
 
 /// Renders the template of the email into each part that the request does not contain
@@ -71,12 +77,24 @@ impl Origin {
             base_url: tracking::base_url(&call.data.app, call.input.header(HOST)),
         }
     }
+
+    /// The tracking that the organization's webhooks subscribe to, if any.
+    pub(super) fn tracking(&self, tx: &Tx<'_>) -> Result<Option<Tracking>, ApiError> {
+        let subscribed = |event| {
+            let subscribers = webhooks::subscribers(tx.reader(), self.organization, event);
+            subscribers.map(|subscribers| !subscribers.is_empty())
+        };
+        let (opens, clicks) = (subscribed(Event::EmailOpened)?, subscribed(Event::EmailClicked)?);
+        let tracking = || Tracking { base_url: self.base_url.clone(), opens, clicks };
+        Ok((opens || clicks).then(tracking))
+    }
 }
 
-/// Stores an email, due now or at its scheduled time.
+/// Stores an email, due now or at its scheduled time. `tracking` is that of HTML.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
     origin: &Origin,
+    tracking: &Option<Tracking>,
     checked: Checked,
 ) -> Result<StoredEmail, ApiError> {
     let Checked { mut email, content, .. } = checked;
@@ -88,7 +106,7 @@ pub(super) fn accept(
             .with(|details| details.domain = Some(domain)));
     }
     if content.html.is_some() {
-        email.tracking = tracking::for_organization(tx.reader(), organization, &origin.base_url)?;
+        email.tracking.clone_from(tracking);
     }
     email.preview = preview(content.html.as_deref(), content.text.as_deref());
     email.organization = organization;

@@ -154,7 +154,7 @@ async fn test_once(
     if let Some(response) = earlier.await? {
         return Ok(response);
     }
-    let sent = webhook::attempt(app, webhook, &delivery, sent).await?;
+    let sent = webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     result.insert(status_field(&app.settings.compatibility).to_owned(), sent.attempt.status.into());

@@ -101,7 +101,8 @@ async fn a_delivery_that_cannot_be_read() {
     send(&sandbox, "bounced@x.test", "").await;
     sandbox.server.stop().await;
     let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
-    assert_eq!(database.execute("UPDATE delivery SET data = 'x'", []), Ok(1));
+    let sql = "UPDATE delivery SET data = 'x', event = CAST(x'ff' AS TEXT)";
+    assert_eq!(database.execute(sql, []), Ok(1));
     drop(database);
 
     let sandbox = start(&path).await;
