@@ -85,7 +85,7 @@ group! {
         Mcp(mcp::Mcp),
         /// Run and control the sandbox
         #[command(subcommand)]
-        Sandbox(sandbox::Command),
+        Sandbox(Box<sandbox::Command>),
         Completions(completions::Completions),
         Man(man::Man),
         Schema(schema::Schema),

@@ -88,6 +88,9 @@ macro_rules! with_settings {
     }};
 }
 
+/// Of a request by method and path: whether it may be repeated, and what is done with an error.
+type Raw<'a> = (bool, &'a dyn Fn(&Error));
+
 impl Context {
     /// Whether an option selects a format for programs.
     pub fn selects_json(&self) -> bool {
@@ -254,7 +257,7 @@ impl Context {
     async fn send<T: 'static>(
         &self,
         call: Call<T>,
-        raw: Option<(bool, &dyn Fn(&Error))>,
+        raw: Option<Raw<'_>>,
         what: &str,
     ) -> Result<Option<T>, Failure> {
         if self.settings.dry_run {
@@ -282,11 +285,7 @@ impl Context {
         self.traced(self.with_options(call), None).await
     }
 
-    async fn traced<T: 'static>(
-        &self,
-        call: Call<T>,
-        raw: Option<(bool, &dyn Fn(&Error))>,
-    ) -> Result<T, Failure> {
+    async fn traced<T: 'static>(&self, call: Call<T>, raw: Option<Raw<'_>>) -> Result<T, Failure> {
         let operation = call.operation();
         let changes = !raw
             .map(|(retry_safe, _)| retry_safe)

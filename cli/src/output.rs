@@ -321,9 +321,12 @@ impl Printer {
         };
     }
 
-    /// Whether standard error shows lines for people.
-    pub fn shows_lines(&self) -> bool {
-        !self.look.quiet && self.is_table() && self.streams.terminals().stderr
+    /// A function that prints a line for people to standard error. `None` unless that is a
+    /// terminal, or with `--quiet`.
+    pub fn lines(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
+        let shown = !self.look.quiet && self.is_table() && self.streams.terminals().stderr;
+        let streams = self.streams.clone();
+        shown.then_some(move |line: &str| streams.write_stderr(&format!("{}\n", one_line(line))))
     }
 
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.

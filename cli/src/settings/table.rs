@@ -243,7 +243,7 @@ impl Setting {
         let (value, expected) = match self.kind {
             Kind::List(check) => {
                 let list = item.as_array().map(|list| list.iter().map(toml_edit::Value::as_str));
-                let list = list.and_then(|list| list.collect::<Option<Vec<_>>>());
+                let list = list.and_then(Iterator::collect::<Option<Vec<_>>>);
                 if let Some(problem) = list.iter().flatten().find_map(|it| check(it).err()) {
                     return Err(format!(": {problem}"));
                 }

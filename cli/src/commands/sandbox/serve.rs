@@ -15,7 +15,7 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, with_causes};
 use crate::input::{address, switch};
-use crate::output::{Stdin, one_line};
+use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{cannot_start, in_memory_dir, seeded};
 use crate::settings::{GlobalFlags, Source, Sourced, table};
@@ -260,9 +260,9 @@ impl Serve {
             let option = format!("--set {setting}");
             builder = builder.compatibility(setting).map_err(refused(&option))?;
         }
-        builder = match context.out.shows_lines() && self.log_format.is_none() {
-            true => builder.on_request(|request| eprintln!("{}", one_line(&line(request)))),
-            false => builder.on_request(log),
+        builder = match context.out.lines().filter(|_| self.log_format.is_none()) {
+            Some(print) => builder.on_request(move |request| print(&line(request))),
+            None => builder.on_request(log),
         };
         // Before the start: PID 1 of a container never gets a signal that has no handler yet.
         let mut stop = crate::stop::StopSignal::listen(context.settings.env.signals)?;

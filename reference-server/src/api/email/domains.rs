@@ -61,7 +61,9 @@ pub(crate) fn insert(
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>, ApiError> {
-    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "its path has one lifetime only")]
+    let domains = call.data.read(|reader, of| reader.list(of)).await?;
+    call.reply(domains)
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
