@@ -13,7 +13,6 @@ use self::audit::Audit;
 use self::calls::{MAX_CALLS, Shared};
 use self::runner::Runner;
 use self::server::McpServer;
-
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;

@@ -209,24 +209,28 @@ impl ProfileFile {
 }
 
 fn read(path: &Path) -> Result<DocumentMut, Failure> {
+    let Some(text) = read_if_present(path)? else { return Ok(DocumentMut::new()) };
+    // Do not use the parser's message: it quotes the line, which may contain a key.
+    let invalid = |problem: String| {
+        Failure::input(format!("{}: {problem}", path.display()))
+            .hint("correct it in an editor, or move the file away and set it up again: svc login")
+    };
+    let document = text.parse::<DocumentMut>().map_err(|error| {
+        let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+        invalid(format!("line {} is not TOML", line + 1))
+    })?;
+    match shape_error(&document) {
+        Some(problem) => Err(invalid(problem)),
+        None => Ok(document),
+    }
+}
+
+/// Reads a settings file. Below an unknown home directory there is none.
+pub fn read_if_present(path: &Path) -> Result<Option<String>, Failure> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
     match fs::read_to_string(path) {
-        // Do not use the parser's message: it quotes the line, which may contain a key.
-        Ok(text) => {
-            let invalid = |problem: String| {
-                Failure::input(format!("{}: {problem}", path.display())).hint(
-                    "correct it in an editor, or move the file away and set it up again: svc login",
-                )
-            };
-            let document = text.parse::<DocumentMut>().map_err(|error| {
-                let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-                invalid(format!("line {} is not TOML", line + 1))
-            })?;
-            match shape_error(&document) {
-                Some(problem) => Err(invalid(problem)),
-                None => Ok(document),
-            }
-        }
-        Err(error) if is_absent(&error) => Ok(DocumentMut::new()),
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(None),
         Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
     }
 }
@@ -260,11 +264,6 @@ pub(super) fn lock(dir: &Path) -> Result<fs::File, Failure> {
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::other(format!("{}: {error}", path.display()))
-}
-
-/// Whether there is no such file. Below an unknown home directory there is none.
-fn is_absent(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -18,7 +17,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, of};
 use crate::private;
-use crate::settings::{Env, Source, home_directory};
+use crate::settings::{Env, Source, home_directory, read_if_present};
 
 /// Teaches the command line to assistants without MCP.
 const SKILL: &str = include_str!("SKILL.md");
@@ -91,7 +90,7 @@ impl Setup {
         if let Some(path) = client.skill(env) {
             // It stays as long as another client that reads it uses svc.
             let is_used = CLIENTS.iter().any(|other| {
-                let Ok(Some(text)) = read(&(other.settings)(env)) else { return false };
+                let Ok(Some(text)) = read_if_present(&(other.settings)(env)) else { return false };
                 other.id != client.id
                     && other.skill(env).as_ref() == Some(&path)
                     && other.edit(&text, &svc, None).is_ok_and(|rest| rest != text)
@@ -137,7 +136,7 @@ impl Change {
         path: PathBuf,
         edit: impl FnOnce(&str) -> Result<String, String>,
     ) -> Result<Self, Failure> {
-        let before = read(&path)?;
+        let before = read_if_present(&path)?;
         let text = before.as_deref().unwrap_or_default();
         let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
         let edited = edit(text).map_err(|problem| {
@@ -177,7 +176,7 @@ impl Change {
     /// Writes it. Of a file that is removed, so are the folders that are empty then.
     fn write(&self, home: &Path) -> Result<(), Failure> {
         let path = &self.path;
-        if read(path)? != self.before {
+        if read_if_present(path)? != self.before {
             let changed = format!("{}: another program has changed it meanwhile", path.display());
             return Err(Failure::other(changed).hint("run the command again"));
         }
@@ -189,14 +188,6 @@ impl Change {
             }),
         };
         written.map_err(|error| Failure::other(format!("{}: {error}", path.display())))
-    }
-}
-
-fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
     }
 }
 
