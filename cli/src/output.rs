@@ -236,7 +236,8 @@ impl Printer {
         self.look.filter.is_some()
     }
 
-    /// Whether an option selected the format. A text ignores any other: a script is no record.
+    /// Whether an option selected the format. Scripts, help and other texts ignore a format that the
+    /// profile or the environment sets.
     pub fn has_explicit_format(&self) -> bool {
         self.look.is_asked || self.has_filter()
     }

@@ -80,7 +80,7 @@ impl Whoami {
             context.settings.refuse_unknown_profile()?;
             for service in [Service::Email, Service::Extraction] {
                 if context.settings.url(service).is_some() {
-                    // It says that there is no key.
+                    // Without a key, this fails and says so.
                     context.endpoint(service).await?;
                 }
             }

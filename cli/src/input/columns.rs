@@ -15,8 +15,8 @@ pub struct ColumnOptions {
     /// Use a column as the address or as another field; repeatable
     ///
     /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed),
-    /// status (only words such as unsubscribed opt out) and ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` topics,
-    /// metadata and metadata.KEY.
+    /// status (only words such as unsubscribed opt out) and ignore; `svc bulk` takes any other word as
+    /// a placeholder, and `svc contacts import` topics, metadata and metadata.KEY.
     #[arg(long, hide_short_help = true, value_name = "COLUMN[=FIELD]", value_parser = parse)]
     pub column: Vec<(String, String)>,
     /// Column in which yes means that the person has opted out; repeatable

@@ -169,7 +169,7 @@ impl OptOuts {
         Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
             "if these people are subscribed: --column '{column}=status', which leaves out only \
              `unsubscribed`, `bounced` and the like\nif not, add a column `unsubscribed` with yes or \
-             no\nif nobody opts out by this column: {}",
+             no\nif this column says something else: {}",
             ignore(column)
         )))
     }
@@ -244,7 +244,9 @@ const OPTED_OUT: &str = "abbestellt abgemeldet abmeld desabonn désabonn desinsc
 /// What a column of this name is about.
 fn about(column: &str) -> About {
     // As a value, `don't know` is something else.
-    const OPTED_OUT_PARTS: &str = "donot dont noemail nomail nospam cleantime";
+    const OPTED_OUT_PARTS: &str = "donot dont cleantime";
+    // `casino_email` is something else.
+    const OPTED_OUT_STARTS: &str = "noemail nomail nospam";
     // As the whole name: `deleted_items` is something else.
     const OPTED_OUT_NAMES: &str = "dnc inactive deleted removed disabled emaildisabled baja";
     const SUBSCRIBED: &str = "canemail einwilligung emailallowed optin optedin subscribed consent \
@@ -253,48 +255,69 @@ fn about(column: &str) -> About {
     const SUBSCRIBED_ENDS: &str = "newsletter newsletters marketing marketingemail \
         marketingemails subscribe subscription gdpr werbung";
     const SUBSCRIBED_NAMES: &str = "active enabled emailenabled subscriber";
-    // They turn the meaning of a column round. A number of bounces is not `no bounces`.
+    // As the first word, they turn the meaning round. A number of bounces is not `no bounces`.
     const NOT: &str = "not non nicht";
-    const NO: &str = "no n nein never without kein keine keinen ohne sans geen";
+    const NO: &str = "no nein never without kein keine keinen ohne sans geen";
     const JOINED: &str =
         "nonsubscribed notsubscribed nonewsletter nomarketing nooptin noconsent keinnewsletter";
+    // As the last word.
     const WITHDRAWN: &str = "withdr revok denied declin refus expired";
-    // As in `Newsletter (yes/no)`.
-    const YES: &str = "yes y ja oui";
+    // As in `Newsletter (yes/no)`: the name has the values, too.
+    const VALUES: &str = "yes y ja j oui o si sí s true t n f or oder ou granted given erteilt";
     const TIMES: &str = "at on date time when reason type am le datum";
     const TIMES_FIRST: &str = "date datum last when fecha";
     const OTHERS: &str = "url link token id key hash code source ip group";
-    let words = words(column);
+    const NUMBERS: &str = "no nr number";
+    let mut words = words(column);
+    if words.len() > 1 && words[0] == "is" {
+        words.remove(0);
+    }
     let name = words.concat();
     let has = |parts: &str| any(parts, |part| name.contains(part));
     let has_word = |list: &str| any(list, |it| words.iter().any(|word| word == it));
     let is_last = |list: &str| any(list, |it| words.last().is_some_and(|last| last == it));
     let is_first = |list: &str| any(list, |it| words.first().is_some_and(|first| first == it));
-    if is_last(OTHERS) || (name.contains("sms") && !name.contains("mail")) {
+    let begins = |list: &str, at| {
+        any(list, |it| words.iter().nth(at).is_some_and(|word| word.starts_with(it)))
+    };
+    let has_values = has_word(VALUES);
+    if is_last(OTHERS)
+        || (words.len() > 1 && is_last(NUMBERS) && !has_values)
+        || (has_word("sms") && !has("mail newsletter"))
+    {
         return About::Nothing;
     }
-    let is_time =
-        is_last(TIMES) || is_first(TIMES_FIRST) || any("date datum", |end| name.ends_with(end));
+    let starts = (0..words.len()).map(|at| words[at..].concat());
     let is_own = |word: &&String| {
-        ![NOT, NO, YES, TIMES, TIMES_FIRST, "is de"].iter().any(|list| any(list, |it| it == *word))
+        ![NOT, NO, VALUES, TIMES, TIMES_FIRST, "de"].iter().any(|list| any(list, |it| it == *word))
     };
     let whole = words.iter().filter(is_own).map(String::as_str).collect::<String>();
-    let (is_not, is_withdrawn) = (has_word(NOT), has(WITHDRAWN));
-    let is_no = (has_word(NO) && !has_word(YES)) || has_word(JOINED);
+    let mut untimed = words.iter().rev().skip_while(|word| any(TIMES, |it| it == *word));
+    let is_withdrawn =
+        !has_values && untimed.next().is_some_and(|word| any(WITHDRAWN, |it| word.starts_with(it)));
+    let is_opted_out = has(OPTED_OUT) || any(OPTED_OUT_NAMES, |it| whole == it);
     let is_subscribed = has(SUBSCRIBED)
         || any(SUBSCRIBED_ENDS, |end| whole.ends_with(end))
         || any(SUBSCRIBED_NAMES, |it| whole == it)
         || (is_withdrawn && has(SUBSCRIBED_ENDS));
     let opts_out = match () {
         () if has(OPTED_OUT_PARTS) => Some(true),
-        () if has(OPTED_OUT) || any(OPTED_OUT_NAMES, |it| whole == it) => Some(!is_not),
-        () if is_subscribed => Some(is_not || is_no || is_withdrawn),
+        () if starts.into_iter().any(|rest| any(OPTED_OUT_STARTS, |it| rest.starts_with(it))) => {
+            Some(true)
+        }
+        () if is_opted_out => Some(!(is_first(NOT) && begins(OPTED_OUT, 1))),
+        () if is_subscribed => {
+            Some(is_first(NOT) || is_first(NO) || has_word(JOINED) || is_withdrawn)
+        }
         () => None,
     };
+    let is_time = is_last(TIMES) || is_first(TIMES_FIRST);
     match opts_out {
         _ if name == "state" => About::State,
         _ if name.contains("status") => About::Status,
-        Some(true) if is_time => About::TimeOfOptOut,
+        Some(true) if is_time || any("date datum", |end| name.ends_with(end)) => {
+            About::TimeOfOptOut
+        }
         Some(true) => About::OptedOut,
         Some(false) if !is_time => About::Subscribed,
         _ => About::Nothing,
@@ -381,6 +404,12 @@ mod tests {
             "uitgeschreven",
             "disiscritto",
             "Email and SMS opt-out",
+            "Bounced (not delivered)",
+            "Not delivered (bounced)",
+            "Abgemeldet (nicht mehr schreiben)",
+            "Opted out of SMS and newsletter",
+            "Opt-Out Bounces_msg",
+            "No longer subscribed",
         ] {
             assert_eq!(about(column), About::OptedOut, "{column}");
         }
@@ -414,6 +443,18 @@ mod tests {
             "Abonniert",
             "inscrit",
             "enabled",
+            "Newsletter (J/N)",
+            "Opt-in (J/N)",
+            "Einwilligung J/N",
+            "Consent O/N",
+            "Consentement (oui/non)",
+            "Permission (s/n)",
+            "subscribed_t_n",
+            "subscribed_or_not",
+            "Einwilligung (nicht) erteilt",
+            "Consent granted/denied",
+            "optin_product_update",
+            "Consent to update",
         ] {
             assert_eq!(about(column), About::Subscribed, "{column}");
         }
@@ -439,7 +480,9 @@ mod tests {
             "Subscriber Email",
             "Casino",
             "Angemeldet am",
-            "last_active",
+            "Subscriber No",
+            "Newsletter No.",
+            "Casino email",
         ] {
             assert_eq!(about(column), About::Nothing, "{column}");
         }

@@ -106,7 +106,7 @@ const STACK: usize = 64 << 20;
 pub(crate) enum TemplateError {
     #[error("the template variable {0} has no value")]
     MissingVariable(String),
-    #[error("the template has a syntax error on line {line}")]
+    #[error("the template has a syntax error, or braces within a tag, on line {line}")]
     Syntax { line: usize },
     #[error("the template has more than {MAX_SIZE} bytes, or more than {MAX_ELIF} elif")]
     TooLarge,
@@ -221,8 +221,9 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let only = |word| format!(r"\{{%[-+]?[ \t\r\n\f]*{word}[ \t\r\n\f]*[-+]?%\}}");
     let (raw, end) = (only("raw"), only("endraw"));
     let code = format!(r#"(?:{STRING_LITERAL}|[^"'{{}}])*?"#);
-    let pattern =
-        format!(r"(?s)\{{#.*?#\}}|{raw}.*?{end}|(\{{\{{{code}\}}\}})|(\{{%{code}%\}})|(\{{[{{%])");
+    let pattern = format!(
+        r"(?s)\{{#.*?(?:#\}}|\z)|{raw}.*?(?:{end}|\z)|(\{{\{{{code}\}}\}})|(\{{%{code}%\}})|(\{{[{{%])"
+    );
     Regex::new(&pattern).expect("a valid pattern")
 });
 

@@ -65,7 +65,7 @@ impl Record {
 }
 
 /// The result of looking up a record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DnsCheck")]
 pub(crate) struct Check {
     pub(crate) kind: RecordKind,

@@ -21,7 +21,7 @@ pub(crate) struct Domain {
     /// The DNS records that the owner of the domain must publish.
     pub(crate) records: [Record; 4],
     /// The result of each check; only in the response to a verification.
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) checks: Option<Vec<Check>>,
     #[serde(rename = "createdAt")]
     created_at: Timestamp,

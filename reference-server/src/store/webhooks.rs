@@ -79,9 +79,8 @@ pub(crate) fn subscribers(
     organization: i64,
     event: Event,
 ) -> Result<Vec<String>, ApiError> {
-    // No other text in it is the name of an event.
-    let sql = "SELECT id FROM webhook WHERE organization = ?1 AND active AND instr(data, ?2)
-               ORDER BY id";
+    let sql = "SELECT id FROM webhook WHERE organization = ?1 AND active
+               AND instr(data ->> '$.events', ?2) ORDER BY id";
     reader.all(sql, (organization, format!("\"{}\"", event.as_str())), |row| row.get(0))
 }
 

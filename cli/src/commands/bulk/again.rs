@@ -7,20 +7,22 @@ use chrono::{DateTime, Utc};
 use svc_bulk::RedisQueue;
 
 use super::plan::Plan;
-use super::store::{JobState, StoredJob, all};
+use super::store::{JobState, QueueOption, StoredJob, all};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::table::RECENT;
 
-/// Refuses to send if another job has half or more of these people, or half or more of its own, ten at
-/// least, are among them, or any if it sends the same email: a job that is not complete, or ended within the last
-/// hours, or is newer than the one that is `continued`. Otherwise, tells of the job that has most of them.
+/// Refuses to send if a job shares too many people with this one: half of these or more, half of its
+/// own or more (ten at least), or any if it sends the same email. Jobs count that are not complete, that
+/// ended within the last hours, or that are newer than the one that is `continued`. If nothing is
+/// refused, returns a note about the job that shares most.
 pub async fn refuse(
     context: &Context,
     jobs: &[StoredJob],
     plan: &Plan,
     addresses: &HashSet<u64>,
     continued: Option<&StoredJob>,
+    queue: &QueueOption,
 ) -> Result<Option<String>, Failure> {
     if plan.only_to.is_some() {
         return Ok(None);
@@ -45,7 +47,8 @@ pub async fn refuse(
     }
     let Some(((is_refused, same), job)) = found else { return Ok(None) };
     let (id, of) = (&job.info.job, addresses.len());
-    let svc = |command: &str| context.svc(&format!("bulk {command} {id}"));
+    let id_there = format!("{id}{}", if job.is_here() { "" } else { queue.hint() });
+    let svc = |command: &str| context.svc(&format!("bulk {command} {id_there}"));
     let time = |at: DateTime<Utc>| context.out.local_time(&at.to_rfc3339());
     let what = match (job.state, job.waits_until()) {
         (JobState::Running | JobState::Paused, _) => "is being sent".to_owned(),
@@ -59,15 +62,21 @@ pub async fn refuse(
     if !is_refused {
         return Ok(Some(message));
     }
-    let next = match job.state {
-        JobState::Running | JobState::Paused => format!("see how far it is: {}", svc("status")),
-        JobState::Incomplete => {
+    let next = match (job.state, continued) {
+        (JobState::Running | JobState::Paused, _) => {
+            format!("see how far it is: {}", svc("status"))
+        }
+        (JobState::Incomplete, _) => {
             format!("go on with that job: {}, or give it up: {}", svc("resume"), svc("cancel"))
         }
-        _ if job.plan.sends_same_email(plan) && continued.is_none() => {
+        (_, Some(old)) => {
+            let cancel = context.svc(&format!("bulk cancel {}", old.info.job));
+            format!("give up this job: {cancel}, and {}", without(context, &id_there))
+        }
+        _ if job.plan.sends_same_email(plan) => {
             format!("send this email only to those who have not got it: --limit {of}")
         }
-        _ => without(context, id),
+        _ => without(context, &id_there),
     };
     let hint = format!("{next}\nsend them another email all the same: --again");
     Err(Failure::input(message).code("sent_again").hint(hint))
@@ -76,7 +85,9 @@ pub async fn refuse(
 /// How to leave out those who have got an email of a job.
 pub fn without(context: &Context, id: &str) -> String {
     let report = context.svc(&format!("bulk report {id} --status accepted,unknown > got.csv"));
-    format!("leave out those who have got it: {report}, then add --suppress got.csv")
+    format!(
+        "leave out those who have got it: {report}, then add --suppress got.csv to svc bulk send"
+    )
 }
 
 /// The addresses that jobs with the same email have, for one that goes on after them.

@@ -221,6 +221,9 @@ impl Cancel {
         if job.state == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
+        if is_scheduled {
+            job.plan.check_service(context)?;
+        }
         if context.settings.dry_run {
             context.out.note(&format!("job {} would be cancelled", job.info.job));
             return Ok(());
@@ -248,7 +251,6 @@ async fn cancel_scheduled(
         Ok(())
     })
     .await?;
-    job.plan.check_service(context)?;
     let (client, total) = (context.email_client().await?, count + ids.len() as u64);
     let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
     let mut cancelled = stream::iter(ids)

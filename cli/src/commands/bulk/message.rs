@@ -159,8 +159,9 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let only = |word| format!(r"\{{%[-+]?[ \t\r\n\f]*{word}[ \t\r\n\f]*[-+]?%\}}");
     let (raw, end) = (only("raw"), only("endraw"));
     let code = r#"(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"'{}])*?"#;
-    let pattern =
-        format!(r"(?s)\{{#.*?#\}}|{raw}.*?{end}|(\{{\{{{code}\}}\}}|\{{%{code}%\}})|(\{{[{{%])");
+    let pattern = format!(
+        r"(?s)\{{#.*?(?:#\}}|\z)|{raw}.*?(?:{end}|\z)|(\{{\{{{code}\}}\}}|\{{%{code}%\}})|(\{{[{{%])"
+    );
     Regex::new(&pattern).expect("a valid pattern")
 });
 

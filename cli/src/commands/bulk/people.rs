@@ -84,7 +84,7 @@ pub struct Checked {
     pub count: u64,
     /// The first emails.
     pub first: Vec<Email>,
-    /// The first reasons why rows are invalid, without repetitions, such as for a placeholder that no
+    /// The first reasons why rows are invalid, one after the other without repetitions, such as for a placeholder that no
     /// column has.
     pub problems: Vec<(String, String)>,
     /// The hash of each address.

@@ -92,15 +92,15 @@ impl Resume {
         let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let queue = self.job.queue.if_set(context).await?;
-            let jobs = store::all(context, true, queue.as_ref()).await?;
-            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
+            let option = &self.job.queue;
+            let jobs = store::all(context, true, option.if_set(context).await?.as_ref()).await?;
+            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job), option).await?;
         }
         if left.count > 0 {
             check_limits(context, left.count)?;
         }
         if dry_run {
-            return show_left(context, &client, &job, left).await;
+            return show_left(context, &client, &job, left, again).await;
         }
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
         if let Some(journal) = &mut journal {
@@ -120,17 +120,20 @@ pub async fn show_left(
     client: &EmailClient,
     job: &StoredJob,
     left: Left,
+    again: Again,
 ) -> Result<(), Failure> {
     let Totals { accepted, refused, invalid, unknown, .. } = job.totals;
     let count = match left.count {
         0 => "nothing is left to send".to_owned(),
         count => format!("{count} emails are left to send"),
     };
-    let unclear = match unknown {
-        0 => String::new(),
-        _ => format!("; the outcome of {unknown} is unknown, see --unknown"),
-    };
-    context.out.note(&format!("{count}{unclear}"));
+    context.out.note(&count);
+    if unknown > 0 && !again.unknown {
+        let resend = context.svc(&format!("bulk resume {} --unknown resend", job.info.job));
+        context
+            .out
+            .note(&format!("the outcome of {unknown} is unknown; to send them again: {resend}"));
+    }
     if left.count == 0 {
         return Ok(());
     }

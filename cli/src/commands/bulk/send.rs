@@ -209,7 +209,7 @@ impl Send {
         check_limits(context, checked.count)?;
         if !self.again
             && let Some(shared) =
-                again::refuse(context, &earlier, &plan, &checked.addresses, None).await?
+                again::refuse(context, &earlier, &plan, &checked.addresses, None, &option).await?
         {
             context.out.note(&shared);
         }
@@ -248,7 +248,7 @@ impl Send {
         let lock = jobs.lock()?;
         if !self.again {
             let now = store::all(context, true, queue.as_ref()).await?;
-            again::refuse(context, &now, &plan, &checked.addresses, None).await?;
+            again::refuse(context, &now, &plan, &checked.addresses, None, &option).await?;
         }
         if let Some(queue) = queue.filter(|_| is_to_queue) {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);

@@ -93,7 +93,7 @@ pub struct StoredJob {
     /// Why the service refuses the emails of the job, if that has paused it.
     pub cause: Option<RowRefusal>,
     pub place: Place,
-    /// When the journal was written last, or a job in Redis was created, or the emails are sent.
+    /// When the journal was written last or a job in Redis was created; with --at, not before that time.
     changed: SystemTime,
 }
 
@@ -240,7 +240,7 @@ impl StoredJob {
     ) -> Result<Self, Failure> {
         let plan: Plan = serde_json::from_value(info.settings.clone())
             .map_err(|_| Failure::other("not a job of this version of svc"))?;
-        // Before the time of --at, nobody has got an email.
+        // With --at, the emails are sent later than they are accepted.
         let at = plan.email.scheduled_at.as_ref().map(|at| at.as_str().parse::<DateTime<Utc>>());
         let changed = at.and_then(Result::ok).map_or(changed, |at| changed.max(at.into()));
         let mut job =

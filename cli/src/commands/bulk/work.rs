@@ -95,8 +95,8 @@ impl Work {
     ) -> Result<(), Failure> {
         may_continue(context, &job.plan, &job.info.job, key).await?;
         if context.settings.dry_run {
-            let left = job.left(Again::default()).await?;
-            return show_left(context, client, &job, left).await;
+            let again = Again::default();
+            return show_left(context, client, &job, job.left(again).await?, again).await;
         }
         let subscribers = subscribers(context, client, &job.plan, stop).await?;
         let sender = Job::new(client).concurrency(usize::from(self.concurrency));

@@ -26,7 +26,7 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     let dry = home.run(&[&import[..], &["--dry-run", "-o", "ndjson"]].concat());
     assert_eq!(dry.code, 11, "{dry:?}");
-    let message = "of 8 rows, 3 duplicate, 1 failed";
+    let message = "not applied in full: 8 rows, 3 duplicate, 1 failed";
     assert_eq!(dry.error()["message"], message, "{dry:?}");
 
     let run = home.run(&import);
@@ -369,7 +369,7 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     assert_eq!((run.code, reported), (9, vec!["failed".into(), "unknown".into()]), "{run:?}");
     let error = run.error();
     assert_eq!(error["code"], "import_outcome_unknown");
-    assert_eq!(error["message"], "of 2 rows, 1 failed, 1 unknown");
+    assert_eq!(error["message"], "not applied in full: 2 rows, 1 failed, 1 unknown");
 
     // Even if the service fails afterwards, so that the import ends early.
     let file = home.file("people.csv", "email,subscribed\na@x.test,no\nb@x.test,no\n");

@@ -153,7 +153,8 @@ impl ImportReport {
     ) -> Result<(), Failure> {
         let is_unknown = self.0.iter().any(|row| row.result == RowResult::Unknown);
         let has_problem = self.0.iter().any(|row| row.result.is_problem());
-        let mut message = format!("of {}", self.describe(total, RowResult::is_problem));
+        let mut message =
+            format!("not applied in full: {}", self.describe(total, RowResult::is_problem));
         match end {
             Some(end) if !is_unknown => {
                 let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));

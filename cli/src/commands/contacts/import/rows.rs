@@ -45,7 +45,8 @@ pub(super) async fn read(
     if header.iter().flatten().map(AsRef::as_ref).eq(EXPORT_HEADER) {
         file.records.keep_white_space();
     }
-    let (mut fields, mut rows) = (Fields { options, known: Vec::new() }, Vec::new());
+    let (mut fields, mut rows) =
+        (Fields { options, known: Vec::new(), places: HashMap::new() }, Vec::new());
     for column in header.iter().flatten() {
         fields.of(column)?;
     }
@@ -81,14 +82,16 @@ pub(super) async fn read(
 struct Fields<'a> {
     options: &'a ColumnOptions,
     known: Vec<(Arc<str>, Arc<str>)>,
+    /// Where each is in `known`.
+    places: HashMap<Arc<str>, usize>,
 }
 
 impl Fields<'_> {
     /// The field of a column or key, as --column names it.
     fn of(&mut self, column: &Arc<str>) -> Result<Arc<str>, Failure> {
         const FIELDS: [&str; 6] = ["email", "name", "topics", "subscribed", "metadata", "ignore"];
-        if let Some((_, field)) = self.known.iter().find(|(known, _)| known == column) {
-            return Ok(Arc::clone(field));
+        if let Some(place) = self.places.get(column) {
+            return Ok(Arc::clone(&self.known[*place].1));
         }
         let field = match self.options.field(column) {
             None => guessed(column),
@@ -103,6 +106,7 @@ impl Fields<'_> {
             )));
         }
         let field = Arc::from(field);
+        self.places.insert(Arc::clone(column), self.known.len());
         self.known.push((Arc::clone(column), Arc::clone(&field)));
         Ok(field)
     }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
+use svc_sdk::Service;
 
 use super::seeded_keys;
 use crate::api::framework::ControlCall;
 use crate::api::framework::response::content;
-use crate::control::keys::Key;
+use crate::control::keys::{Key, KeyMode, KeyService};
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{
     SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedOrganization, SeedTemplate,
@@ -17,6 +18,7 @@ use crate::control::server::SEED;
 use crate::control::templates::Template;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
+use crate::model::scope::all_scopes;
 use crate::settings::Settings;
 use crate::store::audiences::Audience;
 use crate::store::domains::Domain;
@@ -84,12 +86,21 @@ fn known_keys(
     let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
     let in_file = in_file.flat_map(|seed| seed.keys.iter().cloned());
     let mut known: Vec<SeedKey> = Vec::new();
-    for given in in_file.chain(seeded_keys(settings)) {
-        let found = keys::find(reader, &given.key)?;
-        let has_it = found.is_some_and(|found| found.organization == organization);
-        if has_it && known.iter().all(|other| other.key != given.key) {
-            known.push(given);
+    let all = reader.list::<Key>(organization)?;
+    for SeedKey { key, .. } in in_file.chain(seeded_keys(settings)) {
+        let Some(found) = keys::find(reader, &key)? else { continue };
+        let Some(shown) = all.iter().find(|shown| shown.id == found.id) else { continue };
+        if known.iter().any(|other| other.key == key) {
+            continue;
         }
+        let names = found.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+        let service = match found.service {
+            Service::Email => KeyService::Email,
+            _ => KeyService::Extraction,
+        };
+        let scopes = Some(names).filter(|_| found.scopes != all_scopes(found.service));
+        let mode = shown.mode.parse().ok().filter(|mode| *mode != KeyMode::Test);
+        known.push(SeedKey { key, service, scopes, mode });
     }
     Ok(known)
 }
