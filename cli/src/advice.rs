@@ -50,7 +50,9 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             "no service responds at this path; check the base URL: svc config show".to_owned()
         }
         Kind::NotFound => {
-            return base_path(details, context).or_else(|| list_existing(details, context));
+            let hints = [list_existing(details, context), base_path(details, context)];
+            let hints = hints.into_iter().flatten().collect::<Vec<_>>();
+            return Some(hints.join("\n")).filter(|hints| !hints.is_empty());
         }
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
@@ -155,7 +157,7 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
 fn base_path(details: &Details, context: &Context) -> Option<String> {
     let url = &context.settings.url(details.operation?.service())?.value;
     let url = url::Url::parse(url).ok().filter(|url| url.path() != "/")?;
-    Some(format!("check it, and the path of the base URL, {}: svc config show", url.path()))
+    Some(format!("if it exists, check the path of the base URL, {}: svc config show", url.path()))
 }
 
 /// Suggests the command that shows the resource that conflicts with the request.

@@ -322,12 +322,23 @@ impl Printer {
         };
     }
 
-    /// A function that prints a line for people to standard error. `None` unless that is a
-    /// terminal, or with `--quiet`.
-    pub fn lines(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
-        let shown = !self.look.quiet && self.is_table() && self.streams.terminals().stderr;
+    /// A function that prints a line for people to standard error, in the order of the calls. It
+    /// does not wait until the line is printed. `None` unless standard error is a terminal, or with
+    /// `--quiet`.
+    pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
+        /// Further lines are lost, if the terminal does not take them.
+        const MAX_WAITING: usize = 1000;
+        if self.look.quiet || !self.is_table() || !self.streams.terminals().stderr {
+            return None;
+        }
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
         let streams = self.streams.clone();
-        shown.then_some(move |line: &str| streams.write_stderr(&format!("{}\n", one_line(line))))
+        std::thread::spawn(move || {
+            for line in receiver {
+                streams.write_stderr(&format!("{}\n", one_line(&line)));
+            }
+        });
+        Some(move |line| drop(sender.try_send(line)))
     }
 
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.

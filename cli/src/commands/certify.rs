@@ -1,6 +1,8 @@
 //! The `svc certify` command.
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
@@ -8,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
+use tokio::time::Instant;
 
 use self::checks::{CHECKS, Check};
 use self::exam::{Exam, Finding};
@@ -17,7 +20,7 @@ use crate::command_spec::changes;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::private;
@@ -30,6 +33,9 @@ mod exam;
 mod judge;
 #[cfg(test)]
 mod tests;
+
+/// Time limit for all checks, unless --timeout sets another one.
+const DEADLINE: Duration = Duration::from_secs(300);
 
 const VIEW: View = View(&[
     Column::new("RESULT", "/result", Show::Status),
@@ -48,9 +54,9 @@ const VIEW: View = View(&[
 /// accepts a forged delivery or does not accept a correct one.
 ///
 /// The body of a request that was not passed is stored in a file, which is named beside the command
-/// that repeats the check. A response is expected within 10 seconds: the email service waits as long,
-/// and the extraction service does not say how long it waits. Sending to another machine needs a
-/// confirmation or --yes.
+/// that repeats the check. The examination ends after 5 minutes, or after the time in --timeout. A
+/// response is expected within 10 seconds: the email service waits as long, and the extraction service
+/// does not say how long it waits. Sending to another machine needs a confirmation or --yes.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "svc certify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                   <URL>"
@@ -94,6 +100,7 @@ impl Certify {
             secret,
             deliverer: Deliverer::to(context, [url.as_str()])?,
             timeout: RESPONSE_TIMEOUT,
+            is_reached: Cell::new(false),
         };
         if context.settings.dry_run {
             return context.out.value(&previews(&exam, &checks));
@@ -102,9 +109,10 @@ impl Certify {
             let question = format!("Send test deliveries to {}?", without_password(url));
             confirm(context, &question).await?;
         }
-        let results = self.examine(context, &exam, &checks).await?;
+        let (results, ended) = self.examine(context, &exam, &checks).await?;
         if let Some(path) = &self.junit {
-            std::fs::write(context.settings.path(path), junit(service, &results))
+            let xml = junit(service, &results, ended.as_ref());
+            std::fs::write(context.settings.path(path), xml)
                 .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
         }
         let named = |grade| {
@@ -116,7 +124,7 @@ impl Certify {
             url: without_password(url),
             service: self.service,
             timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
-            passed: failed.is_empty(),
+            passed: failed.is_empty() && ended.is_none(),
             failures: failed.len(),
             advice: named(Grade::Advice).len(),
             skipped: named(Grade::Skipped).len(),
@@ -130,13 +138,16 @@ impl Certify {
             report.advice,
             report.skipped
         ));
-        if failed.is_empty() {
-            return Ok(());
+        if !failed.is_empty() {
+            let mut message = format!("the receiver failed: {}", failed.join(", "));
+            if let Some(ended) = ended {
+                message += &format!("; {}", ended.details().message);
+            }
+            let hint = "repeat each with the command below it, or in `reproduce` of the JSON\n\
+                 if it accepts no delivery at all: check the URL, --service and --secret-file";
+            return Err(Failure::check(message).code("receiver_failed").hint(hint));
         }
-        let message = format!("the receiver failed: {}", failed.join(", "));
-        let hint = "repeat each with the command below it, or in `reproduce` of the JSON\n\
-             if it accepts no delivery at all: check the URL, --service and --secret-file";
-        Err(Failure::check(message).code("receiver_failed").hint(hint))
+        ended.map_or(Ok(()), Err)
     }
 
     /// The selected checks that apply to the service.
@@ -153,30 +164,57 @@ impl Certify {
         Ok(checks)
     }
 
-    /// Examines the receiver. Fails if it cannot be reached in the first check.
+    /// Examines the receiver. Fails if the first request does not reach it. The failure beside the results
+    /// says why the examination ended early.
     async fn examine(
         &self,
         context: &Context,
         exam: &Exam,
         checks: &[&'static Check],
-    ) -> Result<Vec<CheckResult>, Failure> {
+    ) -> Result<(Vec<CheckResult>, Option<Failure>), Failure> {
+        let timeout = &context.settings.timeout;
+        let limit = if timeout.source == Source::Default { DEADLINE } else { timeout.value };
+        let deadline = Instant::now() + limit;
         let progress = context.out.progress("examining");
-        let mut results = Vec::new();
+        let (mut results, mut ended) = (Vec::new(), None);
         for (index, check) in checks.iter().enumerate() {
-            progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
-            context.out.trace(&format!("{}: {}", check.name, check.sent));
-            let (result, received, body) = match judge::examine(exam, check).await {
-                Err(error) if results.is_empty() => return Err(error.into()),
-                // It has stopped since.
-                Err(error) => (Grade::Failed, error.to_string(), None),
-                Ok(Finding::Passed(received)) => (Grade::Passed, received, None),
-                Ok(Finding::Skipped(why)) => (Grade::Skipped, why, None),
-                Ok(Finding::NotPassed(received, body)) => match check.is_advice {
+            let finding = if ended.is_some() {
+                Finding::skipped("not sent: the examination ended before")
+            } else {
+                progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
+                context.out.trace(&format!("{}: {}", check.name, check.sent));
+                match tokio::time::timeout_at(deadline, judge::examine(exam, check)).await {
+                    Ok(Ok(finding)) => finding,
+                    Ok(Err(error)) if !exam.is_reached.get() => return Err(error.into()),
+                    Ok(Err(error)) => {
+                        let finding = Finding::skipped(&error);
+                        let mut failure = Failure::from(error);
+                        let details = failure.details_mut();
+                        details.message =
+                            format!("in the check {}: {}", check.name, details.message);
+                        // Earlier deliveries were sent, so that the receiver was examined in part.
+                        details.kind = Kind::CheckFailed;
+                        details.outcome = None;
+                        ended = Some(failure.hint("look in the receiver's log why it stopped"));
+                        finding
+                    }
+                    Err(_) => {
+                        let late = Failure::check("the examination was not finished in time");
+                        let hint = "allow more time with --timeout, or select checks with --only";
+                        ended = Some(late.code("not_finished").hint(hint));
+                        Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
+                    }
+                }
+            };
+            let (result, received, body) = match finding {
+                Finding::Passed(received) => (Grade::Passed, received, None),
+                Finding::Skipped(why) => (Grade::Skipped, why, None),
+                Finding::NotPassed(received, body) => match check.is_advice {
                     true => (Grade::Advice, received, Some(body)),
                     false => (Grade::Failed, received, Some(body)),
                 },
             };
-            let store = |body: &[u8]| {
+            let store = |body| {
                 let dir = context.settings.data_dir.join("certify");
                 let file = dir.join(format!("{}.body", check.name));
                 private::replace(&file, body).ok().map(|()| file.display().to_string())
@@ -187,12 +225,11 @@ impl Certify {
                 sent: check.sent,
                 expected: check.expected,
                 received,
-                reproduce: matches!(result, Grade::Failed | Grade::Advice)
-                    .then(|| self.again(context, check.name)),
+                reproduce: body.is_some().then(|| self.again(context, check.name)),
                 body_file: body.as_deref().and_then(store),
             });
         }
-        Ok(results)
+        Ok((results, ended))
     }
 
     /// The command line that repeats a check.
@@ -230,7 +267,7 @@ fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
 }
 
 /// The results as JUnit XML.
-fn junit(service: Service, results: &[CheckResult]) -> String {
+fn junit(service: Service, results: &[CheckResult], ended: Option<&Failure>) -> String {
     let (mut cases, mut counts) = (String::new(), [0; 2]);
     for CheckResult { check, result, sent, expected, received, .. } in results {
         let outcome = match result {
@@ -249,11 +286,19 @@ fn junit(service: Service, results: &[CheckResult]) -> String {
         }
         cases += "  </testcase>\n";
     }
-    let (total, [failures, skipped]) = (results.len(), counts);
+    if let Some(failure) = ended {
+        cases += &format!(
+            "  <testcase classname=\"certify.{service}\" name=\"examination\">\n    \
+             <error message=\"{}\"/>\n  </testcase>\n",
+            xml(&failure.details().message)
+        );
+    }
+    let (errors, [failures, skipped]) = (usize::from(ended.is_some()), counts);
+    let total = results.len() + errors;
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuite name=\"svc certify\" tests=\"{total}\" failures=\"{failures}\" \
-         errors=\"0\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
+         errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
     )
 }
 

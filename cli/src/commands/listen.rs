@@ -14,7 +14,7 @@ use svc_sdk::Operation::{
 };
 use svc_sdk::Service;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use webhook_verify::Secret;
 
@@ -230,24 +230,25 @@ impl Listen {
             signer,
             report,
             max_body: usize::from(self.max_body) << 20,
-            bodies: Semaphore::new(receive::MAX_BODIES),
         };
         self.announce(context, base_url, session, secret_file.as_ref())?;
         let (stop_serving, stopped) = watch::channel(());
-        let mut serving = tokio::spawn(receive::serve(listener, receiver, stopped));
-        let (mut stop_serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
+        tokio::spawn(receive::serve(listener, receiver, stopped));
+        let (mut serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
         loop {
             tokio::select! {
                 biased;
                 signal = stop.recv() => {
                     // Requests in flight are completed, unless a second signal arrives.
-                    if stop_serving.take().is_none() {
+                    if serving.take().is_none() {
                         break;
                     }
                     ended_by = signal;
                 }
-                Some(report) = deliveries.recv() => self.show(context, &report)?,
-                _ = &mut serving => break,
+                report = deliveries.recv() => match report {
+                    Some(report) => self.show(context, &report)?,
+                    None => break,
+                },
             }
         }
         Ok(ended_by)

@@ -278,7 +278,7 @@ fn about(column: &str) -> About {
     let is_last = |list: &str| any(list, |it| words.last().is_some_and(|last| last == it));
     let is_first = |list: &str| any(list, |it| words.first().is_some_and(|first| first == it));
     let begins = |list: &str, at| {
-        any(list, |it| words.iter().nth(at).is_some_and(|word| word.starts_with(it)))
+        any(list, |it| words.get(at).is_some_and(|word: &String| word.starts_with(it)))
     };
     let has_values = has_word(VALUES);
     if is_last(OTHERS)

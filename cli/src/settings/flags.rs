@@ -66,7 +66,7 @@ pub struct GlobalFlags {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s; bulk: 5m]
+    /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s; certify, bulk: 5m]
     #[arg(
         long,
         value_name = "DURATION",

@@ -469,7 +469,8 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
     let resume = ["bulk", "resume", id, "--dry-run"];
     let held = run_at(&home, &service, "k", &resume);
     assert_eq!((held.code, held.stdout.as_str()), (0, ""), "{held:?}");
-    let said = "nothing is left to send; the outcome of 2 is unknown, see --unknown";
+    assert!(held.stderr.contains("nothing is left to send"), "{held:?}");
+    let said = "the outcome of 2 is unknown; to send them again: ";
     assert!(held.stderr.contains(said), "{held:?}");
     let again = run_at(&home, &service, "k", &[&resume[..], &["--unknown", "resend"]].concat());
     let shown = again.json();
@@ -479,6 +480,7 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
     assert_eq!(counts.map(|count| shown[count].as_u64()), [2, 0, 0, 0, 2].map(Some), "{again:?}");
     assert_eq!(shown["left_out"]["invalid"], 2, "{again:?}");
     assert!(again.stderr.contains("2 emails are left to send"), "{again:?}");
+    assert!(!again.stderr.contains(said), "{again:?}");
     assert_eq!(service.requests().len(), 2);
 }
 

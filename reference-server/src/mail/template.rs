@@ -308,6 +308,14 @@ mod tests {
 
     use super::*;
 
+    /// Otherwise the time would grow with the square of the size.
+    #[test]
+    fn an_unclosed_comment_or_raw_text_is_one_match() {
+        for text in ["{# {{ a }} {{ b }}", "{% raw %} {{ a }} {{ b }}"] {
+            assert_eq!(TAG.captures_iter(text).count(), 1, "{text}");
+        }
+    }
+
     #[test]
     fn escapes_values_only_in_html() {
         let variables = json!({"name": "<Ada & \"Co\">", "n": 3, "list": [1, 2]});

@@ -173,7 +173,7 @@ impl Change {
         title + &removed.chain(added).collect::<String>()
     }
 
-    /// Writes it. Of a file that is removed, so are the folders that are empty then.
+    /// Writes it. If a file is removed, so are the folder that is empty then, and up to two above.
     fn write(&self, home: &Path) -> Result<(), Failure> {
         let path = &self.path;
         if read_if_present(path)? != self.before {
@@ -183,7 +183,8 @@ impl Change {
         let written = match &self.after {
             Some(after) => private::replace_of_others(path, after.as_bytes()),
             None => fs::remove_file(path).map(|()| {
-                let mut folders = path.ancestors().skip(1).take_while(|folder| *folder != home);
+                let mut folders =
+                    path.ancestors().skip(1).take(3).take_while(|folder| *folder != home);
                 let _ = folders.try_for_each(fs::remove_dir);
             }),
         };

@@ -266,6 +266,14 @@ mod tests {
         assert!(failure.details().message.starts_with("--text: line 2: "), "{failure:?}");
     }
 
+    /// Otherwise the time would grow with the square of the size.
+    #[test]
+    fn an_unclosed_comment_or_raw_text_is_one_match() {
+        for text in ["{# {{ a }} {{ b }}", "{% raw %} {{ a }} {{ b }}"] {
+            assert_eq!(TAG.captures_iter(text).count(), 1, "{text}");
+        }
+    }
+
     /// Some of them ended the process.
     #[test]
     fn a_placeholder_of_thousands_of_levels_is_refused() {

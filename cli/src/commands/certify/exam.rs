@@ -1,11 +1,12 @@
 //! Makes the requests of the checks, sends them and keeps what was found.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::header::LOCATION;
 use chrono::{SecondsFormat, TimeDelta, Utc};
+use hyper::body::Bytes;
+use hyper::header::LOCATION;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 use uuid::Uuid;
@@ -24,6 +25,8 @@ pub(super) struct Exam {
     pub(super) deliverer: Deliverer,
     /// How long to wait for a response.
     pub(super) timeout: Duration,
+    /// Whether a request has reached the receiver.
+    pub(super) is_reached: Cell<bool>,
 }
 
 /// A request of a check.
@@ -136,7 +139,10 @@ impl Exam {
     pub(super) async fn send(&self, request: &Request) -> Result<Received, DeliveryError> {
         match self.deliverer.post(&request.delivery, self.timeout).await {
             Err(error) if error.is_unsent() => Err(error),
-            received => Ok(Received(received)),
+            received => {
+                self.is_reached.set(true);
+                Ok(Received(received))
+            }
         }
     }
 }

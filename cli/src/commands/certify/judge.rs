@@ -1,6 +1,6 @@
 //! Sends the requests of a check and judges what comes back.
 
-use axum::http::header::HeaderValue;
+use hyper::header::HeaderValue;
 
 use super::checks::{Check, Judge};
 use super::exam::{Exam, Finding, Received, Request};

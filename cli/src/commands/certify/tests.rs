@@ -1,5 +1,6 @@
 //! A good receiver passes, and each defect of a receiver is found.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -63,6 +64,7 @@ fn examine(
         secret: SECRET.into(),
         deliverer: Deliverer::new(None).expect("a client"),
         timeout: Duration::from_secs(2),
+        is_reached: Cell::new(false),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");

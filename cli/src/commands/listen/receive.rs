@@ -1,25 +1,27 @@
 //! Receives deliveries: verifies, records and forwards them, and returns the application's response.
 
-use std::future::IntoFuture as _;
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::Request;
-use axum::http::header::{CONNECTION, HeaderMap, HeaderValue};
-use axum::http::{Method, StatusCode};
-use axum::response::Response;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, Signature};
 
 use crate::deliver::{
@@ -29,10 +31,14 @@ use crate::diagnose::Check;
 use crate::recorded::{RecordedDelivery, Records};
 use crate::signing::scheme;
 
-/// Maximum number of bodies in memory. More requests wait.
-pub(super) const MAX_BODIES: usize = 64;
+/// Maximum number of connections at a time. More wait until one is closed.
+const MAX_CONNECTIONS: usize = 64;
+/// Time limit for a connection: for the head of the request, and for the response.
+const CONNECTION_TIMEOUT: Duration = RESPONSE_TIMEOUT.saturating_mul(2);
 /// Time limit from the head of a request to the response: less than the sender waits.
 const ANSWER_WITHIN: Duration = Duration::from_secs(9);
+/// The pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The target URL of some events.
 #[derive(Clone, Debug)]
@@ -78,7 +84,6 @@ pub(super) struct Receiver {
     pub(super) report: UnboundedSender<Report>,
     /// Maximum size of a body in bytes.
     pub(super) max_body: usize,
-    pub(super) bodies: Semaphore,
 }
 
 /// Every other line: a delivery.
@@ -104,24 +109,42 @@ pub(super) async fn serve(
     receiver: Receiver,
     mut stopped: watch::Receiver<()>,
 ) {
-    let receiver = Arc::new(receiver);
-    let receive = move |request: Request| {
-        let receiver = Arc::clone(&receiver);
-        async move { receiver.receive(request).await }
-    };
-    let router = Router::new().fallback(receive);
-    let mut stop = stopped.clone();
-    let stop = async move { drop(stop.changed().await) };
-    tokio::select! {
-        _ = axum::serve(listener, router).with_graceful_shutdown(stop).into_future() => {}
-        // Not for a connection whose request never comes.
-        () = async { drop(stopped.changed().await); sleep(RESPONSE_TIMEOUT).await } => {}
+    let (receiver, mut open) = (Arc::new(receiver), JoinSet::new());
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => break,
+            Some(_) = open.join_next() => {}
+            accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    open.spawn(connection(stream, Arc::clone(&receiver), stopped.clone()));
+                }
+                // Out of file descriptors, for example: try again after a pause.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+        }
     }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+/// Serves one request.
+async fn connection(stream: TcpStream, receiver: Arc<Receiver>, mut stopped: watch::Receiver<()>) {
+    let service =
+        service_fn(|request| async { Ok::<_, Infallible>(receiver.receive(request).await) });
+    let mut connection = pin!(
+        http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service)
+    );
+    // A peer that disconnects needs no report.
+    tokio::select! {
+        _ = timeout(CONNECTION_TIMEOUT, connection.as_mut()) => return,
+        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = timeout(RESPONSE_TIMEOUT, connection).await;
 }
 
 impl Receiver {
-    async fn receive(&self, request: Request) -> Response {
-        let (report, mut response) = match self.handle(request).await {
+    async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (report, response) = match self.handle(request).await {
             Ok(handled) => handled,
             Err((status, problem)) => {
                 let (at, problem) = (chrono::Utc::now().to_rfc3339(), Some(problem));
@@ -131,11 +154,10 @@ impl Receiver {
         };
         // The channel is closed only while the program ends.
         let _ = self.report.send(report);
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         response
     }
 
-    async fn handle(&self, request: Request) -> Result<(Report, Response), (StatusCode, String)> {
+    async fn handle(&self, request: Request<Incoming>) -> Result<Handled, (StatusCode, String)> {
         if request.method() != Method::POST {
             let problem = format!("expected POST, received {}", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
@@ -145,7 +167,6 @@ impl Receiver {
         // The body of an unsigned request is not read.
         let unauthorized = |why| (StatusCode::UNAUTHORIZED, why);
         let (signature, header) = self.signature(&head.headers).map_err(unauthorized)?;
-        let _place = self.bodies.acquire().await;
         let body = self.body(body, answer_by).await?;
         self.check.verify(Ok(signature), header, &body).map_err(|(error, mistakes)| {
             let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
@@ -215,7 +236,7 @@ impl Receiver {
     }
 
     /// The body, within limits, because anybody who reaches this port can send one.
-    async fn body(&self, body: Body, by: Instant) -> Result<Bytes, (StatusCode, String)> {
+    async fn body(&self, body: Incoming, by: Instant) -> Result<Bytes, (StatusCode, String)> {
         let too_large = || {
             let limit = self.max_body >> 20;
             let problem = format!("the body is larger than {limit} MiB (--max-body)");
@@ -261,16 +282,18 @@ fn too_late(what: &str) -> String {
     format!("{what} within {within} s, and the sender waits no longer than {sender} s")
 }
 
-fn to_response(mut answer: DeliveryResponse) -> Response {
+type Handled = (Report, Response<Full<Bytes>>);
+
+fn to_response(mut answer: DeliveryResponse) -> Response<Full<Bytes>> {
     remove_hop_by_hop(&mut answer.headers);
-    let mut response = Response::new(Body::from(answer.body));
+    let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
     *response.headers_mut() = answer.headers;
     response
 }
 
-fn empty(status: StatusCode) -> Response {
-    let mut response = Response::default();
+fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response
 }

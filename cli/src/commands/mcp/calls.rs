@@ -211,9 +211,11 @@ impl Shared {
     /// Counts the recipients of what is about to be sent.
     fn count_recipients(&self, request: &Value) -> Result<(), Failure> {
         let count = request["emails"].as_u64().unwrap_or(recipients(request).count() as u64);
-        let before = self.recipients.fetch_add(count, Ordering::SeqCst);
-        let most = self.settings.guard.max_recipients_per_run.map(u64::from);
-        let Some(most) = most.filter(|most| before + count > *most) else { return Ok(()) };
+        let most = self.settings.guard.max_recipients_per_run.map_or(u64::MAX, u64::from);
+        let fits = |before: u64| before.checked_add(count).filter(|sum| *sum <= most);
+        if self.recipients.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits).is_ok() {
+            return Ok(());
+        }
         let problem = format!("nothing was sent: at most {most} recipients are allowed");
         Err(Failure::new(Kind::Refused, problem)
             .code("recipient_guard")

@@ -110,13 +110,17 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
     let (at, kind, status, after) = match event {
         Notification::Request(request) => {
             let (path, took) = (&request.path, request.duration_ms);
-            let about = format!("{} {path} in {took} ms", request.method);
+            let silent = if request.status.is_none() { ", no response" } else { "" };
+            let about = format!("{} {path} in {took} ms{silent}", request.method);
             (request.started_at, "request", code(request.status), about)
         }
         Notification::Attempt(attempt) => {
             let (number, url, took) = (attempt.number, &attempt.url, attempt.duration_ms);
-            let error = attempt.error.as_ref().map(|error| format!(": {error}"));
-            let error = error.unwrap_or_default();
+            let error = match (&attempt.error, attempt.status) {
+                (Some(error), _) => format!(": {error}"),
+                (None, None) => ": no response".to_owned(),
+                (None, Some(_)) => String::new(),
+            };
             let about = format!("number {number} to {url} in {took} ms{error}");
             (attempt.started_at, "attempt", code(attempt.status), about)
         }
@@ -142,7 +146,7 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
         _ => return context.out.event("", event),
     };
     let before = format!("{}  {kind:<8}  ", clock(at, context.settings.env.zone));
-    let gap = " ".repeat(11_usize.saturating_sub(status.len()));
+    let gap = " ".repeat(11_usize.saturating_sub(status.len()).max(2));
     context.out.status_event(&before, &status, &(gap + &after), event)
 }
 

@@ -1,5 +1,6 @@
 //! The `svc sandbox serve` command.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -167,27 +168,36 @@ pub struct Ready<'a> {
 }
 
 impl Serve {
-    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on.
+    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on. An option replaces its
+    /// variable.
     fn with_variables(context: &Context) -> Result<Self, Failure> {
         // Every option after the command; those before it are global.
         let typed = context.typed().iter().skip_while(|word| *word != "sandbox").skip(1);
-        let typed = typed.skip_while(|word| *word != "serve").skip(1).cloned();
+        let typed = typed.skip_while(|word| *word != "serve").skip(1).cloned().collect::<Vec<_>>();
         let mut words = vec!["svc".into()];
-        // An option overrides its variable, which comes first.
-        let command = clap::Command::new("svc").args_override_self(true);
-        let command = Self::augment_args(command);
+        let command = Self::augment_args(clap::Command::new("svc"));
         for argument in command.get_arguments() {
             let Some(name) = argument.get_long() else { continue };
+            let option = format!("--{name}");
             let variable = format!("SVC_SANDBOX_{}", name.to_uppercase().replace('-', "_"));
             let variable = table::variables().find(|known| *known == variable);
-            let given = variable.map(|variable| context.settings.variable(variable)).transpose()?;
-            let Some(Sourced { value, source }) = given.flatten() else { continue };
+            let Some(variable) = variable else { continue };
+            let is_typed = |word: &OsString| {
+                let rest = word.to_str().and_then(|word| word.strip_prefix(&option));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            };
+            let Some(Sourced { value, source }) = context.settings.variable(variable)? else {
+                continue;
+            };
+            if typed.iter().any(is_typed) {
+                continue;
+            }
             if argument.get_action().takes_values() {
-                words.push(format!("--{name}={value}").into());
+                words.push(format!("{option}={value}").into());
             } else if switch::parse(&value).ok_or_else(|| {
                 Failure::usage(format!("{source}: `{value}` is not true or false"))
             })? {
-                words.push(format!("--{name}").into());
+                words.push(option.into());
             }
         }
         words.extend(typed);
@@ -261,7 +271,7 @@ impl Serve {
             builder = builder.compatibility(setting).map_err(refused(&option))?;
         }
         builder = match context.out.lines().filter(|_| self.log_format.is_none()) {
-            Some(print) => builder.on_request(move |request| print(&line(request))),
+            Some(print) => builder.on_request(move |request| print(line(request))),
             None => builder.on_request(log),
         };
         // Before the start: PID 1 of a container never gets a signal that has no handler yet.

@@ -77,6 +77,12 @@ fn in_the_sandbox_the_event_happens() {
     let unheard = home.run(&["--sandbox", "trigger", "email.opened"]);
     assert_eq!(unheard.code, 0, "{unheard:?}");
     assert!(unheard.stderr.contains("no webhook is subscribed to email.opened"), "{unheard:?}");
+    // A key that cannot list webhooks is enough.
+    let scope = ["keys", "create", "--service", "email", "--scope", "emails:send"];
+    let key = home.sandbox_json(&[&["sandbox"], &scope[..]].concat());
+    let key = [("SVC_EMAIL_KEY", key["key"].as_str().expect("a key"))];
+    let sent = home.run_with_env(&["--sandbox", "trigger", "email.bounced"], &key);
+    assert_eq!(sent.code, 0, "{sent:?}");
     let subscribe = ["webhooks", "create", &hook.url(), "--event", "email.bounced"];
     home.sandbox_json(&[&subscribe[..], &["--event", "email.opened"]].concat());
     for (event, status) in [
