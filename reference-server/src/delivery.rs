@@ -8,5 +8,6 @@ pub(crate) mod inbound;
 pub(crate) mod local;
 pub(crate) mod payload;
 pub(crate) mod relaying;
+pub(crate) mod sending;
 pub(crate) mod source;
 pub(crate) mod webhook;

@@ -40,7 +40,7 @@ impl Resource for Domain {
     const DELETED_WITH_IT: &'static str = " and every mailbox under it";
     const LISTS: &'static [Operation] = &[Operation::DomainsList];
     const DELETES: &'static [Operation] = &[Operation::DomainsDelete];
-    const COMPLETED: fn() -> ArgValueCandidates = || Values::DomainOrName.candidates();
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Domain.candidates();
     const SCHEMA: fn() -> Value = domain;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),

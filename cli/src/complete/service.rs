@@ -45,32 +45,31 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
     if let Some((path, label)) = list {
         return values_of_sandbox(context, path, label).await;
     }
-    if values == Values::ExtractionWebhook {
+    let found = if values == Values::ExtractionWebhook {
         let client = context.extraction_client().await.ok()?;
-        return of_list::<extraction::Webhook>(context, &client).await;
-    }
-    let client = context.email_client().await.ok()?;
-    match values {
-        Values::Audience => of_list::<Audience>(context, &client).await,
-        Values::Webhook => of_list::<Webhook>(context, &client).await,
-        Values::Contact => {
-            let audiences = of_list::<Audience>(context, &client).await?;
-            let pages = audiences
-                .iter()
-                .take(MAX_AUDIENCES)
-                .map(|(id, _)| context.run(client.contacts().list(id).page_size(SHOWN as u64)));
-            let contacts = join_all(pages).await.into_iter().flatten().flatten();
-            Some(named(contacts, |contact| (contact.id, contact.email)))
+        of_list::<extraction::Webhook>(context, &client).await?
+    } else {
+        let client = context.email_client().await.ok()?;
+        match values {
+            Values::Audience => of_list::<Audience>(context, &client).await?,
+            Values::Webhook => of_list::<Webhook>(context, &client).await?,
+            Values::Contact => {
+                let audiences = of_list::<Audience>(context, &client).await?;
+                let pages = audiences
+                    .iter()
+                    .take(MAX_AUDIENCES)
+                    .map(|(id, _)| context.run(client.contacts().list(id).page_size(SHOWN as u64)));
+                let contacts = join_all(pages).await.into_iter().flatten().flatten();
+                named(contacts, |contact| (contact.id, contact.email))
+            }
+            _ => of_list::<Domain>(context, &client).await?,
         }
-        _ => {
-            let ids = of_list::<Domain>(context, &client).await?;
-            let names = ids.iter().map(|(id, name)| (name.clone(), id.clone()));
-            Some(match values {
-                Values::DomainName => names.collect(),
-                _ => names.chain(ids.iter().cloned()).collect(),
-            })
-        }
-    }
+    };
+    let names = found.iter().map(|(id, name)| (name.clone(), id.clone()));
+    Some(match values {
+        Values::DomainName => names.collect(),
+        _ => names.chain(found.iter().cloned()).collect(),
+    })
 }
 
 async fn of_list<R: Resource>(context: &Context, client: &R::Client) -> Option<Vec<Found>> {

@@ -55,7 +55,7 @@ fn id(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn completes_ids_from_the_sandbox_with_their_names() {
+fn completes_ids_and_names_from_the_sandbox() {
     let home = Home::new();
     let serving = Serving::start(&home);
     let audience = id(&home.sandbox_json(&["audiences", "create", "News & \u{1b}[2Jmore"]));
@@ -83,6 +83,7 @@ fn completes_ids_from_the_sandbox_with_their_names() {
     assert_eq!(one(&["audiences", "get", ""], &audience), "News & \\u{1b}[2Jmore");
     assert_eq!(one(&["contacts", "import", "aud_"], &audience), "News & \\u{1b}[2Jmore");
     assert_eq!(one(&["contacts", "delete", ""], &contact), "ada@example.test");
+    assert_eq!(one(&["contacts", "delete", "ad"], "ada@example.test"), contact);
     assert_eq!(one(&["domains", "verify", ""], &domain), "shop.test");
     assert_eq!(one(&["domains", "records", "sh"], "shop.test"), domain);
     assert_eq!(one(&["webhooks", "test", ""], &webhook), "http://127.0.0.1:9/x");
@@ -104,7 +105,7 @@ fn completes_ids_from_the_sandbox_with_their_names() {
 }
 
 #[test]
-fn completes_ids_from_the_service_of_the_profile() {
+fn completes_ids_and_names_from_the_service_of_the_profile() {
     let home = Home::new();
     let service =
         Service::always(200, r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"}]"#);
@@ -118,7 +119,8 @@ fn completes_ids_from_the_service_of_the_profile() {
         std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).expect("set");
     }
     let words = ["audiences", "delete", "--profile", "staging", ""];
-    assert_eq!(values(&home, &words, &[]), ["aud_1", "aud_2"]);
+    assert_eq!(values(&home, &words, &[]), ["One", "Two", "aud_1", "aud_2"]);
+    assert_eq!(found(&home, &["--profile=staging", "audiences", "get", "T"], &[])[0].1, "aud_2");
     assert_eq!(values(&home, &["--profile=staging", "audiences", "get", "aud_2"], &[]), ["aud_2"]);
     assert!(service.requests()[0].contains("Bearer mk_test_x"));
     assert_eq!(values(&home, &["--profile", ""], &[]), ["staging"]);

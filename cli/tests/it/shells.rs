@@ -69,7 +69,8 @@ impl Shell {
     }
 
     fn completes_everything(&self) {
-        self.completes("svc --sandbox audiences get ", &self.audience);
+        self.completes("svc --sandbox audiences get R", "eaders");
+        self.completes("svc --sandbox audiences get a", &self.audience[1..]);
         self.completes("svc emails ca", "ncel");
         self.completes("svc --output y", "aml");
         self.completes("svc trigger email.bo", "unced");
@@ -104,8 +105,9 @@ fn fish_completes_commands_options_values_files_and_ids() {
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
         run.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    let audience = format!("{}\tReaders", fish.audience);
-    assert_eq!(offers("svc --sandbox audiences get "), [audience]);
+    let audience = &fish.audience;
+    let both = [format!("Readers\t{audience}"), format!("{audience}\tReaders")];
+    assert_eq!(offers("svc --sandbox audiences get "), both);
     assert_eq!(offers("svc emails ca"), ["cancel\tCancel scheduled emails"]);
     assert_eq!(offers("svc --output y"), ["yaml\tOne YAML document"]);
     assert_eq!(offers("svc --output=y"), ["--output=yaml\tOne YAML document"]);

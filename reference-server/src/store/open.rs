@@ -13,7 +13,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the schema, in `PRAGMA user_version`. There are no migrations before the first
 /// release.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -27,7 +27,7 @@ mod formats;
   svc domains records dom_019a -o terraform > dns.tf")]
 pub struct Records {
     /// Domain id or name
-    #[arg(add = Values::DomainOrName.candidates())]
+    #[arg(add = Values::Domain.candidates())]
     id: String,
 }
 

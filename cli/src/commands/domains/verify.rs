@@ -40,7 +40,7 @@ const CHECKS: View = View(&[
   svc domains verify dom_019a --wait --timeout 1h")]
 pub struct Verify {
     /// Domain id or name
-    #[arg(value_name = "ID", add = Values::DomainOrName.candidates())]
+    #[arg(value_name = "ID", add = Values::Domain.candidates())]
     domain: String,
     /// Repeat until the domain is verified
     ///

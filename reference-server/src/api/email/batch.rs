@@ -12,6 +12,7 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::call;
 use crate::api::framework::input::{check_syntax, object};
 use crate::api::framework::{Call, Reply};
+use crate::control::emails::EmailSummary;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
@@ -66,16 +67,14 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
         }
     }
     let origin = Origin::of(&call);
-    let create = call.create(move |tx, _, _| {
+    let create = call.create(move |tx, app, _| {
         let tracking = origin.tracking(tx)?;
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
-            let accepted = email.and_then(|checked| accept(tx, &origin, &tracking, checked));
+            let accepted = email.and_then(|checked| accept(tx, app, &origin, &tracking, checked));
             results.push(match accepted {
-                Ok(email) => {
-                    Item::Accepted { index, id: email.shown.id, status: email.shown.status }
-                }
+                Ok(EmailSummary { id, status, .. }) => Item::Accepted { index, id, status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),
                 Err(error) => Item::Rejected {
                     index,

@@ -9,8 +9,10 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::call::Data;
 use crate::api::framework::{Call, Reply, memory};
 use crate::api::tracking;
+use crate::app::App;
 use crate::control::emails::EmailSummary;
 use crate::control::templates::Template;
+use crate::delivery::sending::{self, MAX_ROWS};
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
@@ -30,9 +32,9 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Ap
     let mut checked = heavy::run_on(size, move || new.check()).await?;
     apply_template(&call.data, &mut checked).await?;
     let origin = Origin::of(&call);
-    call.create(move |tx, _, _| {
+    call.create(move |tx, app, _| {
         let tracking = origin.tracking(tx)?;
-        Ok(accept(tx, &origin, &tracking, checked)?.shown)
+        accept(tx, app, &origin, &tracking, checked)
     })
     .await
 }
@@ -90,13 +92,15 @@ impl Origin {
     }
 }
 
-/// Stores an email, due now or at its scheduled time. `tracking` is that of HTML.
+/// Stores an email and sends it, unless it is scheduled. Returns it as it was accepted. `tracking` is
+/// that of HTML.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
+    app: &App,
     origin: &Origin,
     tracking: &Option<Tracking>,
     checked: Checked,
-) -> Result<StoredEmail, ApiError> {
+) -> Result<EmailSummary, ApiError> {
     let Checked { mut email, content, .. } = checked;
     let organization = origin.organization;
     if domains::owners(tx.reader(), &email.domain, Some(organization))?.is_empty() {
@@ -115,11 +119,17 @@ pub(super) fn accept(
     email.id = id::new(Prefix::Email);
     email.created_at = tx.now.into();
     email.updated_at = tx.now.into();
-    let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
+    let accepted = email.shown.clone();
+    let is_sent = email.scheduled_at.is_none() && tx.rows_written() < MAX_ROWS;
+    if is_sent {
+        sending::send(tx, app, &mut email)?;
+    }
     emails::insert(tx, &email, content)?;
-    let job = Job::new(Queue::Mail, &email.id);
-    jobs::add(tx, organization, &job, due_at, 0, None)?;
-    Ok(email)
+    if !is_sent {
+        let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
+        jobs::add(tx, organization, &Job::new(Queue::Mail, &email.id), due_at, 0, None)?;
+    }
+    Ok(accepted)
 }
 
 /// An email with its content and the status of each recipient.

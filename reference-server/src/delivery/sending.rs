@@ -1,0 +1,74 @@
+//! Sends an email: for each recipient, into a local mailbox or to the relay, and the events that
+//! follow.
+
+use serde_json::json;
+
+use super::{events, relaying};
+use crate::app::App;
+use crate::model::error::ApiError;
+use crate::model::job::{Job, Queue};
+use crate::model::status::{self, Change, Outcome, Status};
+use crate::model::time::Millis;
+use crate::store::emails::StoredEmail;
+use crate::store::{Tx, domains, jobs};
+
+/// Number of written rows after which a transaction leaves other emails to the next one, so that
+/// no request waits long for it.
+pub(crate) const MAX_ROWS: u64 = 4_000;
+
+/// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
+const DELAY: Millis = 60_000;
+
+/// Sends a queued email. The caller stores it.
+pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Result<(), ApiError> {
+    // Check again: the domain of a scheduled email may have been deleted since
+    // (`docs/undocumented/services.md#addresses`).
+    let verified = email.scheduled_at.is_none()
+        || !domains::owners(tx.reader(), &email.domain, Some(email.organization))?.is_empty();
+    let mut relayed = false;
+    for position in 0..email.recipients.len() {
+        email.recipients[position].status = Status::Sending;
+        if !verified {
+            let reason = json!({"reason": "the sender's domain is no longer verified"});
+            events::apply(tx, app, email, position, Change::Failed, Some(&reason))?;
+            continue;
+        }
+        let address = &email.recipients[position].address;
+        if app.relay.is_some() && relaying::is_for_relay(address) {
+            relayed = true;
+            continue;
+        }
+        let reason = |reason: &str| Some(json!({"reason": reason}));
+        let (changes, reason): (&[Change], _) = match Outcome::of(address) {
+            Outcome::Delivered => (&[Change::Delivered], None),
+            Outcome::Bounced => {
+                let reason = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
+                (&[Change::Bounced], Some(reason))
+            }
+            Outcome::Complained => {
+                let reason = reason("marked as spam by the recipient");
+                (&[Change::Delivered, Change::Complained], reason)
+            }
+            Outcome::Failed => {
+                (&[Change::Failed], reason("the mail engine could not send the message"))
+            }
+            Outcome::Delayed => {
+                let position = Some(position);
+                let job = Job { queue: Queue::Mail, subject: email.id.clone(), position };
+                jobs::add(tx, email.organization, &job, tx.now + DELAY, 0, None)?;
+                continue;
+            }
+        };
+        for change in changes {
+            let detail = reason.as_ref().filter(|_| *change != Change::Delivered);
+            events::apply(tx, app, email, position, *change, detail)?;
+        }
+    }
+    email.updated_at = tx.now.into();
+    email.status = status::overall(&email.recipients);
+    if relayed {
+        let job = Job::new(Queue::Relay, &email.id);
+        jobs::add(tx, email.organization, &job, tx.now, 0, None)?;
+    }
+    Ok(())
+}
