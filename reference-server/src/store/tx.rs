@@ -58,8 +58,6 @@ pub(super) fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()
 /// A write's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
-    /// How many rows the connection had written before.
-    begun: u64,
     /// Time of the server's clock at which the write runs.
     pub(crate) now: Millis,
     notifications: &'a Notifications,
@@ -90,8 +88,7 @@ impl<'a> Tx<'a> {
         now: Millis,
         notifications: &'a Notifications,
     ) -> Self {
-        let begun = connection.total_changes();
-        Self { connection, begun, now, notifications, effects: Effects::default() }
+        Self { connection, now, notifications, effects: Effects::default() }
     }
 
     /// Reads what this transaction sees.
@@ -104,9 +101,9 @@ impl<'a> Tx<'a> {
         self.connection.last_insert_rowid()
     }
 
-    /// How many rows this write has written.
+    /// How many rows this connection has written.
     pub(crate) fn rows_written(&self) -> u64 {
-        self.connection.total_changes() - self.begun
+        self.connection.total_changes()
     }
 
     /// Executes one statement and returns the number of changed rows.

@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::emails::{Origin, accept, apply_template};
+use super::emails::{Origin, accept, apply_template, queue};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::call;
 use crate::api::framework::input::{check_syntax, object};
 use crate::api::framework::{Call, Reply};
-use crate::control::emails::EmailSummary;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
 use crate::runtime::heavy;
+use crate::store::emails;
 
 /// Maximum number of emails in a batch.
 const MAX_EMAILS: usize = 100;
@@ -66,15 +66,18 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
             *email = Err(error);
         }
     }
-    let origin = Origin::of(&call);
-    let create = call.create(move |tx, app, _| {
+    let mut origin = Origin::of(&call);
+    let create = call.create(move |tx, _, _| {
         let tracking = origin.tracking(tx)?;
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
-            // `accept` writes nothing if it rejects an email.
-            let accepted = email.and_then(|checked| accept(tx, app, &origin, &tracking, checked));
+            let accepted = email.and_then(|checked| accept(tx, &mut origin, &tracking, checked));
             results.push(match accepted {
-                Ok(EmailSummary { id, status, .. }) => Item::Accepted { index, id, status },
+                Ok((email, content)) => {
+                    emails::insert(tx, &email, content)?;
+                    queue(tx, &email)?;
+                    Item::Accepted { index, id: email.shown.id, status: email.shown.status }
+                }
                 Err(error) if error.code().status().is_server_error() => return Err(error),
                 Err(error) => Item::Rejected {
                     index,

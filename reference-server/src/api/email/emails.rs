@@ -9,10 +9,9 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::call::Data;
 use crate::api::framework::{Call, Reply, memory};
 use crate::api::tracking;
-use crate::app::App;
 use crate::control::emails::EmailSummary;
 use crate::control::templates::Template;
-use crate::delivery::sending::{self, MAX_ROWS};
+use crate::delivery::sending;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
@@ -31,12 +30,19 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Ap
     let (new, size) = (call.read().await?, call.input.bytes()?.len());
     let mut checked = heavy::run_on(size, move || new.check()).await?;
     apply_template(&call.data, &mut checked).await?;
-    let origin = Origin::of(&call);
-    call.create(move |tx, app, _| {
+    let mut origin = Origin::of(&call);
+    let create = call.create(move |tx, app, _| {
         let tracking = origin.tracking(tx)?;
-        accept(tx, app, &origin, &tracking, checked)
-    })
-    .await
+        let (mut email, content) = accept(tx, &mut origin, &tracking, checked)?;
+        let accepted = email.shown.clone();
+        match email.scheduled_at {
+            Some(_) => queue(tx, &email)?,
+            None => sending::send(tx, app, &mut email)?,
+        }
+        emails::insert(tx, &email, content)?;
+        Ok(accepted)
+    });
+    create.await
 }
 
 /// Renders the template of the email into each part that the request does not contain
@@ -56,8 +62,10 @@ pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result
     };
     let permit = data.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
-    checked.content.html = checked.content.html.take().or(html);
-    checked.content.text = checked.content.text.take().or(text);
+    let content = &mut checked.content;
+    content.html = content.html.take().or(html);
+    content.text = content.text.take().or(text);
+    checked.email.preview = preview(content.html.as_deref(), content.text.as_deref());
     Ok(())
 }
 
@@ -68,6 +76,8 @@ pub(super) struct Origin {
     request: Option<String>,
     /// That of its pixel and links, if it is tracked.
     base_url: String,
+    /// A domain of the organization that is known to be verified.
+    verified: Option<String>,
 }
 
 impl Origin {
@@ -77,6 +87,7 @@ impl Origin {
             organization: call.data.organization,
             request: request.map(|RequestId(id)| id.clone()),
             base_url: tracking::base_url(&call.data.app, call.input.header(HOST)),
+            verified: None,
         }
     }
 
@@ -92,44 +103,39 @@ impl Origin {
     }
 }
 
-/// Stores an email and sends it, unless it is scheduled. Returns it as it was accepted. `tracking` is
-/// that of HTML.
+/// An email as it is stored, and its content. `tracking` is that of HTML.
 pub(super) fn accept(
-    tx: &mut Tx<'_>,
-    app: &App,
-    origin: &Origin,
+    tx: &Tx<'_>,
+    origin: &mut Origin,
     tracking: &Option<Tracking>,
     checked: Checked,
-) -> Result<EmailSummary, ApiError> {
+) -> Result<(StoredEmail, Content), ApiError> {
     let Checked { mut email, content, .. } = checked;
     let organization = origin.organization;
-    if domains::owners(tx.reader(), &email.domain, Some(organization))?.is_empty() {
+    let is_verified = origin.verified.as_ref() == Some(&email.domain);
+    if !is_verified && domains::owners(tx.reader(), &email.domain, Some(organization))?.is_empty() {
         let domain = email.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)
             .with(|details| details.domain = Some(domain)));
     }
+    origin.verified = Some(email.domain.clone());
     if content.html.is_some() {
         email.tracking.clone_from(tracking);
     }
-    email.preview = preview(content.html.as_deref(), content.text.as_deref());
     email.organization = organization;
     email.request.clone_from(&origin.request);
     // Here, so that IDs are in the order of the commits, which lists rely on.
     email.id = id::new(Prefix::Email);
     email.created_at = tx.now.into();
     email.updated_at = tx.now.into();
-    let accepted = email.shown.clone();
-    let is_sent = email.scheduled_at.is_none() && tx.rows_written() < MAX_ROWS;
-    if is_sent {
-        sending::send(tx, app, &mut email)?;
-    }
-    emails::insert(tx, &email, content)?;
-    if !is_sent {
-        let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
-        jobs::add(tx, organization, &Job::new(Queue::Mail, &email.id), due_at, 0, None)?;
-    }
-    Ok(accepted)
+    Ok((email, content))
+}
+
+/// Leaves an email to the engine, which sends it now or at its scheduled time.
+pub(super) fn queue(tx: &mut Tx<'_>, email: &StoredEmail) -> Result<(), ApiError> {
+    let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
+    jobs::add(tx, email.organization, &Job::new(Queue::Mail, &email.id), due_at, 0, None)
 }
 
 /// An email with its content and the status of each recipient.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::control::emails::EmailSummary;
 use crate::mail::mime::check_content_type;
+use crate::mail::preview::preview;
 use crate::model::address::{
     Address, Mailbox, check_header, reject_line_breaks, without_final_dot,
 };
@@ -184,7 +185,7 @@ impl NewEmail {
                 request: None,
                 domain: sender.map(|from| from.address.domain().to_string()).unwrap_or_default(),
                 tracking: None,
-                preview: String::new(),
+                preview: preview(self.html.as_deref(), self.text.as_deref()),
                 attachments: attachments.len(),
                 recipients: recipients(&addresses),
                 history: Vec::new(),
