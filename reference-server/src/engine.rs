@@ -27,7 +27,7 @@ use crate::store::{Reader, Tx, emails, jobs, meta, webhooks};
 /// Maximum number of attempts in progress: of all webhooks, and of each, so that a slow endpoint
 /// delays only its own deliveries.
 const MAX_ATTEMPTS: usize = 64;
-const MAX_ATTEMPTS_EACH: usize = 32;
+const MAX_ATTEMPTS_EACH: usize = 16;
 /// Maximum number of messages that are announced at the same time.
 const MAX_ANNOUNCED: usize = 8;
 /// How long the engine waits after a failure, in real time: twice as long after each further one.
