@@ -29,7 +29,8 @@ fn every_setting_is_tested() {
 }
 
 async fn with(setting: &str) -> Sandbox {
-    Sandbox::with(|builder| builder.compatibility(setting).expect("a valid setting")).await
+    let sandbox = Sandbox::with(|builder| builder.compatibility(setting).expect("a valid setting"));
+    sandbox.await.with_own_description()
 }
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;

@@ -10,7 +10,7 @@ use crate::raw::RawResponse;
 use crate::receiver::Received;
 
 pub(crate) struct Description {
-    document: Value,
+    document: Arc<Value>,
     validators: Arc<Validators>,
     /// The method, path and status of all responses that matched.
     seen: Mutex<BTreeSet<(String, String, u16)>>,
@@ -31,6 +31,12 @@ impl Description {
         let components = document["components"].to_string();
         let validators =
             Arc::clone(VALIDATORS.lock().expect("no panic").entry(components).or_default());
+        Self { document: Arc::new(document), validators, seen: Mutex::default() }
+    }
+
+    /// The same description, of which nothing was seen.
+    pub(crate) fn again(&self) -> Self {
+        let (document, validators) = (Arc::clone(&self.document), Arc::clone(&self.validators));
         Self { document, validators, seen: Mutex::default() }
     }
 

@@ -126,7 +126,7 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
 
     let setting = |builder: Builder| builder.compatibility("error-format=flat").expect("a setting");
-    let sandbox = Sandbox::with(setting).await;
+    let sandbox = Sandbox::with(setting).await.with_own_description();
     fault(&sandbox, r#"{"times":2,"status":401}"#).await;
     let response = sandbox.call("GET /api/v1/audiences", "").await;
     assert!(response.body.starts_with(r#"{"code":"unauthorized""#), "{response:?}");

@@ -26,8 +26,12 @@ pub(crate) fn public(builder: Builder) -> Builder {
     builder.network(Network::Public).addr(([127, 0, 0, 1], 0).into())
 }
 
+/// That of a server without compatibility settings and without a token. It takes long to make.
+static USUAL: OnceCell<Description> = OnceCell::const_new();
+
 pub(crate) struct Sandbox {
     pub(crate) server: Server,
+    has_usual_description: bool,
     description: OnceCell<Description>,
     /// Responses may be injected by a fault, so they need not match the description.
     has_faults: AtomicBool,
@@ -44,7 +48,14 @@ impl Sandbox {
     }
 
     pub(crate) fn of(server: Server) -> Self {
-        Self { server, description: OnceCell::new(), has_faults: AtomicBool::new(false) }
+        let has_usual_description = server.control_token().is_none();
+        let (description, has_faults) = (OnceCell::new(), AtomicBool::new(false));
+        Self { server, has_usual_description, description, has_faults }
+    }
+
+    /// A server whose description is not that of others.
+    pub(crate) fn with_own_description(self) -> Self {
+        Self { has_usual_description: false, ..self }
     }
 
     /// A server that others can reach, except that it listens on loopback.
@@ -109,7 +120,13 @@ impl Sandbox {
             let request = format!("GET /openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n", self.addr());
             Description::parse(&raw::send(self.addr(), request.as_bytes()).await.body)
         };
-        self.description.get_or_init(describe).await
+        let find = || async {
+            match self.has_usual_description {
+                true => USUAL.get_or_init(describe).await.again(),
+                false => describe().await,
+            }
+        };
+        self.description.get_or_init(find).await
     }
 
     /// Sends a request that announces a body of this length, but not the body.
