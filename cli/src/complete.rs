@@ -33,12 +33,13 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The kind of values that an argument is completed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Ids from the service, and what it accepts in their place: names, addresses, URLs.
+    /// Ids and names from the service.
     Audience,
+    Domain,
+    /// Ids from the service.
     Contact,
     Webhook,
     ExtractionWebhook,
-    Domain,
     DomainName,
     /// Those of the sandbox, with `--sandbox`. The service has no list of emails.
     Email,

@@ -128,8 +128,7 @@ impl Engine {
             let task = if job.queue == Queue::Mail {
                 // During an advance, one transaction goes through many due times, as long as nothing
                 // else is due in between.
-                let target = self.advancing.as_ref().map_or(now, |advancing| advancing.target);
-                let until = target.min(found.others);
+                let until = self.advancing.as_ref().map_or(now, |advancing| advancing.target);
                 self.tasks.spawn(async move { mail::step(app, until).await.map(Some) })
             } else {
                 // Its future is large, and moved several times.
@@ -321,8 +320,6 @@ struct Found {
     jobs: Vec<(Job, Result<Option<Pending>, ApiError>)>,
     /// When the first of the other jobs is due, but for those that wait for the end of one.
     next: Millis,
-    /// When the first job is due that is not of [`Queue::Mail`].
-    others: Millis,
 }
 
 /// Finds jobs within the limits, besides those that run. Queues with few running jobs come first.
@@ -337,11 +334,8 @@ fn find(
     let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
     let mut queues = jobs::queues(reader, has_relay)?;
     queues.sort_by_cached_key(|(queue, _)| busy(queue));
-    let mut found = Found { jobs: Vec::new(), next: Millis::MAX, others: Millis::MAX };
+    let mut found = Found { jobs: Vec::new(), next: Millis::MAX };
     for (queue, at) in queues {
-        if queue != Queue::Mail {
-            found.others = found.others.min(at);
-        }
         if at > now {
             found.next = found.next.min(at);
             continue;

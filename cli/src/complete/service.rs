@@ -65,10 +65,14 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
             _ => of_list::<Domain>(context, &client).await?,
         }
     };
-    let names = found.iter().map(|(id, name)| (name.clone(), id.clone()));
+    // A name that several have would be refused.
+    let is_unique = |(_, name): &&Found| found.iter().filter(|(_, it)| it == name).count() == 1;
+    let names = found.iter().filter(is_unique).map(|(id, name)| (name.clone(), id.clone()));
     Some(match values {
         Values::DomainName => names.collect(),
-        _ => names.chain(found.iter().cloned()).collect(),
+        Values::Domain | Values::Audience => names.chain(found.iter().cloned()).collect(),
+        // Bash splits words at `:` and `@`.
+        _ => found,
     })
 }
 

@@ -109,7 +109,7 @@ function Story({ id, tab = 'story', back, keep }) {
       ${shown === 'deliveries' && html`<div class="stack"><${Missing} story=${story} />${story.deliveries.map((one) =>
         html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`}
       ${shown === 'request' && (story.request ? html`<${Exchange} request=${story.request} />` : html`<p
-        class="muted">The log of requests no longer has the request of this email. It holds the newest 1000 requests
+        class="muted">The log of requests no longer has the request of this email. It holds the newest 10,000 requests
           since the server started.</p>`)}
       ${shown === 'calls' && html`<${Calls} story=${story} />`}
     </div></div>`;

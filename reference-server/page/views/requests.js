@@ -35,7 +35,7 @@ export function Requests({ route }) {
     ${failed && html`<${Failure} error=${failed} retry=${problem ? undefined : requests.refresh} />`}
     ${problem ? '' : requests.loaded && requests.items.length === 0 && !failed
       ? html`<${Empty} title=${q || status ? 'No request matches' : 'No request came in yet'}>The log holds the newest
-        1000 requests since the server started.<//>`
+        10,000 requests since the server started.<//>`
       : html`<${List} label="Requests" items=${requests.items} height=${58} selected=${id} back=${back}
         onEnd=${requests.more} linkOf=${(/** @type {LoggedRequest} */ item) => href('requests', item.id, { q,
           status })}
@@ -55,7 +55,7 @@ function Detail({ id, back }) {
     api.selectedOrganization()]);
   const bar = html`<${Bar} back=${back}><code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error.status === 404 ?
-    { message: 'The log no longer has this request. It holds the newest 1000 requests since the server started.' } :
+    { message: 'The log no longer has this request. It holds the newest 10,000 requests since the server started.' } :
       error} />`;
   if (!request) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   return html`<div class="detail-head">${bar}<h2>${request.operation}</h2></div><div class="detail-body"><div

@@ -55,7 +55,7 @@ pub struct MessageFilter {
     /// Words, each of which is part of an address, a name, the subject, the text or the ID. The newest
     /// 5 000 messages are searched.
     pub search: Option<String>,
-    /// Only messages after this time, or after the message with this ID.
+    /// Only messages after this time, or after the message or the email with this ID.
     #[schemars(with = "schema::Position")]
     pub after: Option<String>,
 }

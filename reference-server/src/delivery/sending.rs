@@ -12,6 +12,10 @@ use crate::model::time::Millis;
 use crate::store::emails::StoredEmail;
 use crate::store::{Tx, domains, jobs};
 
+/// Number of written rows after which a transaction leaves other emails to the next one, so that
+/// no request waits long for it.
+pub(crate) const MAX_ROWS: u64 = 4_000;
+
 /// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
 const DELAY: Millis = 60_000;
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::app::{App, Shared};
-use crate::delivery::{events, sending};
+use crate::delivery::events;
+use crate::delivery::sending::{self, MAX_ROWS};
 use crate::model::error::{ApiError, Code};
 use crate::model::job::Queue;
 use crate::model::status::{Change, Status};
@@ -14,12 +15,8 @@ use crate::store::{Reader, Tx, emails, jobs};
 /// Maximum number of emails in one step.
 const BATCH: usize = 128;
 
-/// Number of written rows after which a step leaves the rest to another transaction, so that no
-/// request waits long for it.
-const MAX_ROWS: u64 = 4_000;
-
-/// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
-/// the step caused is due. Returns the time that it has reached.
+/// Processes emails that are due up to `until`. Moves on to the next due time only if nothing else
+/// is due before it. Returns the time that it has reached.
 pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError> {
     let write = |limit| {
         let context = Arc::clone(&app);
@@ -43,13 +40,13 @@ pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError>
 }
 
 fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis, ApiError> {
-    let begun = tx.rows_written();
     for (job, at) in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
-        if tx.rows_written() - begun > MAX_ROWS {
+        if tx.rows_written() > MAX_ROWS {
             break;
         }
         if at > tx.now {
-            if tx.has_new_jobs() {
+            let queues = jobs::queues(tx.reader(), app.relay.is_some())?;
+            if queues.iter().any(|(queue, due)| *queue != Queue::Mail && *due < at) {
                 break;
             }
             tx.now = at;

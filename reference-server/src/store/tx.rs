@@ -58,6 +58,8 @@ pub(super) fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()
 /// A write's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
+    /// How many rows the connection had written before the transaction.
+    begun: u64,
     /// Time of the server's clock at which the write runs.
     pub(crate) now: Millis,
     notifications: &'a Notifications,
@@ -85,10 +87,11 @@ pub(super) struct Effects {
 impl<'a> Tx<'a> {
     pub(super) fn new(
         connection: &'a Connection,
+        begun: u64,
         now: Millis,
         notifications: &'a Notifications,
     ) -> Self {
-        Self { connection, now, notifications, effects: Effects::default() }
+        Self { connection, begun, now, notifications, effects: Effects::default() }
     }
 
     /// Reads what this transaction sees.
@@ -101,9 +104,9 @@ impl<'a> Tx<'a> {
         self.connection.last_insert_rowid()
     }
 
-    /// How many rows this connection has written.
+    /// How many rows this write, and those before it in its transaction, have written.
     pub(crate) fn rows_written(&self) -> u64 {
-        self.connection.total_changes()
+        self.connection.total_changes() - self.begun
     }
 
     /// Executes one statement and returns the number of changed rows.
@@ -124,11 +127,6 @@ impl<'a> Tx<'a> {
     /// Tells the engine, after the commit, that there is work.
     pub(super) fn jobs_added(&mut self) {
         self.effects.has_new_jobs = true;
-    }
-
-    /// Whether this write has caused work.
-    pub(crate) fn has_new_jobs(&self) -> bool {
-        self.effects.has_new_jobs
     }
 
     /// Wakes clients that wait for a message.

@@ -77,11 +77,12 @@ const DATABASE_GONE: &str = "a file of the data directory was removed or replace
 /// Runs the group in one transaction and sends all results.
 fn commit(connection: &Connection, group: Vec<Write>, clock: &Clock, wake: &Wake) {
     let mut result = execute(connection, "BEGIN IMMEDIATE");
+    let begun = connection.total_changes();
     let (mut effects, mut waiting) = (Vec::new(), Vec::new());
     for Write { run, done, .. } in group {
         waiting.push(done);
         if result.is_ok() {
-            let mut tx = Tx::new(connection, clock.now(), &wake.notifications);
+            let mut tx = Tx::new(connection, begun, clock.now(), &wake.notifications);
             match run_one(connection, run, &mut tx) {
                 Ok(true) => effects.push(tx.effects),
                 Ok(false) => {}

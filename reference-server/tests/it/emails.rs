@@ -18,7 +18,10 @@ async fn accepts_delivers_and_gets_an_email() {
     assert_eq!((sent.status, sent.body.as_str()), (202, expected.as_str()));
     assert!(id.starts_with("eml_"), "{id}");
 
-    sandbox.settle().await;
+    // It is delivered when the request is answered. The clock does not tell its messages from it.
+    let messages = |after: &str| format!("GET /_sandbox/messages?after={after}");
+    assert_eq!(sandbox.control(&messages(&id), "").await.body.matches("\"emailId\"").count(), 4);
+    assert_eq!(sandbox.control(&messages(&now), "").await.body, r#"{"data":[],"next":null}"#);
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     let recipients: Vec<String> = ["ada", "bob", "carl", "dora"]
         .iter()

@@ -11,7 +11,7 @@ use crate::api::framework::{Call, Reply, memory};
 use crate::api::tracking;
 use crate::control::emails::EmailSummary;
 use crate::control::templates::Template;
-use crate::delivery::sending;
+use crate::delivery::sending::{self, MAX_ROWS};
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
@@ -36,8 +36,8 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Ap
         let (mut email, content) = accept(tx, &mut origin, &tracking, checked)?;
         let accepted = email.shown.clone();
         match email.scheduled_at {
-            Some(_) => queue(tx, &email)?,
-            None => sending::send(tx, app, &mut email)?,
+            None if tx.rows_written() < MAX_ROWS => sending::send(tx, app, &mut email)?,
+            _ => queue(tx, &email)?,
         }
         emails::insert(tx, &email, content)?;
         Ok(accepted)

@@ -61,7 +61,7 @@ async fn a_large_message_to_many_recipients_with_many_webhooks() {
     within("the deliveries", sandbox.settle()).await;
     // The source, the JSON of it, and small rows: not 20 sources and 420 bodies.
     let written = size(directory.path()) - before;
-    assert!(written < 8 << 20, "{written} bytes were written");
+    assert!(written < 16 << 20, "{written} bytes were written");
 
     // The parts make up the body that is signed and shown.
     let received = receiver.received();
