@@ -140,6 +140,44 @@ async fn what_a_server_has_is_a_seed_file() {
 }
 
 #[tokio::test]
+async fn what_others_have_twice_stops_no_start_and_no_export() {
+    let directory = private_dir();
+    let shop =
+        r#"{"name":"Shop","webhooks":[{"url":"http://127.0.0.1:9/","events":["email.sent"]}]}"#;
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let created = sandbox.control("POST /_sandbox/organizations", shop).await;
+        assert_eq!(created.status, 201, "{created:?}");
+        ids.push(created.id());
+    }
+    sandbox.server.stop().await;
+
+    let file = FILE.replace("URL", "http://127.0.0.1:9/");
+    let builder = Server::builder().data_dir(directory.path()).seed_file(&file);
+    let sandbox = Sandbox::of(builder.expect("a valid file").start().await.expect("started"));
+    let again = sandbox.control("POST /_sandbox/organizations", shop).await;
+    assert_eq!(again.status, 409, "{again:?}");
+    for id in &ids {
+        let body = format!(r#"{{"organization":"{id}"}}"#);
+        let reset = sandbox.control("POST /_sandbox/reset", &body).await;
+        assert!(reset.status < 300, "{reset:?}");
+    }
+    // The file is about the oldest.
+    let domains = |id: &str| format!("GET /_sandbox/domains?organization={id}");
+    let has_domain = |body: &str| body.contains("shop.test");
+    assert!(has_domain(&sandbox.control(&domains(&ids[0]), "").await.body));
+    assert!(!has_domain(&sandbox.control(&domains(&ids[1]), "").await.body));
+
+    let hook = r#"{"url":"http://127.0.0.1:9/hooks","events":["email.sent"]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    let exported = sandbox.control("GET /_sandbox/seed", "").await.body;
+    assert!(exported.contains("# Without 2 organizations and webhooks"), "{exported}");
+    let other = Server::builder().in_memory().seed_file(&exported).expect("a valid file");
+    other.start().await.expect("started");
+}
+
+#[tokio::test]
 async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
     let directory = private_dir();
     for (from, to, expected) in [

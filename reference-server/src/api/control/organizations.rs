@@ -19,8 +19,11 @@ use crate::store::webhooks;
 pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, ApiError> {
     let new = call.body;
     new.name.as_deref().map_or(Ok(()), check_name)?;
-    if call.data.app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
-        let message = "the organization Sandbox already exists";
+    let settings = &call.data.app.settings;
+    let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
+    let mut seeded = in_file.map(|seed| &*seed.name).chain(settings.seed.then_some(SANDBOX));
+    if let Some(name) = seeded.find(|name| new.name.as_deref() == Some(name)) {
+        let message = format!("the organization {name} already exists");
         return Err(ApiError::new(Code::Conflict, message));
     }
     let NewOrganization { name, balance_cents, domain, webhooks } = new;

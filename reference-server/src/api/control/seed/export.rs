@@ -1,5 +1,6 @@
 //! `GET /_sandbox/seed`: what the server has, as a seed file.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -33,8 +34,14 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
 }
 
 fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
-    let mut unknown = 0;
-    let organizations = organizations::list(reader)?.into_iter().map(|organization| {
+    let (mut unknown, mut names) = (0, HashSet::new());
+    let mut organizations = organizations::list(reader)?;
+    // A file says once what it is about: the oldest of a name, and of a URL.
+    let count = organizations.len();
+    organizations.retain(|organization| names.insert(organization.name.clone()));
+    let mut twice = count - organizations.len();
+    let organizations = organizations.into_iter().map(|organization| {
+        let mut urls = HashSet::new();
         let number = organization.number;
         let known = known_keys(reader, settings, number)?;
         unknown += reader.list::<Key>(number)?.len() - known.len();
@@ -62,17 +69,21 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
                 .collect::<Result<_, ApiError>>()?,
             webhooks: webhooks::list(reader, number, None)?
                 .into_iter()
+                .filter(|webhook| {
+                    let is_new = urls.insert((webhook.url.clone(), webhook.service.clone()));
+                    twice += usize::from(!is_new);
+                    is_new
+                })
                 .map(export_webhook)
                 .collect(),
         })
     });
     let organizations = organizations.collect::<Result<Vec<_>, ApiError>>()?;
-    let head = match unknown {
-        0 => String::new(),
-        unknown => {
-            format!("# Without {unknown} keys that the server made: it stores only hashes.\n\n")
-        }
-    };
+    let unknown = (unknown, "keys that the server made: it stores only hashes");
+    let twice = (twice, "organizations and webhooks with the name or URL of another one");
+    let left_out = [unknown, twice].into_iter().filter(|(count, _)| *count > 0);
+    let head =
+        left_out.map(|(count, what)| format!("# Without {count} {what}.\n\n")).collect::<String>();
     let text = SeedFile::write(organizations, &head);
     text.ok_or_else(|| ApiError::internal("a value that TOML cannot hold"))
 }

@@ -18,7 +18,7 @@ use crate::control::templates::NewTemplate;
 use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
-use crate::model::error::{ApiError, Code, Problems};
+use crate::model::error::{ApiError, Problems};
 use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
@@ -40,13 +40,12 @@ pub(crate) fn apply(
             return Ok(());
         }
         check_name(&seed.name)?;
-        let organization = match organizations::find_named(tx.reader(), &seed.name) {
-            Ok(organization) => organization,
-            Err(error) if error.code() == Code::NotFound => {
+        let organization = match organizations::oldest_named(tx.reader(), &seed.name)? {
+            Some(organization) => organization,
+            None => {
                 let balance = seed.balance_cents.unwrap_or(0);
                 organizations::insert(tx, Some(&seed.name), balance)?.number
             }
-            Err(error) => return Err(ApiError::field("name", error.message())),
         };
         distinct(&seed.keys, "keys", "key", |key| &key.key)?;
         distinct(&seed.templates, "templates", "id", |template| &template.id)?;
