@@ -21,7 +21,10 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     match text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
         Some(port) => Ok(SocketAddr::from(([0, 0, 0, 0], port))),
-        None => parse(text),
+        None => parse(text).map_err(|problem| match text.parse::<u16>() {
+            Ok(_) => format!("{problem}, or :{text} for all addresses"),
+            Err(_) => problem,
+        }),
     }
 }
 

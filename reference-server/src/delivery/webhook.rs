@@ -56,6 +56,11 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
     // `None` if the delivery was deleted.
     let Some((body, _memory)) = body? else { return Ok(()) };
     let sent = attempt(app, webhook, id, &pending.event, pending.attempts + 1, body).await?;
+    if !sent.is_delivered {
+        let Attempt { number, status, error, .. } = &sent.attempt;
+        let (webhook, event, error) = (&*webhook.id, &*pending.event, error.as_deref());
+        tracing::info!(webhook, event, attempt = number, status, error, "a delivery failed");
+    }
     let sent = Arc::new((pending, sent));
     let recorded = app.record(move |tx| {
         let (pending, sent) = &*sent;

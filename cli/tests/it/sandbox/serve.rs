@@ -141,6 +141,13 @@ fn serve_with_variables(until_stdin_closes: &str) {
         let dns = ready["dns"].as_str().expect("an address");
         assert_eq!(status.json()["addresses"]["dns"], dns);
         assert_eq!(status.json()["data"], Value::Null);
+        // Nothing listens at the webhook.
+        let hook =
+            ["webhooks", "create", "http://127.0.0.1:9/hooks?token=t", "--event", "email.sent"];
+        home.sandbox_json(&hook);
+        let mail = ["--from=a@sandbox.test", "--to=b@c.test", "--subject=s", "--text=t"];
+        home.sandbox_json(&[&["emails", "send"][..], &mail].concat());
+        assert_eq!(home.run(&["sandbox", "settle"]).code, 0);
         assert_eq!(home.run(&["sandbox", "stop"]).code, 0);
     }
 
@@ -155,6 +162,9 @@ fn serve_with_variables(until_stdin_closes: &str) {
     for expected in ["ready", "stopping", "stopped"] {
         assert!(messages.iter().any(|message| message == expected), "{messages:?}");
     }
+    let has_failed = messages.iter().any(|message| message == "a delivery failed");
+    assert_eq!(has_failed, until_stdin_closes == "0", "{messages:?}");
+    assert!(!log.contains("token=t"), "{log}");
     assert!(!log.contains("mk_test_") && !log.contains("our-token"), "{log}");
 }
 
