@@ -46,7 +46,7 @@ mailbox, DNS and a clock that tests can control.")]
         Dns(dns::Command),
         /// Inspect the requests to both services
         ///
-        /// The running sandbox has the newest 1000 requests of an organization in memory. Their bodies are
+        /// The running sandbox has the newest 10 000 requests in memory. Their bodies are
         /// shortened, and secrets in them are redacted.
         #[command(subcommand)]
         Requests(requests::Command),
