@@ -300,6 +300,10 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     }
     let Addresses { http, dns: names, smtp } = &app.addresses;
     tracing::info!(network = %app.settings.network, %http, dns = %names, smtp = smtp.map(tracing::field::display), "ready");
+    if app.clock.is_frozen() {
+        let now = Timestamp::from(app.clock.now());
+        tracing::warn!(%now, "the clock is frozen: resume it, or reset the server");
+    }
     Ok(Server { app, tasks: Some(Tasks { running, dns, data_dir }) })
 }
 

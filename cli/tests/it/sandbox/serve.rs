@@ -169,6 +169,23 @@ fn serve_with_variables(until_stdin_closes: &str) {
 }
 
 #[test]
+fn a_clock_that_is_still_frozen_is_named_at_the_start() {
+    let home = Home::new();
+    assert_eq!(home.run(&["sandbox", "clock", "freeze"]).code, 0);
+    let mut command = home.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("svc starts");
+    let _watchdog = Watchdog::start(&child);
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    assert_eq!(home.run(&["sandbox", "stop"]).code, 0);
+    let mut log = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
+    assert!(log.contains("the clock is frozen"), "{log}");
+    assert!(child.wait().expect("ends").success());
+}
+
+#[test]
 fn a_mistake_in_the_seed_file_names_file_line_and_field() {
     let home = Home::new();
     let webhook = "[[organizations]]\nname = \"Sandbox\"\n[[organizations.webhooks]]\nurl = \"x\"\nevents = [\"email.sent\"]\n";
