@@ -42,6 +42,9 @@ mod tests {
             );
         }
         assert_eq!(parse_listen(":4080"), parse("0.0.0.0:4080"));
+        assert!(
+            parse_listen("4080").is_err_and(|error| error.ends_with("or :4080 for all addresses"))
+        );
         for text in ["", "example.com:80", "127.0.0.1", "1:2:3"] {
             assert!(parse(text).is_err_and(|error| error.contains("such as")), "{text}");
         }

@@ -106,8 +106,10 @@ fn completes_ids_and_names_from_the_sandbox() {
 #[test]
 fn completes_ids_and_names_from_the_service_of_the_profile() {
     let home = Home::new();
-    let service =
-        Service::always(200, r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"}]"#);
+    let service = Service::always(
+        200,
+        r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"},{"id":"aud_3","name":"Same"},{"id":"aud_4","name":"Same"}]"#,
+    );
     let profile = format!("[profiles.staging]\nemail_url = \"{}\"\n", service.url());
     home.file("config/svc/config.toml", profile);
     let keys =
@@ -118,7 +120,7 @@ fn completes_ids_and_names_from_the_service_of_the_profile() {
         std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).expect("set");
     }
     let words = ["audiences", "delete", "--profile", "staging", ""];
-    assert_eq!(values(&home, &words, &[]), ["One", "Two", "aud_1", "aud_2"]);
+    assert_eq!(values(&home, &words, &[]), ["One", "Two", "aud_1", "aud_2", "aud_3", "aud_4"]);
     assert_eq!(found(&home, &["--profile=staging", "audiences", "get", "T"], &[])[0].1, "aud_2");
     assert_eq!(values(&home, &["--profile=staging", "audiences", "get", "aud_2"], &[]), ["aud_2"]);
     assert!(service.requests()[0].contains("Bearer mk_test_x"));

@@ -93,7 +93,7 @@ pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, Ap
     }
 }
 
-/// The one that a seed file means: others with its name came later.
+/// The one that seeds mean: others with its name came later.
 pub(crate) fn oldest_named(reader: Reader<'_>, name: &str) -> Result<Option<i64>, ApiError> {
     let sql = "SELECT number FROM organization WHERE name = ?1 ORDER BY number LIMIT 1";
     Ok(reader.find(sql, [name], |row| row.get(0))?)

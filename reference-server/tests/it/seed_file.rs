@@ -158,12 +158,18 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
     let sandbox = Sandbox::of(builder.expect("a valid file").start().await.expect("started"));
     let again = sandbox.control("POST /_sandbox/organizations", shop).await;
     assert_eq!(again.status, 409, "{again:?}");
-    for id in &ids {
+    let reset = async |id: &str| {
         let body = format!(r#"{{"organization":"{id}"}}"#);
         let reset = sandbox.control("POST /_sandbox/reset", &body).await;
         assert!(reset.status < 300, "{reset:?}");
-    }
-    // The file is about the oldest.
+    };
+    // The file is about the oldest. A reset of another one does not touch it.
+    reset(&ids[0]).await;
+    let template = format!("GET /_sandbox/templates/welcome?organization={}", ids[0]);
+    let delete = template.replace("GET", "DELETE");
+    assert_eq!(sandbox.control(&delete, "").await.status, 204);
+    reset(&ids[1]).await;
+    assert_eq!(sandbox.control(&template, "").await.status, 404);
     let domains = |id: &str| format!("GET /_sandbox/domains?organization={id}");
     let has_domain = |body: &str| body.contains("shop.test");
     assert!(has_domain(&sandbox.control(&domains(&ids[0]), "").await.body));

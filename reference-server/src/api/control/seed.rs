@@ -38,9 +38,9 @@ pub(crate) fn create(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
 
 /// Adds the seeded keys of this start to the seeded organization, if there is one without them.
 pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
-    match organizations::find_named(tx.reader(), SANDBOX) {
-        Ok(organization) => add_missing_keys(tx, app, organization),
-        Err(_) => Ok(()),
+    match organizations::oldest_named(tx.reader(), SANDBOX)? {
+        Some(organization) => add_missing_keys(tx, app, organization),
+        None => Ok(()),
     }
 }
 
@@ -85,12 +85,14 @@ pub(crate) fn reset_organization(
     });
     tx.publish(Some(organization), || DELETED);
     let name = organizations::get(tx.reader(), organization)?.name;
-    if name == SANDBOX && app.settings.seed {
-        keys::delete_all(tx, organization)?;
-        add_missing_keys(tx, app, organization)?;
-        seed_domain(tx, organization)?;
+    if organizations::oldest_named(tx.reader(), &name)? == Some(organization) {
+        if name == SANDBOX && app.settings.seed {
+            keys::delete_all(tx, organization)?;
+            add_missing_keys(tx, app, organization)?;
+            seed_domain(tx, organization)?;
+        }
+        apply_file(tx, app, Some(&name))?;
     }
-    apply_file(tx, app, Some(&name))?;
     update_zone(tx, &app.zone)
 }
 
