@@ -1,5 +1,5 @@
-//! The database: one SQLite file, one writer thread that groups commits, and a few threads that
-//! read.
+//! The database: one SQLite file, one writer thread that groups commits, a few threads that read,
+//! and one that copies SQLite's log into the file.
 //!
 //! A write is a closure. The writer thread takes all that wait, runs each in its own savepoint of
 //! one transaction, commits, and only then sends the results. A successful result therefore means
@@ -99,7 +99,8 @@ impl Store {
         let readers = path.as_deref().map(readers::start).transpose()?;
         let files = path.as_deref().map(Files::of).unwrap_or_default();
         let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
-        let write = move |queue| writer::run(connection, &queue, &now, &told, &files);
+        let copier = path.as_deref().map(open::copier).transpose()?;
+        let write = move |queue| writer::run(connection, copier, &queue, &now, &told, &files);
         let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
         Ok((Self { writer, readers, wake, keys: Arc::default() }, clock))
     }

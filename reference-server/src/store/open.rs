@@ -8,12 +8,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::data_dir;
+use super::lock::lock;
+use super::threads::{Queue, Threads};
 
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the schema, in `PRAGMA user_version`. There are no migrations before the first
 /// release.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +142,22 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     // The first read opens the files next to the database.
     version(&connection)?;
     Ok(connection)
+}
+
+/// Starts the thread that copies the log into the database while the writer goes on. Then the writer
+/// itself copies little, when it begins the log anew.
+pub(super) fn copier(path: &Path) -> Result<Threads<()>, OpenError> {
+    let connection = Connection::open(path)?;
+    version(&connection)?;
+    let run = move |queue: Queue<()>| {
+        while lock(&queue).recv().is_ok() {
+            let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            if let Err(error) = copied {
+                tracing::warn!(%error, "the log is not copied into the database");
+            }
+        }
+    };
+    Threads::start("svc-checkpoint", [run]).map_err(OpenError::Start)
 }
 
 /// Limits the size of the database, in bytes.

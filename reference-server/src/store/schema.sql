@@ -1,7 +1,8 @@
 -- Times are integer milliseconds since the Unix epoch (UTC), by the server's clock.
 -- Ids are UUIDv7 with a prefix, so they sort by creation. Lists read no large values, except that of
 -- the templates, which reads one after the other. `data` is the whole row as JSON; beside it are the
--- columns that statements use.
+-- columns that statements use. Tables whose rows take more than a twentieth of a page have a row
+-- number: without it, the inner pages of the tree would hold whole rows, a few each.
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -77,7 +78,7 @@ CREATE TABLE email (
     status TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     data TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX email_organization ON email (organization, id);
 
 CREATE TABLE email_content (
@@ -86,7 +87,7 @@ CREATE TABLE email_content (
     attachments TEXT NOT NULL,
     html TEXT,
     text TEXT
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE email_attachment (
     email TEXT NOT NULL REFERENCES email ON DELETE CASCADE,
@@ -118,7 +119,7 @@ CREATE TABLE message (
     authentication TEXT,
     text TEXT,
     source INTEGER REFERENCES body
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX message_organization ON message (organization, id);
 CREATE INDEX message_recipient ON message (organization, recipient, id);
 CREATE INDEX message_email ON message (email) WHERE email IS NOT NULL;
@@ -130,6 +131,7 @@ CREATE TABLE webhook (
     data TEXT NOT NULL,
     service TEXT NOT NULL AS (data ->> 'service') STORED,
     active INTEGER NOT NULL AS (data ->> 'active') STORED,
+    events TEXT NOT NULL AS (data ->> 'events') STORED,
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -150,9 +152,8 @@ CREATE TABLE delivery (
     head BLOB NOT NULL,
     shared INTEGER REFERENCES body,
     tail BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX delivery_organization ON delivery (organization, id);
-CREATE INDEX delivery_webhook ON delivery (webhook, id);
 CREATE INDEX delivery_email ON delivery (email, id) WHERE email IS NOT NULL;
 CREATE INDEX delivery_shared ON delivery (shared) WHERE shared IS NOT NULL;
 
@@ -161,7 +162,7 @@ CREATE TABLE attempt (
     number INTEGER NOT NULL,
     data TEXT NOT NULL,
     PRIMARY KEY (delivery, number)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Work that is due at a time of the server's clock (see `store/jobs.rs`). Jobs of one queue with the
 -- same lane are done one after the other, in the order of their subjects: `due_at` is NULL while a

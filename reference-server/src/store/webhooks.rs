@@ -80,7 +80,7 @@ pub(crate) fn subscribers(
     event: Event,
 ) -> Result<Vec<String>, ApiError> {
     let sql = "SELECT id FROM webhook WHERE organization = ?1 AND active
-               AND instr(data ->> '$.events', ?2) ORDER BY id";
+               AND instr(events, ?2) ORDER BY id";
     reader.all(sql, (organization, format!("\"{}\"", event.as_str())), |row| row.get(0))
 }
 

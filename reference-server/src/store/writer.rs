@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::file_identity::Files;
 use super::lock::lock;
-use super::threads::Queue;
+use super::threads::{Queue, Threads};
 use super::tx::{Tx, Wake, execute};
 use crate::model::error::{ApiError, Code};
 use crate::runtime::clock::Clock;
@@ -28,16 +28,20 @@ type Run = dyn FnOnce(&mut Tx<'_>) -> bool + Send;
 /// that none waits long.
 const MAX_WRITES: usize = 256;
 
-/// Runs until the queue is closed and empty, and closes the connection.
+/// How many rows are written before the log is copied into the database.
+const COPIED_ROWS: u64 = 4_000;
+
+/// Runs until the queue is closed and empty, and closes the connection. `copier` copies the log.
 pub(super) fn run(
     connection: Connection,
+    copier: Option<Threads<()>>,
     queue: &Queue<Write>,
     clock: &Clock,
     wake: &Wake,
     files: &Files,
 ) {
     let queue = lock(queue);
-    let (mut present, mut set) = (true, "");
+    let (mut present, mut set, mut copied) = (true, "", 0);
     while let Ok(first) = queue.recv() {
         let group = std::iter::once(first).chain(queue.try_iter().take(MAX_WRITES - 1));
         // The work of the engine does not delay requests.
@@ -64,7 +68,15 @@ pub(super) fn run(
             }
             commit(&connection, group, clock, wake);
         }
+        if let Some(copier) = &copier
+            && connection.total_changes() - copied > COPIED_ROWS
+        {
+            copied = connection.total_changes();
+            let _ = copier.push(());
+        }
     }
+    // The last connection to close copies the rest, and removes the log.
+    copier.iter().for_each(Threads::close);
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
