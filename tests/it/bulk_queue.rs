@@ -74,7 +74,7 @@ async fn requests_in_flight_of_a_killed_worker_are_unknown_when_its_lease_has_en
     let Some(job) = Queued::new(false).await else { return };
     job.receiver.fault(&json!({"latency": "5s", "times": 1_000_000})).await;
     let id = job.plan(300, &[]).await;
-    let mut worker = job.work(&id, None, "3s");
+    let mut worker = job.work(&id, None, "1s");
     job.until_requests(&id, "two are in flight", |in_flight, _| in_flight == 2).await;
     worker.kill().await.expect("killed");
     let cancelled = job.svc(&["bulk", "cancel", &id]).await;

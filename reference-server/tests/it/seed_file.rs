@@ -197,7 +197,18 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
         (
             "extract_only",
             "emails:send",
-            "line 22: organizations[1].keys[1].scopes: must be scopes of",
+            "line 22: organizations[1].keys[1].scopes[0]: is not a scope of the extraction service",
+        ),
+        (
+            "seats = 5",
+            "at = 2026-11-26",
+            "line 39: organizations[1].audiences[0].contacts[0].metadata: ",
+        ),
+        ("later.test", "Shop.test", "line 13: organizations[1].domains[1].name: is in the file"),
+        (
+            "[[organizations.webhooks]]\nurl = \"http://127.0.0.1:9/\"",
+            "[[organizations.audiences.contacts]]\nemail = \"Ada@example.test\"\n[[organizations.webhooks]]\nurl = \"http://127.0.0.1:9/\"",
+            "line 42: organizations[1].audiences[0].contacts[1].email: is in the file twice",
         ),
         ("mk_test_shop", KEY, "line 16: organizations[1].keys[0].key: belongs to another"),
         ("Hi {{ name }}", "Hi {{ name", "line 27: organizations[1].templates[0].subject: "),

@@ -48,7 +48,9 @@ pub(crate) fn apply(
             }
         };
         distinct(&seed.keys, "keys", "key", |key| &key.key)?;
+        distinct(&seed.domains, "domains", "name", |domain| domain.name.to_lowercase())?;
         distinct(&seed.templates, "templates", "id", |template| &template.id)?;
+        distinct(&seed.audiences, "audiences", "name", |audience| (&audience.name, &audience.id))?;
         distinct(&seed.webhooks, "webhooks", "url", |webhook| (&webhook.url, service_of(webhook)))?;
         let mut seeding = Seeding { tx, app, organization };
         each(&seed.keys, "keys", |key| seeding.key(key))?;
@@ -100,6 +102,9 @@ fn service_of(webhook: &NewOrganizationWebhook) -> Service {
     }
 }
 
+/// The name by which a date of TOML, which JSON has not, is in JSON.
+const DATE: &str = "\"$__toml_private_datetime\"";
+
 /// What is applied to an organization.
 pub(crate) struct Seeding<'a, 'tx> {
     pub(crate) tx: &'a mut Tx<'tx>,
@@ -112,12 +117,15 @@ impl Seeding<'_, '_> {
         check_secret("key", &seed.key)?;
         let service = seed.service.service();
         let scopes = match &seed.scopes {
-            None => Ok(all_scopes(service)),
-            Some(names) => scopes_of(service, names),
+            None => all_scopes(service),
+            Some(names) if names.is_empty() => {
+                return Err(ApiError::field("scopes", "must not be empty; without it, all"));
+            }
+            Some(names) => scopes_of(service, names).map_err(|index| {
+                let message = format!("is not a scope of the {service} service");
+                ApiError::field(format!("scopes[{index}]"), message)
+            })?,
         };
-        let scopes = scopes.ok().filter(|scopes| !scopes.is_empty()).ok_or_else(|| {
-            ApiError::field("scopes", format!("must be scopes of the {service} service"))
-        })?;
         match keys::find(self.tx.reader(), &seed.key)? {
             Some(found) if found.organization != self.organization => {
                 return Err(ApiError::field("key", "belongs to another organization"));
@@ -179,18 +187,20 @@ impl Seeding<'_, '_> {
                     .map_err(|error| ApiError::field("id", error.message()))?
             }
         };
+        distinct(&seed.contacts, "contacts", "email", |contact| contact.email.to_lowercase())?;
         each(&seed.contacts, "contacts", |contact| self.contact(contact, &audience.id))
     }
 
     fn contact(&mut self, seed: &SeedContact, audience: &str) -> Result<(), ApiError> {
-        if let Err(error) = Address::parse(&seed.email) {
-            return Err(ApiError::field("email", error.to_string()));
+        let email = Address::parse(&seed.email).map_err(|error| ApiError::field("email", error))?;
+        if seed.metadata.iter().flatten().any(|(_, value)| value.to_string().contains(DATE)) {
+            return Err(ApiError::field("metadata", "has a date: write it in quotes"));
         }
-        let found = contacts::find_by_email(self.tx.reader(), audience, &seed.email)?;
+        let found = contacts::find_by_email(self.tx.reader(), audience, email.as_str())?;
         let mut contact = match found {
             Some(found) => found,
             None => {
-                let new = Contact::new(audience.to_owned(), seed.email.clone(), self.tx.now);
+                let new = Contact::new(audience.to_owned(), email.as_str().to_owned(), self.tx.now);
                 contacts::insert(self.tx, self.organization, &new)?;
                 new
             }
