@@ -34,7 +34,7 @@ const COPIED_ROWS: u64 = 4_000;
 /// Runs until the queue is closed and empty, and closes the connection. `copier` copies the log.
 pub(super) fn run(
     connection: Connection,
-    copier: Option<Threads<()>>,
+    copier: Option<&Threads<()>>,
     queue: &Queue<Write>,
     clock: &Clock,
     wake: &Wake,
@@ -68,7 +68,7 @@ pub(super) fn run(
             }
             commit(&connection, group, clock, wake);
         }
-        if let Some(copier) = &copier
+        if let Some(copier) = copier
             && connection.total_changes() - copied > COPIED_ROWS
         {
             copied = connection.total_changes();
@@ -76,7 +76,7 @@ pub(super) fn run(
         }
     }
     // The last connection to close copies the rest, and removes the log.
-    copier.iter().for_each(Threads::close);
+    copier.into_iter().for_each(Threads::close);
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
