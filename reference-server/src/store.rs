@@ -99,9 +99,8 @@ impl Store {
         let readers = path.as_deref().map(readers::start).transpose()?;
         let files = path.as_deref().map(Files::of).unwrap_or_default();
         let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
-        let copier = path.as_deref().map(open::copier).transpose()?;
         let write =
-            move |queue| writer::run(connection, copier.as_ref(), &queue, &now, &told, &files);
+            move |queue| writer::run(connection, path.as_deref(), &queue, &now, &told, &files);
         let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
         Ok((Self { writer, readers, wake, keys: Arc::default() }, clock))
     }

@@ -144,10 +144,11 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Starts the thread that copies the log into the database while the writer goes on. Then the writer
-/// itself copies little, when it begins the log anew.
+/// Starts the thread that copies the log into the database while the writer goes on, under load. Then
+/// the writer itself copies little, when it begins the log anew.
 pub(super) fn copier(path: &Path) -> Result<Threads<()>, OpenError> {
-    let connection = Connection::open(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
     version(&connection)?;
     let run = move |queue: Queue<()>| {
         while lock(&queue).recv().is_ok() {

@@ -2,12 +2,14 @@
 //! the results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::file_identity::Files;
 use super::lock::lock;
+use super::open::{self, OpenError};
 use super::threads::{Queue, Threads};
 use super::tx::{Tx, Wake, execute};
 use crate::model::error::{ApiError, Code};
@@ -31,10 +33,10 @@ const MAX_WRITES: usize = 256;
 /// How many rows are written before the log is copied into the database.
 const COPIED_ROWS: u64 = 4_000;
 
-/// Runs until the queue is closed and empty, and closes the connection. `copier` copies the log.
+/// Runs until the queue is closed and empty, and closes the connection to the file at `path`.
 pub(super) fn run(
     connection: Connection,
-    copier: Option<&Threads<()>>,
+    path: Option<&Path>,
     queue: &Queue<Write>,
     clock: &Clock,
     wake: &Wake,
@@ -42,6 +44,7 @@ pub(super) fn run(
 ) {
     let queue = lock(queue);
     let (mut present, mut set, mut copied) = (true, "", 0);
+    let mut copier: Option<Threads<()>> = None;
     while let Ok(first) = queue.recv() {
         let group = std::iter::once(first).chain(queue.try_iter().take(MAX_WRITES - 1));
         // The work of the engine does not delay requests.
@@ -68,15 +71,17 @@ pub(super) fn run(
             }
             commit(&connection, group, clock, wake);
         }
-        if let Some(copier) = copier
-            && connection.total_changes() - copied > COPIED_ROWS
-        {
+        if connection.total_changes() - copied > COPIED_ROWS {
             copied = connection.total_changes();
-            let _ = copier.push(());
+            let failed = |error: &OpenError| {
+                tracing::warn!(%error, "only the writer copies the log into the database");
+            };
+            copier = copier.or_else(|| open::copier(path?).inspect_err(failed).ok());
+            copier.iter().for_each(|copier| drop(copier.push(())));
         }
     }
     // The last connection to close copies the rest, and removes the log.
-    copier.into_iter().for_each(Threads::close);
+    copier.iter().for_each(Threads::close);
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
