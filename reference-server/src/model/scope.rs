@@ -13,21 +13,27 @@ pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
     Scope::WebhooksManage,
 ];
 
+/// The scopes of a service.
+#[cfg(feature = "server")]
+pub(crate) fn scopes(service: Service) -> &'static [Scope] {
+    match service {
+        Service::Email => &EMAIL_SCOPES,
+        _ => &[Scope::Full, Scope::ExtractOnly],
+    }
+}
+
 /// The scopes of a service with these names, each once, or the index of a name that is none.
 #[cfg(feature = "server")]
 pub(crate) fn scopes_of(service: Service, names: &[impl AsRef<str>]) -> Result<Vec<Scope>, usize> {
-    let known = match service {
-        Service::Email => &EMAIL_SCOPES[..],
-        _ => &[Scope::Full, Scope::ExtractOnly],
-    };
-    let mut scopes = Vec::new();
+    let mut found = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        let scope = known.iter().find(|known| known.as_str() == name.as_ref()).ok_or(index)?;
-        if !scopes.contains(scope) {
-            scopes.push(*scope);
+        let scope =
+            scopes(service).iter().find(|known| known.as_str() == name.as_ref()).ok_or(index)?;
+        if !found.contains(scope) {
+            found.push(*scope);
         }
     }
-    Ok(scopes)
+    Ok(found)
 }
 
 /// The scopes of a key that may do everything.

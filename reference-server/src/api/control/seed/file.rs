@@ -19,7 +19,8 @@ use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
 use crate::model::error::{ApiError, Problems};
-use crate::model::scope::{all_scopes, scopes_of};
+use crate::model::nearest::did_you_mean;
+use crate::model::scope::{all_scopes, scopes, scopes_of};
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
 use crate::store::domains::{self, Domain};
@@ -122,7 +123,9 @@ impl Seeding<'_, '_> {
                 return Err(ApiError::field("scopes", "must not be empty; without it, all"));
             }
             Some(names) => scopes_of(service, names).map_err(|index| {
-                let message = format!("is not a scope of the {service} service");
+                let known = scopes(service).iter().map(|scope| scope.as_str());
+                let known = did_you_mean(&names[index], known);
+                let message = format!("is not a scope of the {service} service{known}");
                 ApiError::field(format!("scopes[{index}]"), message)
             })?,
         };
