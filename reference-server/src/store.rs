@@ -1,5 +1,5 @@
 //! The database: one SQLite file, one writer thread that groups commits, a few threads that read,
-//! and one that copies SQLite's log into the file.
+//! and under load one that copies SQLite's log into the file.
 //!
 //! A write is a closure. The writer thread takes all that wait, runs each in its own savepoint of
 //! one transaction, commits, and only then sends the results. A successful result therefore means

@@ -91,7 +91,7 @@ ip netns exec app "$TEST" --exact containers::application --ignored --nocapture
 ip netns exec sandbox env -i HOME=/nonexistent "$SVC" sandbox status
 ip netns exec app env -i HOME=/nonexistent "$SVC" sandbox status --url http://sandbox:4080
 if ip netns exec app env -i HOME=/nonexistent "$SVC" sandbox status; then exit 1; fi
-# Plain http is no problem of a sandbox.
+# Doctor accepts a sandbox without TLS.
 ip netns exec app env -i HOME=/nonexistent SVC_SANDBOX_URL=http://sandbox:4080 "$SVC" --sandbox doctor
 # Each line of the log is JSON, and one is that of the request.
 grep -q '^{.*"operation":"emails.send".*"status":202' "$DIR/log"

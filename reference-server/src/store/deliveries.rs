@@ -170,8 +170,9 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
 
 /// Drops the pending deliveries to a webhook.
 pub(super) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
-    let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2 WHERE webhook = ?1 AND id IN
-               (SELECT subject FROM job WHERE queue IN (?1, ?3)) RETURNING id";
+    let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
+               WHERE webhook = ?1 AND state = 'pending'
+               AND id IN (SELECT subject FROM job WHERE queue IN (?1, ?3)) RETURNING id";
     let params = (webhook, tx.now, UNDER_WAY);
     let dropped: Vec<String> = tx.reader().all(sql, params, |row| row.get(0))?;
     jobs::clear(tx, &Queue::Webhook(webhook.to_owned()))?;

@@ -204,6 +204,12 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
             "at = 2026-11-26",
             "line 39: organizations[1].audiences[0].contacts[0].metadata: ",
         ),
+        ("[\"extract_only\"]", "[]", "line 22: organizations[1].keys[1].scopes: must not be empty"),
+        (
+            "[[organizations.audiences.contacts]]",
+            "[[organizations.audiences]]\nname = \"News\"\nid = \"aud_news\"\n[[organizations.audiences.contacts]]",
+            "line 35: organizations[1].audiences[1].name: is in the file twice",
+        ),
         ("later.test", "Shop.test", "line 13: organizations[1].domains[1].name: is in the file"),
         (
             "[[organizations.webhooks]]\nurl = \"http://127.0.0.1:9/\"",
