@@ -162,16 +162,8 @@ impl Run {
     /// Runs a command with these bytes on standard input: inside this process, unless it depends on
     /// what only a process has.
     pub fn of_command(mut command: Command, input: &[u8]) -> Self {
-        let needs_process = command.get_envs().any(|(name, value)| match name.to_str() {
-            // The libraries that use them read the environment of the process.
-            Some("SSL_CERT_FILE" | "DBUS_SESSION_BUS_ADDRESS" | "SVC_COMPLETE") => true,
-            Some("TZ") => value.is_none_or(|zone| zone != "UTC"),
-            _ => false,
-        });
-        // The protocol is spoken on the streams of the process itself.
-        let needs_process = needs_process || command.get_args().next() == Some("mcp".as_ref());
-        if !needs_process {
-            return Self::in_process(&command, input);
+        if !needs_process(&command) {
+            return Self::in_process(&command, input, Terminals::default());
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("svc starts");
@@ -182,22 +174,24 @@ impl Run {
         Self::wait(child)
     }
 
-    /// Calls `svc` inside this process, on a thread with the stack of a main thread.
-    fn in_process(command: &Command, input: &[u8]) -> Self {
+    /// Calls `svc` inside this process, on a thread with the stack of a main thread. If both output
+    /// streams are terminals, they are the same one, and `stdout` has what it shows.
+    pub fn in_process(command: &Command, input: &[u8], terminals: Terminals) -> Self {
         let program = command.get_program().to_owned();
         let args = std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned));
         let args = args.collect::<Vec<_>>();
         let env = command.get_envs();
         let env = env.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         let (stdout, stderr) = (Captured::default(), Captured::default());
+        let one_screen = terminals.stdout && terminals.stderr;
         let process = Process {
             env: env.collect(),
             cwd: command.get_current_dir().expect("a home").to_owned(),
             zone: Zone::Fixed(chrono::FixedOffset::east_opt(0).expect("UTC")),
             stdin: Box::new(std::io::Cursor::new(input.to_vec())),
             stdout: Box::new(stdout.clone()),
-            stderr: Box::new(stderr.clone()),
-            terminals: Terminals::default(),
+            stderr: Box::new(if one_screen { stdout.clone() } else { stderr.clone() }),
+            terminals,
             signals: false,
         };
         let (done, ended) = mpsc::channel();
@@ -239,6 +233,18 @@ impl Run {
         let object: Value = serde_json::from_str(last).expect("a JSON object");
         object["error"].clone()
     }
+}
+
+/// Whether a command depends on what only a process has.
+pub fn needs_process(command: &Command) -> bool {
+    let of_environment = command.get_envs().any(|(name, value)| match name.to_str() {
+        // The libraries that use them read the environment of the process.
+        Some("SSL_CERT_FILE" | "DBUS_SESSION_BUS_ADDRESS" | "SVC_COMPLETE") => true,
+        Some("TZ") => value.is_none_or(|zone| zone != "UTC"),
+        _ => false,
+    });
+    // The protocol is spoken on the streams of the process itself.
+    of_environment || command.get_args().next() == Some("mcp".as_ref())
 }
 
 /// What a run inside this process has written to a stream.

@@ -8,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use svc_cli::Terminals;
 
 use super::mask::Mask;
 use super::row::{Act, Run, Setup};
 use crate::pty::{self, Terminal};
-use crate::support::{self, Home, Service};
+use crate::support::{self, Home, Service, needs_process};
 use crate::words::words;
 
 /// Files that command lines use.
@@ -226,11 +227,23 @@ impl Scene<'_> {
         Outcome { code, stdout: self.mask.apply(&stdout), stderr: self.mask.apply(&stderr) }
     }
 
-    /// Runs on a terminal, as people do.
+    /// Runs on a terminal, as people do: inside this process where nobody types.
     pub fn on_terminal(&mut self, spec: &str, run: &Run) -> Outcome {
         let line = self.fill(&run.line);
         let mut command = self.command(&line, spec, run.setup);
-        command.envs(run.env.iter().copied());
+        command.env("TERM", "xterm-256color").envs(run.env.iter().copied());
+        if run.cues.is_empty() && !needs_process(&command) {
+            let input = self.input(&line);
+            let terminals = Terminals {
+                stdin: input.is_none(),
+                stdout: true,
+                stderr: true,
+                width: Some(run.columns.into()),
+            };
+            let run = support::Run::in_process(&command, &input.unwrap_or_default(), terminals);
+            let stdout = self.mask.apply(&run.stdout);
+            return Outcome { code: run.code, stdout, stderr: String::new() };
+        }
         let mut terminal = Terminal::run(command, run.columns, self.stdin(&line));
         let mut at = 0;
         for (cue, act) in &run.cues {
@@ -325,9 +338,13 @@ impl Scene<'_> {
     ) -> support::Run {
         let mut command = self.command(line, spec, setup);
         command.envs(env.iter().copied());
-        let input = line.split_once(" < ").map(|(_, file)| self.home.path(file));
-        let input = input.map(|path| std::fs::read(path).expect("one of the files"));
-        support::Run::of_command(command, &input.unwrap_or_default())
+        support::Run::of_command(command, &self.input(line).unwrap_or_default())
+    }
+
+    /// What a command line's `< file` reads.
+    fn input(&self, line: &str) -> Option<Vec<u8>> {
+        let (_, file) = line.split_once(" < ")?;
+        Some(std::fs::read(self.home.path(file)).expect("one of the files"))
     }
 
     /// A command line without its `< file`.
