@@ -1,11 +1,7 @@
 //! `svc`, the command-line client of the email-sending and the document-extraction service.
 //!
-//! The program is a library so that tests can build and inspect its command tree:
-//!
-//! ```
-//! let tree = svc_cli::command();
-//! assert!(tree.find_subcommand("emails").is_some());
-//! ```
+//! The program is a library so that tests can build and inspect its command tree ([`command`]), and
+//! [`run`] it in their own process.
 
 #![expect(unreachable_pub, reason = "the public items are re-exported at the end of this file")]
 

@@ -21,6 +21,10 @@ pub(crate) struct Audience {
 
 impl Row for Audience {
     const TABLE: &'static str = "audience";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 /// Inserts an audience, by default with a new ID.

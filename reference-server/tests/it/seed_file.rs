@@ -184,6 +184,24 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
 }
 
 #[tokio::test]
+async fn an_audience_gets_the_name_that_the_file_has_for_its_id() {
+    let directory = private_dir();
+    let file = FILE.replace("URL", "http://127.0.0.1:9/");
+    for name in ["News", "Releases"] {
+        let file = file.replace("\"News\"", &format!("\"{name}\""));
+        let builder = Server::builder().data_dir(directory.path()).seed_file(&file);
+        let sandbox = Sandbox::of(builder.expect("a valid file").start().await.expect("started"));
+        let get = async |line: &str| sandbox.with_key("mk_test_shop", line, "").await.body;
+        let audiences = get("GET /api/v1/audiences").await;
+        assert_eq!(audiences.matches("aud_").count(), 1, "{audiences}");
+        assert!(audiences.contains(name), "{audiences}");
+        let contacts = get("GET /api/v1/audiences/aud_news/contacts").await;
+        assert_eq!(contacts.matches("ada@example.test").count(), 1, "{contacts}");
+        sandbox.server.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
     let directory = private_dir();
     for (from, to, expected) in [
@@ -207,8 +225,8 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
         ("[\"extract_only\"]", "[]", "line 22: organizations[1].keys[1].scopes: must not be empty"),
         (
             "[[organizations.audiences.contacts]]",
-            "[[organizations.audiences]]\nname = \"News\"\nid = \"aud_news\"\n[[organizations.audiences.contacts]]",
-            "line 35: organizations[1].audiences[1].name: is in the file twice",
+            "[[organizations.audiences]]\nname = \"Other\"\nid = \"aud_news\"\n[[organizations.audiences.contacts]]",
+            "line 34: organizations[1].audiences[1]: is in the file twice",
         ),
         ("later.test", "Shop.test", "line 13: organizations[1].domains[1].name: is in the file"),
         (

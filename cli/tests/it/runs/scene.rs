@@ -95,9 +95,7 @@ impl World {
     /// Resets the server, freezes its clock, and creates a home directory with the files.
     pub fn scene(&self) -> Scene<'_> {
         self.control("reset", &json!({}));
-        self.control("clock", &json!({"freeze": true}));
-        // The response arrives when all work is done.
-        let clock = self.control("clock", &json!({"advance": "0ms"}));
+        let clock = self.control("clock", &json!({"freeze": true}));
         let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
         let home = Home::short();
         for (name, content) in FILES {

@@ -51,7 +51,8 @@ pub(crate) fn apply(
         distinct(&seed.keys, "keys", "key", |key| &key.key)?;
         distinct(&seed.domains, "domains", "name", |domain| domain.name.to_lowercase())?;
         distinct(&seed.templates, "templates", "id", |template| &template.id)?;
-        distinct(&seed.audiences, "audiences", "name", |audience| (&audience.name, &audience.id))?;
+        // As `Seeding::audience` finds it.
+        distinct(&seed.audiences, "audiences", "", |it| it.id.as_ref().ok_or(&it.name))?;
         distinct(&seed.webhooks, "webhooks", "url", |webhook| (&webhook.url, service_of(webhook)))?;
         let mut seeding = Seeding { tx, app, organization };
         each(&seed.keys, "keys", |key| seeding.key(key))?;
@@ -183,6 +184,11 @@ impl Seeding<'_, '_> {
             None => known.name == seed.name,
         });
         let audience = match known {
+            Some(mut known) if known.name != seed.name => {
+                known.name.clone_from(&seed.name);
+                self.tx.update(self.organization, &mut known)?;
+                known
+            }
             Some(known) => known,
             None => {
                 let (name, id) = (seed.name.clone(), seed.id.clone());
