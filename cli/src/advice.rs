@@ -33,7 +33,15 @@ pub fn add(failure: &mut Failure, context: &Context) {
 
 fn hint(details: &Details, context: &Context) -> Option<String> {
     Some(match details.kind {
-        Kind::Unauthenticated => "check the key: svc whoami; replace it: svc login".to_owned(),
+        Kind::Unauthenticated if context.command.path.starts_with("sandbox ") => {
+            "give the sandbox's token in SVC_SANDBOX_CONTROL_TOKEN".to_owned()
+        }
+        Kind::Unauthenticated => match context.settings.given_key_source(details.operation) {
+            Some(source) if context.command.path != "login" => {
+                format!("the key is that of {source}, which comes before a stored one")
+            }
+            _ => "check the key: svc whoami; replace it: svc login".to_owned(),
+        },
         Kind::MissingScope => match &details.required_scope {
             Some(scope) => format!(
                 "use a key with the scope {scope}; manage keys and scopes in the service's dashboard"

@@ -187,7 +187,7 @@ impl Context {
 
     async fn sandbox_url(&self) -> Result<String, Failure> {
         if self.settings.dry_run {
-            let url = Sandbox::running_url(&self.settings)?;
+            let url = Sandbox::running_url(&self.settings).await?;
             return Ok(url.unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
         }
         Ok(self.sandbox().await?.url().to_owned())

@@ -9,6 +9,7 @@ use svc_reference_server::client::{Client, Page, Request};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Format, View, to_value};
+use crate::settings::Source;
 
 /// A client of the control interface, for the organization that the command is about.
 pub async fn client(context: &Context) -> Result<Client, Failure> {
@@ -130,9 +131,14 @@ async fn note_own_sandbox(context: &Context) {
 /// Sends a request. With `--dry-run` it prints the request instead and returns `None`.
 pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>, Failure> {
     let response = match request.wait {
-        // The server ends its wait at `--timeout`; its response should arrive before we give up.
-        Some(_) => {
-            let deadline = context.settings.timeout.value + std::time::Duration::from_secs(300);
+        Some(wait) => {
+            let timeout = &context.settings.timeout;
+            let deadline = match wait <= timeout.value {
+                // The server ends its wait at `--timeout`; its response should arrive before we give up.
+                true => timeout.value + std::time::Duration::from_secs(300),
+                false if timeout.source == Source::Default => wait,
+                false => timeout.value,
+            };
             context.call_within(request.call, deadline, "waiting").await?
         }
         None => {

@@ -162,7 +162,15 @@ impl<'a, R: Resource> Names<'a, R> {
 
     /// The only resource with this id or name.
     pub async fn existing(&self, text: &str) -> Result<Found<R>, Failure> {
-        let none = || Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
+        let none = || {
+            let list = self.context.svc(&format!("{} list", R::GROUP));
+            let failure = Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
+            if R::IS_IN_ONE_LIST {
+                failure.hint(format!("list the existing ones: {list}"))
+            } else {
+                failure
+            }
+        };
         self.find(text).await?.ok_or_else(none)
     }
 

@@ -5,6 +5,7 @@
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
 //! If the serving command exits while another one connects, the other one starts its own server.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,8 +19,11 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::failure::{Failure, with_causes};
+use crate::input::address;
 use crate::settings::{Settings, Sourced, is_unknown};
 
+/// The port of the sandbox, unless an option says otherwise.
+pub const PORT: u16 = 4080;
 /// Time limit for finding a server or becoming one.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -34,13 +38,47 @@ pub fn in_memory_dir(dir: &Path) -> PathBuf {
     dir.join("in-memory")
 }
 
+/// Where a server listens that no data directory tells of.
+pub fn usual_url(settings: &Settings) -> Result<String, Failure> {
+    let addr = settings.variable("SVC_SANDBOX_ADDR")?;
+    let addr = addr.and_then(|addr| address::parse_listen(&addr.value).ok());
+    let port = addr.map_or(PORT, |addr| addr.port());
+    let ip = addr.map(|addr| addr.ip()).filter(|ip| !ip.is_unspecified());
+    Ok(format!("http://{}", SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port)))
+}
+
+/// The URL of the server of this container, which may belong to another user: where the environment
+/// says how a server listens, that is the one that is meant.
+pub async fn beside(settings: &Settings) -> Result<Option<Sourced<String>>, Failure> {
+    for name in ["SVC_SANDBOX_ADDR", "SVC_SANDBOX_NETWORK"] {
+        if let Some(Sourced { source, .. }) = settings.variable(name)? {
+            let value = usual_url(settings)?;
+            return Ok(health(&value).await.is_ok().then_some(Sourced { value, source }));
+        }
+    }
+    Ok(None)
+}
+
 /// Sets the keys of the seeded organization and the control token that the environment names.
 pub fn seeded(mut builder: Builder, settings: &Settings) -> Result<Builder, Failure> {
-    if let Some(key) = settings.variable("SVC_SANDBOX_EMAIL_KEY")? {
-        builder = builder.email_key(key.value);
+    let key = |name| {
+        let Some(Sourced { value, source }) = settings.variable(name)? else { return Ok(None) };
+        if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let problem = "a key has only printable ASCII characters, and no spaces";
+            return Err(Failure::usage(format!("{source}: {problem}")));
+        }
+        Ok(Some(value))
+    };
+    let (email, extraction) = (key("SVC_SANDBOX_EMAIL_KEY")?, key("SVC_SANDBOX_EXTRACTION_KEY")?);
+    if email.is_some() && email == extraction {
+        let problem = "SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY are the same";
+        return Err(Failure::usage(problem).hint("each key is for one service"));
     }
-    if let Some(key) = settings.variable("SVC_SANDBOX_EXTRACTION_KEY")? {
-        builder = builder.extraction_key(key.value);
+    if let Some(key) = email {
+        builder = builder.email_key(key);
+    }
+    if let Some(key) = extraction {
+        builder = builder.extraction_key(key);
     }
     Ok(match settings.variable("SVC_SANDBOX_CONTROL_TOKEN")? {
         Some(token) => builder.control_token(token.value),
@@ -96,10 +134,11 @@ enum Hold {
 
 impl Sandbox {
     /// The base URL of the server that runs, if there is one.
-    pub fn running_url(settings: &Settings) -> Result<Option<String>, Failure> {
-        Ok(match elsewhere(settings)? {
-            Some(url) => Some(url.value),
-            None => find(&settings.sandbox_dir).map(|server| server.base_url()),
+    pub async fn running_url(settings: &Settings) -> Result<Option<String>, Failure> {
+        Ok(match (elsewhere(settings)?, find(&settings.sandbox_dir)) {
+            (Some(url), _) => Some(url.value),
+            (None, Some(server)) => Some(server.base_url()),
+            (None, None) => beside(settings).await?.map(|url| url.value),
         })
     }
 
@@ -124,6 +163,9 @@ impl Sandbox {
                 && let Ok(Some(lease)) = lease(&server).await
             {
                 return Ok(Self::running(&server, Some(Hold::Lease(lease))));
+            }
+            if let Some(url) = beside(settings).await? {
+                return Self::at(&url, settings).await;
             }
             match embedded(settings)?.start().await {
                 Ok(server) => return Ok(Self::own(server)),

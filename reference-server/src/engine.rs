@@ -140,10 +140,10 @@ impl Engine {
     }
 
     async fn on_end(&mut self, ended: Result<(Id, Result<Done, ApiError>), JoinError>) {
-        let (task, result) =
-            ended.unwrap_or_else(|error| (error.id(), Err(ApiError::internal("a job panicked"))));
+        let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         // None if the job was aborted.
         let Some((job, _)) = self.running.remove(&task) else { return };
+        let result = ended.map_or_else(|_| Err(ApiError::internal("a job panicked")), |it| it.1);
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
                 set_aside(&self.app, job.clone()).await.map(|()| None)

@@ -181,7 +181,9 @@ impl Server {
             }
         };
         if timeout(self.app.settings.limits.stop_timeout, ended).await.is_err() {
-            tracing::warn!("stopping with work in progress; the next start does it again");
+            tracing::warn!(
+                "stopping with work in progress: requests are cut, deliveries go on at the next start"
+            );
             running.shutdown().await;
         }
         drop(dns);

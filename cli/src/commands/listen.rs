@@ -33,7 +33,7 @@ use crate::output_schema::{any_of, of};
 use crate::recorded::Records;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
-use crate::urls::check_url;
+use crate::urls::{check_url, is_loopback, parse_url};
 
 mod receive;
 mod session;
@@ -96,7 +96,8 @@ pub struct Listen {
     print_secret: bool,
     /// Public URL of this machine
     ///
-    /// A webhook with this URL and /svc-listen is created for the session.
+    /// A webhook with this URL and /svc-listen is created for the session. For a sandbox on another
+    /// machine or in a container, svc listens on all addresses of this one.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Largest body to accept, in MiB
@@ -128,9 +129,18 @@ impl Listen {
         }
         let records = Records::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
-        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
-            .await
-            .map_err(|error| {
+        // A sandbox in a container, for example, does not reach the loopback addresses of this machine.
+        let is_far = match context.settings.sandbox {
+            true => parse_url(context.sandbox().await?.url()).is_some_and(|url| !is_loopback(&url)),
+            false => false,
+        };
+        if is_far && self.public_url.is_none() {
+            return Err(Failure::usage("the sandbox is on another machine, or in a container")
+                .hint("say how it reaches this one: --public-url http://HOST:PORT --port PORT"));
+        }
+        let ip = if is_far { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+        let listener =
+            TcpListener::bind(SocketAddr::from((ip, self.port))).await.map_err(|error| {
                 Failure::other(format!("cannot listen on port {}: {error}", self.port))
                     .code("cannot_listen")
                     .hint("choose another with --port, or leave --port out to use a free one")

@@ -8,7 +8,7 @@ use clap::ValueEnum as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use svc_sdk::Service;
+use svc_sdk::{Operation, Service};
 
 use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
@@ -332,6 +332,15 @@ impl Settings {
             }
         }
         Ok(None)
+    }
+
+    /// The option or variable that gives the key for an operation, if one does.
+    pub fn given_key_source(&self, operation: Option<Operation>) -> Option<Source> {
+        if self.key_file.is_some() {
+            return Some(Source::Option("--key-file"));
+        }
+        let (key, _) = self.given_key(operation?.service()).ok()??;
+        Some(key.source)
     }
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.

@@ -29,7 +29,8 @@ pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str
     let body = start_of(&body, MAX_TEXT);
     let lines = subject.into_iter().chain(body.lines()).enumerate();
     let words = lines.flat_map(|(line, text)| {
-        let pieces = text.split_whitespace().flat_map(|word| PIECE.find_iter(word));
+        let words = text.split_whitespace().flat_map(without_label);
+        let pieces = words.flat_map(|word| PIECE.find_iter(word));
         pieces.map(move |piece| Word::new(piece.as_str(), line))
     });
     Text(words.collect()).codes()
@@ -40,6 +41,14 @@ static PIECE: LazyLock<Regex> = LazyLock::new(|| {
     let script = r"\u{e00}-\u{e7f}\u{2e81}-\u{10ffff}";
     Regex::new(&format!("[{script}]+|[^{script}]+")).expect("a valid pattern")
 });
+
+/// `Code:` and `551234` of `Code:551234`, but no part of a URL.
+fn without_label(word: &str) -> impl Iterator<Item = &str> {
+    let at = word.find([':', '=']).filter(|at| word[..*at].chars().all(char::is_alphabetic));
+    let at = at.filter(|_| !word.contains('/')).map_or(0, |at| at + 1);
+    let (label, rest) = word.split_at(at);
+    [label, rest].into_iter().filter(|part| !part.is_empty())
+}
 
 struct Word<'a> {
     raw: &'a str,
@@ -269,6 +278,11 @@ mod tests {
         ),
         ("Order 83920183", "Your pickup code for order 83920183 is 4821.", &["4821"]),
         ("Your PIN", "Your PIN: 1984", &["1984"]),
+        ("Your code", "Your code:551234", &["551234"]),
+        ("Log in", "OTP:551234", &["551234"]),
+        ("Log in", "Code=123-456", &["123-456"]),
+        ("Log in", "Your code is:A1B2C3.", &["A1B2C3"]),
+        ("Verify", "Your code is at shop.test/code:482913 or https://shop.test?code=482913", &[]),
         ("Ihr Code", "Ihr Bestätigungscode lautet 482913.", &["482913"]),
         ("Anmeldung", "Verwenden Sie die TAN 739201 für Auftrag 55512345.", &["739201"]),
         ("Connexion", "Votre code de vérification est le 482 913", &["482 913"]),

@@ -79,6 +79,7 @@ impl Relay {
             Ok(outcomes)
         };
         sent.await.unwrap_or_else(|reason: String| {
+            tracing::warn!(reason, "the relay did not get a message");
             let reason = format!("the relay did not get the message: {reason}");
             vec![Handoff::Deferred(self::reason(&reason)); recipients.len()]
         })

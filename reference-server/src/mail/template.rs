@@ -66,7 +66,13 @@ pub(crate) fn render_part(
     variables: &Value,
 ) -> Result<Option<String>, ApiError> {
     let rendered = template.map(|template| render(part, template, variables));
-    rendered.transpose().map_err(|error| ApiError::field("variables", error.to_string()))
+    rendered.transpose().map_err(|error| {
+        let field = match error {
+            TemplateError::Unknown { .. } => "templateId",
+            _ => "variables",
+        };
+        ApiError::field(field, error.to_string())
+    })
 }
 
 /// Checks the syntax of a template without rendering it.
@@ -108,6 +114,8 @@ pub(crate) enum TemplateError {
     MissingVariable(String),
     #[error("the template has a syntax error, or braces within a tag, on line {line}")]
     Syntax { line: usize },
+    #[error("the template uses an unknown filter, test or function on line {line}: {name}")]
+    Unknown { line: usize, name: String },
     #[error("the template has more than {MAX_SIZE} bytes, or more than {MAX_ELIF} elif")]
     TooLarge,
     #[error(
@@ -131,10 +139,10 @@ impl From<&Error> for TemplateError {
         let line = error.line().unwrap_or(1);
         match error.kind() {
             ErrorKind::OutOfFuel | ErrorKind::WriteFailure => Self::LimitExceeded,
-            ErrorKind::SyntaxError
-            | ErrorKind::UnknownFilter
-            | ErrorKind::UnknownTest
-            | ErrorKind::UnknownFunction => Self::Syntax { line },
+            ErrorKind::SyntaxError => Self::Syntax { line },
+            ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
+                Self::Unknown { line, name: error.detail().unwrap_or_default().to_owned() }
+            }
             _ => match undefined_name(error) {
                 Some(name) => Self::MissingVariable(name),
                 None => Self::Failed { line },
@@ -355,7 +363,8 @@ mod tests {
         assert_eq!(check(Part::Html, "{{ fine }}"), Ok(()));
         let error =
             render(Part::Text, "{{ x|nope }}", &json!({"x": 1})).expect_err("unknown filter");
-        assert_eq!(error, TemplateError::Syntax { line: 1 });
+        let name = "filter nope is unknown".to_owned();
+        assert_eq!(error, TemplateError::Unknown { line: 1, name });
         let error = render(Part::Text, "\n{{ secret + 1 }}", &json!({"secret": "s3cret"}));
         assert_eq!(error, Err(TemplateError::Failed { line: 2 }));
         let include = render(Part::Text, "{% include '/etc/passwd' %}", &json!({}));

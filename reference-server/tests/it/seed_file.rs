@@ -222,6 +222,11 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
             "at = 2026-11-26",
             "line 39: organizations[1].audiences[0].contacts[0].metadata: ",
         ),
+        (
+            "[\"extract_only\"]",
+            "[\"extract_only\", \"full\"]",
+            "line 22: organizations[1].keys[1].scopes: must be one",
+        ),
         ("[\"extract_only\"]", "[]", "line 22: organizations[1].keys[1].scopes: must not be empty"),
         (
             "[[organizations.audiences.contacts]]",
@@ -234,7 +239,11 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
             "[[organizations.audiences.contacts]]\nemail = \"Ada@example.test\"\n[[organizations.webhooks]]\nurl = \"http://127.0.0.1:9/\"",
             "line 42: organizations[1].audiences[0].contacts[1].email: is in the file twice",
         ),
-        ("mk_test_shop", KEY, "line 16: organizations[1].keys[0].key: belongs to another"),
+        (
+            "mk_test_shop",
+            KEY,
+            "line 16: organizations[1].keys[0].key: belongs to the organization \"Sandbox\" of this server",
+        ),
         ("Hi {{ name }}", "Hi {{ name", "line 27: organizations[1].templates[0].subject: "),
         ("ada@example.test", "ada", "line 35: organizations[1].audiences[0].contacts[0].email: "),
         ("aud_news", "news", "line 32: organizations[1].audiences[0].id: must be aud_"),

@@ -52,6 +52,18 @@ async fn rejects_a_syntax_error_with_its_line() {
     );
 }
 
+/// The engine finds it when it renders.
+#[tokio::test]
+async fn an_unknown_filter_is_named_and_is_that_of_the_template() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"subject":"s","text":"{{ name | nofilter }}"}"#;
+    assert_eq!(sandbox.control("PUT /_sandbox/templates/welcome", body).await.status, 200);
+    let email = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"s","templateId":"welcome"}"#;
+    let refused = sandbox.call("POST /api/v1/emails", email).await;
+    assert_eq!((refused.status, refused.between(r#""field":""#)), (422, "templateId".to_owned()));
+    assert!(refused.body.contains("unknown filter") && refused.body.contains("nofilter"));
+}
+
 #[tokio::test]
 async fn renders_a_template_as_an_email_with_it_would_be() {
     let sandbox = Sandbox::start().await;

@@ -8,7 +8,7 @@ use svc_reference_server::client::Clock;
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
 use crate::control;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::input::duration;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -27,6 +27,8 @@ pub enum Command {
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
     Freeze,
     /// Advance the clock and wait until the work then due is done
+    ///
+    /// At most 10 minutes, or --timeout; the advance goes on then.
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
     #[command(after_long_help = "svc sandbox clock advance 90s")]
     Advance {
@@ -66,6 +68,9 @@ impl Command {
             Self::Advance { duration } => client.advance(duration),
             Self::Resume => client.resume(),
         };
-        control::show(context, VIEW, request).await
+        control::show(context, VIEW, request).await.map_err(|failure| match failure.kind() {
+            Kind::OutcomeUnknown => failure.hint("see where the clock is: svc sandbox clock show"),
+            _ => failure,
+        })
     }
 }

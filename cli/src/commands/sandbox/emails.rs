@@ -148,6 +148,11 @@ fn lines(story: &EmailStory) -> Vec<Line<'_>> {
             lines.push(Line { at: delivery.next_due_at, what: "pending", recipient: None, detail });
         }
     }
+    lines.extend(story.recipients.iter().filter_map(|recipient| {
+        let reason = recipient.detail.as_ref()?["reason"].as_str()?.to_owned();
+        let (what, recipient) = (recipient.status.as_str(), Some(recipient.address.as_str()));
+        Some(Line { at: None, what, recipient, detail: Some(reason) })
+    }));
     lines.extend(story.missing.iter().map(|missing| Line {
         at: None,
         what: "no delivery",

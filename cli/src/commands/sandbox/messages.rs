@@ -197,7 +197,7 @@ impl Command {
                 control::done(context, &sentence, client.delete_message(last)).await
             }
             Self::Open { id, print } => {
-                let page = open::url(context)?;
+                let page = open::url(context).await?;
                 let request = control::client(context).await?.message(&id);
                 let Some(message) = control::send(context, request).await? else {
                     return Ok(());

@@ -30,7 +30,7 @@ pub struct Open {
 
 impl Open {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut page = url(context)?;
+        let mut page = url(context).await?;
         if context.organization.is_some() {
             page = view(context, &page, "mailbox").await?;
         }
@@ -39,9 +39,9 @@ impl Open {
 }
 
 /// The URL of the page of the server that is running.
-pub(super) fn url(context: &Context) -> Result<String, Failure> {
+pub(super) async fn url(context: &Context) -> Result<String, Failure> {
     let dir = &context.settings.sandbox_dir;
-    let url = Sandbox::running_url(&context.settings)?.ok_or_else(|| {
+    let url = Sandbox::running_url(&context.settings).await?.ok_or_else(|| {
         Failure::other(format!("no sandbox uses {}", dir.display()))
             .hint("start one in another terminal: svc sandbox serve")
     })?;

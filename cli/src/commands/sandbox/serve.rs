@@ -18,7 +18,7 @@ use crate::failure::{Failure, with_causes};
 use crate::input::{address, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
-use crate::sandbox::{cannot_start, in_memory_dir, seeded};
+use crate::sandbox::{PORT, cannot_start, in_memory_dir, seeded};
 use crate::settings::{GlobalFlags, Source, Sourced, table};
 
 /// Run the sandbox in the foreground
@@ -204,9 +204,17 @@ impl Serve {
         let command = GlobalFlags::augment_args(command);
         let matches = command.try_get_matches_from(words);
         matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
+            // What was typed has been parsed before, so that it is a variable.
             let text = error.to_string();
-            let problem = text.lines().next().unwrap_or_default();
-            Failure::usage(problem.trim_start_matches("error: "))
+            let problem = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let option = problem.split(['\'', ' ']).find_map(|word| word.strip_prefix("--"));
+            let variable = option.unwrap_or_default().to_uppercase().replace('-', "_");
+            let values = text.lines().find(|line| line.trim().starts_with("[possible values"));
+            let failure = Failure::usage(format!("SVC_SANDBOX_{variable}: {problem}"));
+            match values {
+                Some(values) => failure.hint(values.trim()),
+                None => failure,
+            }
         })
     }
 
@@ -360,8 +368,12 @@ pub(super) fn not_started(error: &StartError, dir: &Path, seed: Option<&Path>) -
         StartError::BeyondLoopback { .. } => {
             Failure::usage(error.to_string()).hint("add --network trusted or --network public")
         }
-        StartError::Listen { .. } => Failure::other(with_causes(error))
-            .hint("choose another address, such as --addr 127.0.0.1:0, or stop the other program"),
+        StartError::Listen { what, .. } => {
+            let option = if *what == "http" { "addr" } else { what };
+            Failure::other(with_causes(error)).hint(format!(
+                "choose another address, such as --{option} 127.0.0.1:0, or stop what uses this one"
+            ))
+        }
         _ => cannot_start(dir, error),
     }
 }
@@ -387,9 +399,6 @@ fn line(request: &RequestHandled) -> String {
     let at = DateTime::from(request.started_at).with_timezone(&Local).format("%H:%M:%S");
     format!("{at}  {status}  {method} {path} in {duration_ms} ms")
 }
-
-/// The port of both services by default.
-pub const PORT: u16 = 4080;
 
 /// How long a stop may take. The server itself needs less, unless the disk is slow.
 pub(super) const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1900);

@@ -1,6 +1,5 @@
 //! The `svc sandbox` commands for the server itself: its status, its end and its data.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use clap::Args;
@@ -9,13 +8,11 @@ use serde::Serialize;
 use svc_reference_server::client::{Client, Health};
 use svc_sdk::EmailClient;
 
-use super::serve;
 use crate::command_spec::{local, reads, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control::{self, Done, Text};
 use crate::failure::Failure;
-use crate::input::address;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
 use crate::sandbox;
@@ -55,7 +52,7 @@ impl Status {
         let url = match (&elsewhere, &found) {
             (Some(url), _) => url.clone(),
             (None, Some(found)) => found.base_url(),
-            (None, None) => usual_url(context)?,
+            (None, None) => sandbox::usual_url(&context.settings)?,
         };
         let uses_dir = elsewhere.is_none() && svc_reference_server::find_running(dir).is_some();
         let data = uses_dir.then_some(dir.as_path());
@@ -71,15 +68,6 @@ impl Status {
             Err(_) => not_running(context, dir, &url),
         }
     }
-}
-
-/// Where a server listens that no data directory tells of: in the same container, for example.
-fn usual_url(context: &Context) -> Result<String, Failure> {
-    let addr = context.settings.variable("SVC_SANDBOX_ADDR")?;
-    let addr = addr.and_then(|addr| address::parse_listen(&addr.value).ok());
-    let port = addr.map_or(serve::PORT, |addr| addr.port());
-    let ip = addr.map(|addr| addr.ip()).filter(|ip| !ip.is_unspecified());
-    Ok(format!("http://{}", SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port)))
 }
 
 async fn listens(url: &str) -> bool {
@@ -121,6 +109,10 @@ impl Stop {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
         let Some(server) = sandbox::find(dir) else {
+            if let Some(url) = sandbox::beside(&context.settings).await? {
+                let message = format!("the sandbox at {} is that of another user", url.value);
+                return Err(Failure::other(message).hint("end its process, or its container"));
+            }
             return context
                 .out
                 .done("the sandbox is not running", &Stopped { stopped: false, http: None });

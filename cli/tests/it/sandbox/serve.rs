@@ -49,6 +49,80 @@ fn a_server_in_memory_serves_the_commands_of_its_user() {
     assert_eq!(home.run(&["sandbox", "messages", "list"]).json(), json!([]));
 }
 
+/// In a container whose data directory does not tell of the server: of another user, or not writable.
+#[test]
+fn the_server_that_the_environment_describes_is_found_without_its_data_directory() {
+    let (home, other) = (Home::new(), Home::new());
+    let serving = RunningServer::start(&home, &["--in-memory"]);
+    let at = serving.http.trim_start_matches("http://").to_owned();
+    let env = [("SVC_SANDBOX_ADDR", at.as_str())];
+    let created =
+        other.run_with_env(&["sandbox", "organizations", "create", "--name", "Shop"], &env);
+    assert_eq!(created.code, 0, "{created:?}");
+    assert!(home.run(&["sandbox", "organizations", "list"]).stdout.contains("Shop"));
+    let status = other.run_with_env(&["sandbox", "status"], &env).json();
+    assert_eq!(status["addresses"]["http"], serving.http.as_str());
+    let stopped = other.run_with_env(&["sandbox", "stop"], &env);
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    assert!(stopped.error()["message"].as_str().expect("a text").contains("another user"));
+    // Nothing else was started there.
+    assert!(!other.path("data/svc/sandbox/svc.db").exists());
+}
+
+#[test]
+fn keys_and_choices_in_variables_are_checked() {
+    let home = Home::new();
+    let serve = ["sandbox", "serve", "--addr", "127.0.0.1:0", "--until-stdin-closes"];
+    let (email, extraction) = ("SVC_SANDBOX_EMAIL_KEY", "SVC_SANDBOX_EXTRACTION_KEY");
+    for (env, wanted) in [
+        (vec![(email, "mk_app\n")], "printable ASCII"),
+        (vec![(email, "same"), (extraction, "same")], "are the same"),
+        (vec![("SVC_SANDBOX_NETWORK", "docker")], "SVC_SANDBOX_NETWORK: invalid value 'docker'"),
+        (vec![("SVC_SANDBOX_NETWORK", "docker")], "loopback, trusted, public"),
+    ] {
+        let run = home.run_with_env(&serve, &env);
+        assert!(run.code == 2 && run.stderr.contains(wanted), "{env:?}: {run:?}");
+    }
+}
+
+#[test]
+fn an_advance_obeys_the_timeout() {
+    let home = Home::new();
+    let _serving = RunningServer::start(&home, &["--in-memory"]);
+    let (_silent, url) = crate::support::listen();
+    let webhook = ["--sandbox", "webhooks", "create", &url, "--event", "email.delivered"];
+    assert_eq!(home.run(&webhook).code, 0);
+    let email = "--from hello@sandbox.test --to ada@example.test --subject Hi --text Hello";
+    let send = ["--sandbox", "emails", "send"].into_iter().chain(email.split(' '));
+    assert_eq!(home.run(&send.collect::<Vec<_>>()).code, 0);
+    let run = home.run(&["sandbox", "clock", "advance", "2h", "--timeout", "500ms"]);
+    assert_eq!(run.code, 9, "{run:?}");
+    assert!(run.stderr.contains("svc sandbox clock show"), "{run:?}");
+}
+
+#[test]
+fn a_relay_that_cannot_be_reached_is_in_the_story() {
+    let home = Home::new();
+    let _serving = RunningServer::start(&home, &["--in-memory", "--relay", "smtp://127.0.0.1:1"]);
+    let email = "--from hello@sandbox.test --to ada@example.test --subject Hi --text Hello";
+    let send = ["--sandbox", "emails", "send", "--jq", ".id"].into_iter().chain(email.split(' '));
+    let sent = home.run(&send.collect::<Vec<_>>());
+    assert_eq!(home.run(&["sandbox", "settle"]).code, 0);
+    let story = home.run(&["sandbox", "emails", "story", sent.stdout.trim(), "-o", "table"]);
+    assert!(story.stdout.contains("the relay did not get the message"), "{story:?}");
+}
+
+#[test]
+fn listen_says_how_a_sandbox_elsewhere_reaches_it() {
+    let home = Home::new();
+    let serving = RunningServer::start(&home, &["--in-memory", "--network", "trusted"]);
+    // An address of this machine that is none of loopback.
+    let url = serving.http.replace("127.0.0.1", "0.0.0.0");
+    let listen = ["--sandbox", "listen", "--service", "email"];
+    let run = home.run_with_env(&listen, &[("SVC_SANDBOX_URL", &url)]);
+    assert!(run.code == 2 && run.stderr.contains("--public-url"), "{run:?}");
+}
+
 /// The server ends at once, because its standard input is closed.
 #[test]
 fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_line() {

@@ -123,6 +123,9 @@ impl Seeding<'_, '_> {
             Some(names) if names.is_empty() => {
                 return Err(ApiError::field("scopes", "must not be empty; without it, all"));
             }
+            Some(names) if names.len() > 1 && service == Service::Extraction => {
+                return Err(ApiError::field("scopes", "must be one: that of an extraction key"));
+            }
             Some(names) => scopes_of(service, names).map_err(|index| {
                 let known = scopes(service).iter().map(|scope| scope.as_str());
                 let known = did_you_mean(&names[index], known);
@@ -132,7 +135,9 @@ impl Seeding<'_, '_> {
         };
         match keys::find(self.tx.reader(), &seed.key)? {
             Some(found) if found.organization != self.organization => {
-                return Err(ApiError::field("key", "belongs to another organization"));
+                let other = organizations::get(self.tx.reader(), found.organization)?.name;
+                let message = format!("belongs to the organization {other:?} of this server");
+                return Err(ApiError::field("key", message));
             }
             Some(found) if found.service == service && found.scopes == scopes => return Ok(()),
             Some(found) => {
