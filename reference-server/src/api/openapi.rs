@@ -51,7 +51,6 @@ fn describe(mut document: Document<'_>, base_url: &str, routes: &[Route]) -> Val
     let webhooks = webhooks::describe(&mut document);
     let mut value = document.into_value(base_url, &paths, &webhooks);
     tidy::simplify(&mut value);
-    tidy::add_examples(&mut value);
     value
 }
 
