@@ -39,7 +39,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::clock::SETTLE, clock::settle);
 
     r.tag("Sandbox organizations");
-    r.control(declared::organizations::CREATE, organizations::create).errors(&[Code::Conflict]);
+    r.control(declared::organizations::CREATE, organizations::create).errors = &[Code::Conflict];
     r.control(declared::organizations::LIST, organizations::list);
 
     r.tag("Sandbox keys");
@@ -78,7 +78,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox emails");
     r.control(declared::emails::LIST, emails::list);
     r.control(declared::emails::STORY, emails::story);
-    r.control(declared::emails::SEND, emails::send_now).errors(&[Code::Conflict]);
+    r.control(declared::emails::SEND, emails::send_now).errors = &[Code::Conflict];
     r.control(declared::emails::EVENT, emails::simulate);
 
     r.tag("Sandbox inbound");
@@ -105,7 +105,7 @@ pub(crate) fn routes(r: &mut Routes) {
 
     r.tag("Sandbox faults");
     r.control(declared::faults::LIST, faults::list);
-    r.control(declared::faults::ADD, faults::add).errors(&[Code::Conflict]);
+    r.control(declared::faults::ADD, faults::add).errors = &[Code::Conflict];
     r.control(declared::faults::CLEAR, faults::clear);
     r.control(declared::faults::FAULT, faults::get);
     r.control(declared::faults::REMOVE, faults::remove);

@@ -29,6 +29,7 @@ pub(crate) struct Route {
     pub(crate) errors: &'static [Code],
     pub(crate) query: fn(&Compatibility) -> Vec<Value>,
     pub(crate) body: fn(&mut SchemaGenerator) -> Option<Schema>,
+    /// A compatibility setting may change the body of the response.
     pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
 }
 
@@ -130,25 +131,6 @@ impl Routes {
 }
 
 impl Route {
-    pub(crate) fn errors(&mut self, errors: &'static [Code]) -> &mut Self {
-        self.errors = errors;
-        self
-    }
-
-    pub(crate) fn query(&mut self, query: fn(&Compatibility) -> Vec<Value>) -> &mut Self {
-        self.query = query;
-        self
-    }
-
-    /// Describes the body of a response that a compatibility setting changes.
-    pub(crate) fn reply(
-        &mut self,
-        reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
-    ) -> &mut Self {
-        self.reply = reply;
-        self
-    }
-
     /// The ID of the operation in the description: `emailsGet` for a documented one,
     /// `sandboxMessagesGetRaw` for `GET /_sandbox/messages/{id}/raw`: the resource, the verb that the
     /// summary begins with, and what follows in the path.
