@@ -36,7 +36,7 @@ use crate::settings::Settings;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
 use crate::store::keys::random_hex;
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
+use crate::store::{Location, Store, deliveries, dns_records, faults};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -355,22 +355,13 @@ async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, 
     })
 }
 
-/// Seeds a new database, and loads what the server keeps in memory.
+/// Applies the seeds, and loads what the server keeps in memory.
 async fn load(app: &Shared) -> Result<(), StartError> {
     let context = Arc::clone(app);
     let loaded = app
         .store
         .write(move |tx| {
-            let is_new = meta::is_new(tx)?;
-            if is_new && context.settings.seed {
-                seed::create(tx, &context)?;
-            }
-            if !is_new && context.settings.seed {
-                seed::add_keys(tx, &context)?;
-            }
-            if let Some(file) = &context.settings.seed_file {
-                seed::file::apply(tx, &context, file, None)?;
-            }
+            seed::apply(tx, &context, None)?;
             deliveries::fail_interrupted(tx)?;
             tx.all_keys_changed();
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);

@@ -152,7 +152,11 @@ impl Seeding<'_, '_> {
         let found = domains::find_named(self.tx.reader(), name.as_str(), self.organization);
         let mut domain = match found {
             Ok(domain) => domain,
-            Err(_) => insert_domain(self.tx, self.app, self.organization, &name)?,
+            Err(_) => {
+                let exposed = self.app.settings.is_exposed();
+                let key = dkim::new_key(is_reserved(name.as_str()), exposed)?;
+                insert(self.tx, self.organization, name.as_str(), &key)?
+            }
         };
         if verified && !domain.flags.verified {
             verify_domain(self.tx, self.organization, &mut domain)?;
@@ -251,15 +255,4 @@ fn check_secret(field: &str, text: &str) -> Result<(), ApiError> {
         true => Ok(()),
         false => Err(ApiError::field(field, "must have 1 to 200 printable ASCII characters")),
     }
-}
-
-/// Adds a sending domain that is not verified.
-fn insert_domain(
-    tx: &mut Tx<'_>,
-    app: &App,
-    organization: i64,
-    name: &DomainName,
-) -> Result<Domain, ApiError> {
-    let key = dkim::new_key(is_reserved(name.as_str()), app.settings.is_exposed())?;
-    insert(tx, organization, name.as_str(), None, &key)
 }
