@@ -41,7 +41,7 @@ pub(crate) async fn list<T: Serialize>(
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<Vec<T>>, ApiError> {
     let service = call.operation.service();
-    let read = call.data.read(move |reader, of| webhooks::list(reader, of, Some(service)));
+    let read = call.data.read(move |reader, of| webhooks::list(reader, of, service));
     call.reply(read.await?.into_iter().map(|webhook| view(webhook, false)).collect())
 }
 

@@ -78,7 +78,7 @@ fn missing(
     if deliveries.len() >= MAX_DELIVERIES as usize {
         return Ok(Vec::new());
     }
-    let mut webhooks = webhooks::list(reader, email.organization, Some(Service::Email))?;
+    let mut webhooks = webhooks::list(reader, email.organization, Service::Email)?;
     webhooks.retain(|webhook| deliveries.iter().all(|delivery| delivery.webhook != webhook.id));
     let missing = webhooks.into_iter().map(|webhook| {
         let reason = reason(&webhook, email);

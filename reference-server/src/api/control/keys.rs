@@ -1,4 +1,4 @@
-//! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
+//! `/_sandbox/keys`: creates and revokes API keys of both services.
 
 use svc_sdk::{Scope, Service};
 
@@ -46,10 +46,6 @@ impl NewKey {
             }
         }
     }
-}
-
-pub(crate) async fn list(call: ControlCall) -> Result<Vec<Key>, ApiError> {
-    call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await
 }
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<(), ApiError> {

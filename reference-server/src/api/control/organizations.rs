@@ -13,7 +13,6 @@ use crate::model::error::{ApiError, Code};
 use crate::model::scope::all_scopes;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations;
-use crate::store::webhooks;
 
 /// Creates an organization with a key of each service that has all scopes, a verified domain and
 /// webhooks.
@@ -46,7 +45,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
         let domain = seeding.domain(&domain, true).map_err(|error| error.within("domain"))?.name;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
         update_zone(tx, &app.zone)?;
-        let webhooks = webhooks::list(tx.reader(), number, None)?;
+        let webhooks = tx.reader().list(number)?;
         Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
     });
     created.await

@@ -21,7 +21,6 @@ use crate::model::error::ApiError;
 use crate::settings::Settings;
 use crate::store::audiences::Audience;
 use crate::store::domains::Domain;
-use crate::store::webhooks;
 use crate::store::{Reader, contacts, keys, organizations};
 
 /// Writes what the server has.
@@ -65,7 +64,8 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
                     Ok(SeedAudience { name: audience.name, id: Some(audience.id), contacts })
                 })
                 .collect::<Result<_, ApiError>>()?,
-            webhooks: webhooks::list(reader, number, None)?
+            webhooks: reader
+                .list::<Webhook>(number)?
                 .into_iter()
                 .filter(|webhook| {
                     let is_new = urls.insert((webhook.url.clone(), webhook.service.clone()));

@@ -231,7 +231,7 @@ impl Seeding<'_, '_> {
         if let Some(secret) = &seed.secret {
             check_secret("secret", secret)?;
         }
-        let known = webhooks::list(self.tx.reader(), self.organization, Some(service))?;
+        let known = webhooks::list(self.tx.reader(), self.organization, service)?;
         let mut webhook = match known.into_iter().find(|known| known.url == seed.url) {
             Some(known) => known,
             None => {
