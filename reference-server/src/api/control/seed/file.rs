@@ -19,8 +19,7 @@ use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
 use crate::model::error::{ApiError, Problems};
-use crate::model::nearest::did_you_mean;
-use crate::model::scope::{all_scopes, scopes, scopes_of};
+use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
 use crate::store::domains::{self, Domain};
@@ -122,12 +121,7 @@ impl Seeding<'_, '_> {
             Some(names) if names.is_empty() => {
                 return Err(ApiError::field("scopes", "must not be empty; without it, all"));
             }
-            Some(names) => scopes_of(service, names).map_err(|index| {
-                let known = scopes(service).iter().map(|scope| scope.as_str());
-                let known = did_you_mean(&names[index], known);
-                let message = format!("is not a scope of the {service} service{known}");
-                ApiError::field(format!("scopes[{index}]"), message)
-            })?,
+            Some(names) => scopes_of(service, names)?,
         };
         match keys::find(self.tx.reader(), &seed.key)? {
             Some(found) if found.organization != self.organization => {
