@@ -24,10 +24,7 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn client(&self) -> Result<Client, Error> {
-        match self.control_token() {
-            Some(token) => Client::with_token(self.base_url(), token),
-            None => Client::new(self.base_url()),
-        }
+        Client::with_token(self.base_url(), self.control_token().unwrap_or("none"))
     }
 
     /// A client of the email service, with the seeded key. It accepts webhook URLs with `http`.
