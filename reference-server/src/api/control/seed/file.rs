@@ -10,7 +10,7 @@ use super::{check_name, verify_domain};
 use crate::api::control::templates::check;
 use crate::api::email::contacts::check_size;
 use crate::api::email::domains::insert;
-use crate::api::webhooks::{check_events, check_url};
+use crate::api::webhooks::check as check_webhook;
 use crate::app::App;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{SeedAudience, SeedContact, SeedFile, SeedKey, SeedTemplate};
@@ -18,7 +18,7 @@ use crate::control::templates::NewTemplate;
 use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
-use crate::model::error::{ApiError, Problems};
+use crate::model::error::ApiError;
 use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
@@ -217,11 +217,8 @@ impl Seeding<'_, '_> {
     /// Adds a webhook, or changes the one with this URL.
     pub(crate) fn webhook(&mut self, seed: &NewOrganizationWebhook) -> Result<(), ApiError> {
         let service = service_of(seed);
-        check_url(service, self.app.settings.network, &seed.url)
-            .map_err(|message| ApiError::field("url", message))?;
-        let mut problems = Problems::default();
-        let events = check_events(service, &seed.events, &mut problems);
-        problems.check()?;
+        let (network, events) = (self.app.settings.network, Some(seed.events.clone()));
+        let events = check_webhook(service, network, Some(&seed.url), events)?;
         if let Some(secret) = &seed.secret {
             check_secret("secret", secret)?;
         }
@@ -234,7 +231,7 @@ impl Seeding<'_, '_> {
             }
         };
         let before = webhook.clone();
-        webhook.events = events;
+        webhook.events = events.unwrap_or_default();
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
