@@ -21,7 +21,7 @@ pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
 )
 .optional_body();
 pub(crate) const WITHDRAW: Endpoint<(), ()> =
-    Endpoint::new(DELETE, "/_sandbox/dns/{domain}", "Withdraw all DNS records of a domain");
+    Endpoint::new(DELETE, "/_sandbox/dns/{domain}", "Clear the DNS records of a domain");
 pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/dns/{domain}/{record}", "Withdraw one DNS record of a domain");
 

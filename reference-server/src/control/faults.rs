@@ -25,7 +25,7 @@ pub(crate) const ADD: Endpoint<NewFault, Fault> =
     Endpoint::new(POST, "/_sandbox/faults", "Add a fault that affects the next matching requests")
         .responds(CREATED);
 pub(crate) const CLEAR: Endpoint<(), ()> =
-    Endpoint::new(DELETE, "/_sandbox/faults", "Remove all faults");
+    Endpoint::new(DELETE, "/_sandbox/faults", "Clear the faults");
 pub(crate) const FAULT: Endpoint<(), Fault> =
     Endpoint::new(GET, "/_sandbox/faults/{id}", "Get a fault");
 pub(crate) const REMOVE: Endpoint<(), ()> =

@@ -19,7 +19,7 @@ pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> =
 pub(crate) const MESSAGE: Endpoint<(), Message> =
     Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
 pub(crate) const DELETE_ALL: Endpoint<(), (), MessageFilter> =
-    Endpoint::new(DELETE, "/_sandbox/messages", "Delete the messages that match, or all of them");
+    Endpoint::new(DELETE, "/_sandbox/messages", "Clear the messages that match, or all of them");
 pub(crate) const DELETE_ONE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/messages/{id}", "Delete a message");
 pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(

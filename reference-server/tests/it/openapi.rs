@@ -314,7 +314,7 @@ async fn operation_ids_say_what_the_operation_does() {
     for (path, method, id) in [
         ("/_sandbox/messages/wait", "get", "sandboxMessagesWait"),
         ("/_sandbox/messages", "get", "sandboxMessagesList"),
-        ("/_sandbox/messages", "delete", "sandboxMessagesDeleteAll"),
+        ("/_sandbox/messages", "delete", "sandboxMessagesClear"),
         ("/_sandbox/messages/{id}", "delete", "sandboxMessagesDelete"),
         ("/_sandbox/messages/{id}/raw", "get", "sandboxMessagesGetRaw"),
         ("/_sandbox/clock", "post", "sandboxClockChange"),
@@ -322,7 +322,7 @@ async fn operation_ids_say_what_the_operation_does() {
         ("/_sandbox/reset", "post", "sandboxReset"),
         ("/_sandbox/deliveries/{id}/replay", "post", "sandboxDeliveriesReplay"),
         ("/_sandbox/dns/{domain}/publish", "post", "sandboxDnsPublish"),
-        ("/_sandbox/dns/{domain}/{record}", "delete", "sandboxDnsWithdrawRecord"),
+        ("/_sandbox/dns/{domain}/{record}", "delete", "sandboxDnsWithdraw"),
     ] {
         let document: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(document["paths"][path][method]["operationId"], id, "{method} {path}");
