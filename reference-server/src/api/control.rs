@@ -26,6 +26,7 @@ use crate::api::framework::route::Routes;
 use crate::control as declared;
 use crate::control::faults::Fault;
 use crate::control::keys::Key;
+use crate::control::messages::MessageSummary;
 use crate::control::templates::Template;
 use crate::control::webhooks::Webhook;
 use crate::model::error::Code;
@@ -75,7 +76,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::messages::WAIT, messages::wait);
     r.control(declared::messages::MESSAGE, messages::view::get);
     r.control(declared::messages::DELETE_ALL, messages::delete_all);
-    r.control(declared::messages::DELETE_ONE, messages::delete);
+    r.control(declared::messages::DELETE_ONE, rows::delete::<MessageSummary>);
     r.control(declared::messages::RAW, messages::view::raw);
     r.control(declared::messages::HTML, messages::view::html);
     r.control(declared::messages::LINKS, messages::view::links);

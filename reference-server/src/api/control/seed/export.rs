@@ -112,29 +112,14 @@ fn export_template(template: Template) -> SeedTemplate {
 
 fn export_contact(contact: contacts::Contact) -> SeedContact {
     let mut metadata = contact.metadata;
-    metadata.values_mut().for_each(remove_nulls);
+    // TOML has no null.
+    metadata.retain(|_, value| toml::Value::try_from(&*value).is_ok());
     SeedContact {
         email: contact.email,
         name: contact.name,
         topics: Some(contact.topics).filter(|topics| !topics.is_empty()),
         subscribed: Some(contact.subscribed).filter(|subscribed| !subscribed),
         metadata: Some(metadata).filter(|metadata| !metadata.is_empty()),
-    }
-}
-
-/// TOML has no null.
-fn remove_nulls(value: &mut serde_json::Value) {
-    use serde_json::Value;
-    match value {
-        Value::Array(items) => {
-            items.retain(|item| !item.is_null());
-            items.iter_mut().for_each(remove_nulls);
-        }
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(remove_nulls);
-        }
-        _ => {}
     }
 }
 
