@@ -114,11 +114,6 @@ impl Server {
         Timestamp::from(self.app.clock.now()).into()
     }
 
-    /// The address of the built-in DNS server, for UDP and TCP.
-    pub fn dns_addr(&self) -> SocketAddr {
-        self.app.addresses.dns
-    }
-
     /// All addresses that the server listens on.
     pub fn addresses(&self) -> &Addresses {
         &self.app.addresses

@@ -14,7 +14,7 @@ async fn health_contains_all_addresses() {
         r#"{{"status":"ok","version":"{}","now":"{now}","addresses":{{"http":"http://{}","smtp":null,"dns":"{}"}},"retry_delays_ms":{{"email":[2000,8000,32000],"extraction":[2000,4000,8000,16000,32000]}},"set_aside":0}}"#,
         env!("CARGO_PKG_VERSION"),
         sandbox.addr(),
-        sandbox.server.dns_addr(),
+        sandbox.server.addresses().dns,
     );
     assert_eq!((health.status, health.body.as_str()), (200, expected.as_str()));
 }
