@@ -15,8 +15,9 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::app::engine_handle::{Command, Reply, State};
+use crate::app::engine_handle::{Command, Reply};
 use crate::app::{App, Shared};
+use crate::control::clock::Clock;
 use crate::delivery::{local, relaying, webhook};
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
@@ -283,7 +284,7 @@ impl Engine {
 
     /// Aborts the attempts to deleted webhooks. Other webhooks, including those of other
     /// organizations, are not affected.
-    async fn reload(&mut self) -> Result<State, ApiError> {
+    async fn reload(&mut self) -> Result<Clock, ApiError> {
         let webhooks = self.app.store.read(webhooks::ids).await?;
         self.running.retain(|_, (job, task)| {
             let is_wanted = !matches!(&job.queue, Queue::Webhook(id) if !webhooks.contains(id));
@@ -295,7 +296,7 @@ impl Engine {
         self.state().await
     }
 
-    async fn state(&self) -> Result<State, ApiError> {
+    async fn state(&self) -> Result<Clock, ApiError> {
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let read = self.app.store.read(move |reader| {
             let queues = jobs::queues(reader, has_relay)?;
@@ -305,11 +306,11 @@ impl Engine {
         });
         let (is_due, next_due) = read.await?;
         let is_advanced = self.advancing.is_none() && self.pending_advances.is_empty();
-        Ok(State {
-            now,
+        Ok(Clock {
+            now: now.into(),
             frozen: self.app.clock.is_frozen(),
             settled: self.running.is_empty() && !is_due && is_advanced,
-            next_due,
+            next_due: next_due.map(Into::into),
         })
     }
 }

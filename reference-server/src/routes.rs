@@ -42,34 +42,34 @@ fn services(r: &mut Routes) {
     r.documented(O::AudiencesDelete, "Delete an audience", audiences::delete);
 
     r.tag("Contacts");
-    r.documented(O::ContactsCreate, "Add a contact to an audience", contacts::create)
-        .errors(&[Code::Conflict]);
-    r.documented(O::ContactsList, "List the contacts of an audience", contacts::list)
-        .query(Page::parameters)
-        .reply(pages::describe);
+    r.documented(O::ContactsCreate, "Add a contact to an audience", contacts::create).errors =
+        &[Code::Conflict];
+    let list = r.documented(O::ContactsList, "List the contacts of an audience", contacts::list);
+    list.query = Page::parameters;
+    list.reply = pages::describe;
     r.documented(O::ContactsUpdate, "Update a contact", contacts::update);
     r.documented(O::ContactsDelete, "Delete a contact", contacts::delete);
 
     r.tag("Domains");
     r.documented(O::DomainsList, "List the sending domains", domains::list);
-    r.documented(O::DomainsCreate, "Add a sending domain", domains::create)
-        .errors(&[Code::Conflict]);
+    r.documented(O::DomainsCreate, "Add a sending domain", domains::create).errors =
+        &[Code::Conflict];
     r.documented(O::DomainsVerify, "Verify the DNS records of a domain", domains::verify);
     r.documented(O::DomainsDelete, "Delete a domain", domains::delete);
 
     r.tag("Emails");
-    r.documented(O::EmailsSend, "Send an email", emails::send).errors(&[Code::DomainNotVerified]);
+    r.documented(O::EmailsSend, "Send an email", emails::send).errors = &[Code::DomainNotVerified];
     r.documented(O::EmailsSendBatch, "Send up to 100 emails", batch::send);
     r.documented(O::EmailsGet, "Get an email with its status", emails::get);
-    r.documented(O::EmailsCancel, "Cancel a scheduled email", emails::cancel)
-        .errors(&[Code::NotCancellable]);
+    r.documented(O::EmailsCancel, "Cancel a scheduled email", emails::cancel).errors =
+        &[Code::NotCancellable];
 
     r.tag("Webhooks");
     r.documented(O::WebhooksCreate, "Create a webhook", webhooks::create);
     r.documented(O::WebhooksList, "List the webhooks", webhooks::list);
     r.documented(O::WebhooksUpdate, "Update a webhook", webhooks::update);
     r.documented(O::WebhooksDelete, "Delete a webhook", delete_webhook);
-    r.documented(O::WebhooksTest, "Send a test event to a webhook", webhooks::test)
-        .reply(webhooks::describe_test)
-        .errors(&[Code::Conflict, Code::PayloadTooLarge]);
+    let test = r.documented(O::WebhooksTest, "Send a test event to a webhook", webhooks::test);
+    test.reply = webhooks::describe_test;
+    test.errors = &[Code::Conflict, Code::PayloadTooLarge];
 }

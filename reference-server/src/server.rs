@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,7 +35,7 @@ use crate::settings::Settings;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
 use crate::store::keys::random_hex;
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
+use crate::store::{Location, Store, deliveries, dns_records, faults};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -107,16 +106,6 @@ impl Server {
     /// [`base_url`](Self::base_url).
     pub fn public_url(&self) -> String {
         self.app.settings.base_url(self.app.addresses.http)
-    }
-
-    /// The time of the server's clock.
-    pub fn now(&self) -> DateTime<Utc> {
-        Timestamp::from(self.app.clock.now()).into()
-    }
-
-    /// The address of the built-in DNS server, for UDP and TCP.
-    pub fn dns_addr(&self) -> SocketAddr {
-        self.app.addresses.dns
     }
 
     /// All addresses that the server listens on.
@@ -357,22 +346,13 @@ async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, 
     })
 }
 
-/// Seeds a new database, and loads what the server keeps in memory.
+/// Applies the seeds, and loads what the server keeps in memory.
 async fn load(app: &Shared) -> Result<(), StartError> {
     let context = Arc::clone(app);
     let loaded = app
         .store
         .write(move |tx| {
-            let is_new = meta::is_new(tx)?;
-            if is_new && context.settings.seed {
-                seed::create(tx, &context)?;
-            }
-            if !is_new && context.settings.seed {
-                seed::add_keys(tx, &context)?;
-            }
-            if let Some(file) = &context.settings.seed_file {
-                seed::file::apply(tx, &context, file, None)?;
-            }
+            seed::apply(tx, &context, None)?;
             deliveries::fail_interrupted(tx)?;
             tx.all_keys_changed();
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);

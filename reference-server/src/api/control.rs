@@ -2,9 +2,9 @@
 //! services (`docs/control-interface.md`). `control/` declares its requests.
 
 mod clock;
+mod contacts;
 mod deliveries;
 pub(crate) mod dns;
-mod domains;
 mod emails;
 mod extractions;
 mod faults;
@@ -18,13 +18,20 @@ mod notifications;
 pub(crate) mod organizations;
 mod requests;
 mod reset;
+mod rows;
 pub(crate) mod seed;
 mod templates;
-mod webhooks;
 
 use crate::api::framework::route::Routes;
 use crate::control as declared;
+use crate::control::faults::Fault;
+use crate::control::keys::Key;
+use crate::control::messages::MessageSummary;
+use crate::control::templates::Template;
+use crate::control::webhooks::Webhook;
 use crate::model::error::Code;
+use crate::store::audiences::Audience;
+use crate::store::domains::Domain;
 
 /// Adds the routes of the control interface: each request with its handler.
 pub(crate) fn routes(r: &mut Routes) {
@@ -39,25 +46,25 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::clock::SETTLE, clock::settle);
 
     r.tag("Sandbox organizations");
-    r.control(declared::organizations::CREATE, organizations::create).errors(&[Code::Conflict]);
+    r.control(declared::organizations::CREATE, organizations::create).errors = &[Code::Conflict];
     r.control(declared::organizations::LIST, organizations::list);
 
     r.tag("Sandbox keys");
     r.control(declared::keys::CREATE, keys::create);
-    r.control(declared::keys::LIST, keys::list);
+    r.control(declared::keys::LIST, rows::list::<Key>);
     r.control(declared::keys::REVOKE, keys::revoke);
 
     r.tag("Sandbox templates");
     r.control(declared::templates::LIST, templates::list);
     r.control(declared::templates::PUT_TEMPLATE, templates::put);
-    r.control(declared::templates::TEMPLATE, templates::get);
-    r.control(declared::templates::REMOVE, templates::remove);
+    r.control(declared::templates::TEMPLATE, rows::get::<Template>);
+    r.control(declared::templates::REMOVE, rows::delete::<Template>);
     r.control(declared::templates::RENDER, templates::render);
 
     r.tag("Sandbox domains and audiences");
-    r.control(declared::domains::DOMAINS, domains::list);
-    r.control(declared::domains::AUDIENCES, domains::audiences);
-    r.control(declared::domains::CONTACTS, domains::contacts);
+    r.control(declared::domains::DOMAINS, |call| rows::page(call, |row: &Domain| &row.id));
+    r.control(declared::domains::AUDIENCES, |call| rows::page(call, |row: &Audience| &row.id));
+    r.control(declared::domains::CONTACTS, contacts::list);
 
     r.tag("Sandbox DNS");
     r.control(declared::domains::PUBLISH, dns::publish);
@@ -69,7 +76,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::messages::WAIT, messages::wait);
     r.control(declared::messages::MESSAGE, messages::view::get);
     r.control(declared::messages::DELETE_ALL, messages::delete_all);
-    r.control(declared::messages::DELETE_ONE, messages::delete);
+    r.control(declared::messages::DELETE_ONE, rows::delete::<MessageSummary>);
     r.control(declared::messages::RAW, messages::view::raw);
     r.control(declared::messages::HTML, messages::view::html);
     r.control(declared::messages::LINKS, messages::view::links);
@@ -78,7 +85,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox emails");
     r.control(declared::emails::LIST, emails::list);
     r.control(declared::emails::STORY, emails::story);
-    r.control(declared::emails::SEND, emails::send_now).errors(&[Code::Conflict]);
+    r.control(declared::emails::SEND, emails::send_now).errors = &[Code::Conflict];
     r.control(declared::emails::EVENT, emails::simulate);
 
     r.tag("Sandbox inbound");
@@ -96,7 +103,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::notifications::WAIT, notifications::wait);
 
     r.tag("Sandbox webhooks");
-    r.control(declared::webhooks::LIST, webhooks::list);
+    r.control(declared::webhooks::LIST, rows::list::<Webhook>);
 
     r.tag("Sandbox deliveries");
     r.control(declared::deliveries::LIST, deliveries::list);
@@ -104,9 +111,9 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::deliveries::REPLAY, deliveries::replay);
 
     r.tag("Sandbox faults");
-    r.control(declared::faults::LIST, faults::list);
-    r.control(declared::faults::ADD, faults::add).errors(&[Code::Conflict]);
+    r.control(declared::faults::LIST, rows::list::<Fault>);
+    r.control(declared::faults::ADD, faults::add).errors = &[Code::Conflict];
     r.control(declared::faults::CLEAR, faults::clear);
-    r.control(declared::faults::FAULT, faults::get);
-    r.control(declared::faults::REMOVE, faults::remove);
+    r.control(declared::faults::FAULT, rows::get::<Fault>);
+    r.control(declared::faults::REMOVE, rows::delete::<Fault>);
 }

@@ -37,8 +37,7 @@ pub(crate) fn routes(mut router: Router<Shared>, routes: &'static [Route]) -> Ro
             // A server on all addresses does not know which one the client uses.
             let http = Some(app.addresses.http).filter(|http| !http.ip().is_unspecified());
             let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
-            let has_token = app.settings.control_token.is_some();
-            let document = Document::new(&app.settings, has_token, part);
+            let document = Document::new(&app.settings, part);
             Reply::<Value>::json(StatusCode::OK, &describe(document, &base_url, routes))
         };
         router = router.route(path, get(handler));
@@ -51,7 +50,6 @@ fn describe(mut document: Document<'_>, base_url: &str, routes: &[Route]) -> Val
     let webhooks = webhooks::describe(&mut document);
     let mut value = document.into_value(base_url, &paths, &webhooks);
     tidy::simplify(&mut value);
-    tidy::add_examples(&mut value);
     value
 }
 
@@ -83,7 +81,9 @@ mod tests {
     use crate::settings::Settings;
 
     fn describe(settings: &Settings, part: Part) -> Value {
-        let document = Document::new(settings, true, part);
+        let control_token = Some("token".into());
+        let settings = Settings { control_token, ..settings.clone() };
+        let document = Document::new(&settings, part);
         super::describe(document, "http://127.0.0.1:4080", &ROUTES)
     }
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn schema_names_are_unique() {
         let settings = Settings::default();
-        let mut document = Document::new(&settings, false, Part::All);
+        let mut document = Document::new(&settings, Part::All);
         paths(&mut document, &ROUTES);
         let (requests, responses) =
             (document.requests.definitions(), document.responses.definitions());

@@ -26,10 +26,12 @@ use crate::model::error::ApiError;
 /// page asks for it.
 pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     for (path, content) in ASSETS {
+        let content_type = mime_guess::from_path(path).first_raw();
+        let content_type = content_type.unwrap_or("text/html; charset=utf-8");
         let handler = move |State(app): State<Shared>, request: Request| async move {
             guard_host(&app, &request.into_parts().0)?;
             let headers = [
-                (CONTENT_TYPE, HeaderValue::from_static(content_type(path))),
+                (CONTENT_TYPE, HeaderValue::from_static(content_type)),
                 (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
                 (CONTENT_SECURITY_POLICY, PAGE_POLICY.clone()),
                 // A form in the page must send its origin.
@@ -77,16 +79,6 @@ const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape
 fn html(form: &Bytes) -> Result<Bytes, ApiError> {
     let html = form.strip_prefix(b"html=").ok_or_else(|| ApiError::field("html", "is required"))?;
     Ok(form.slice_ref(html.strip_suffix(b"\r\n").unwrap_or(html)))
-}
-
-fn content_type(path: &str) -> &'static str {
-    match path.rsplit_once('.') {
-        Some((_, "js")) => "text/javascript; charset=utf-8",
-        Some((_, "css")) => "text/css; charset=utf-8",
-        Some((_, "svg")) => "image/svg+xml",
-        Some((_, "json")) => "application/json",
-        _ => "text/html; charset=utf-8",
-    }
 }
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");

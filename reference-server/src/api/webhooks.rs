@@ -21,15 +21,10 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<T>, ApiError> {
     let (service, network) = (call.operation.service(), call.data.app.settings.network);
-    let mut problems = Problems::default();
-    for (field, is_missing) in [("url", url.is_none()), ("events", events.is_none())] {
-        if is_missing {
-            problems.add(field, "is required");
-        }
-    }
-    let events = check(service, network, url.as_deref(), events, problems)?.unwrap_or_default();
+    // What is missing is not valid.
+    let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
+    let events = check(service, network, Some(&url), Some(events))?.unwrap_or_default();
     let create = call.create(move |tx, _, organization| {
-        let url = url.unwrap_or_default();
         Ok(view(webhooks::insert(tx, organization, service, url, events)?, true))
     });
     create.await
@@ -41,7 +36,7 @@ pub(crate) async fn list<T: Serialize>(
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<Vec<T>>, ApiError> {
     let service = call.operation.service();
-    let read = call.data.read(move |reader, of| webhooks::list(reader, of, Some(service)));
+    let read = call.data.read(move |reader, of| webhooks::list(reader, of, service));
     call.reply(read.await?.into_iter().map(|webhook| view(webhook, false)).collect())
 }
 
@@ -64,8 +59,8 @@ pub(crate) fn check(
     network: Network,
     url: Option<&str>,
     events: Option<Vec<String>>,
-    mut problems: Problems,
 ) -> Result<Option<Vec<String>>, ApiError> {
+    let mut problems = Problems::default();
     if let Some(Err(message)) = url.map(|url| check_url(service, network, url)) {
         problems.add("url", message);
     }
@@ -78,7 +73,7 @@ pub(crate) fn check(
 /// reference says, and any absolute http(s) URL for the extraction service
 /// (`docs/undocumented/services.md#webhook-urls`). An address that the attempts would refuse is
 /// refused here, if the URL names it.
-pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Result<(), String> {
+fn check_url(service: Service, network: Network, text: &str) -> Result<(), String> {
     let not_a_url = "must be an absolute http(s) URL";
     // The URL parser drops white space, but the stored URL must be the one that is
     // called.
@@ -102,11 +97,7 @@ pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Resul
 }
 
 /// Validates event names: at least one, all known. Duplicates are dropped.
-pub(crate) fn check_events(
-    service: Service,
-    names: &[String],
-    problems: &mut Problems,
-) -> Vec<String> {
+fn check_events(service: Service, names: &[String], problems: &mut Problems) -> Vec<String> {
     if names.is_empty() {
         problems.add("events", "must name at least one event");
     }

@@ -2,6 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::control::clock::Clock;
 use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 
@@ -21,17 +22,8 @@ pub(crate) enum Command {
     Reload,
 }
 
-/// State of the clock and of the engine.
-#[derive(Clone, Debug)]
-pub(crate) struct State {
-    pub(crate) now: Millis,
-    pub(crate) frozen: bool,
-    pub(crate) settled: bool,
-    pub(crate) next_due: Option<Millis>,
-}
-
 /// Gets the state after a command.
-pub(crate) type Reply = oneshot::Sender<Result<State, ApiError>>;
+pub(crate) type Reply = oneshot::Sender<Result<Clock, ApiError>>;
 
 /// What was sent is done, even if the caller does not wait for it.
 #[derive(Clone, Debug)]
@@ -43,7 +35,7 @@ impl EngineHandle {
         (Self(sender), commands)
     }
 
-    pub(crate) async fn send(&self, command: Command) -> Result<State, ApiError> {
+    pub(crate) async fn send(&self, command: Command) -> Result<Clock, ApiError> {
         let stopped = || ApiError::new(Code::Unavailable, "the server is stopping");
         let (sender, reply) = oneshot::channel();
         self.0.send((command, sender)).map_err(|_| stopped())?;

@@ -20,7 +20,7 @@ use crate::model::time::duration_text;
 ///
 /// `Server::client` creates one for a server in this process, [`new`](Self::new) one for a
 /// server elsewhere.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Client {
     http: EmailClient,
     organization: Option<String>,
@@ -109,13 +109,6 @@ fn fields(object: &impl Serialize) -> Map<String, Value> {
     let Value::Object(mut fields) = json!(object) else { return Map::new() };
     fields.retain(|_, value| !value.is_null());
     fields
-}
-
-/// Omits the control token.
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("organization", &self.organization).finish_non_exhaustive()
-    }
 }
 
 /// The path with its parameters, percent-encoded.

@@ -5,19 +5,15 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::email::{Audience, Contact, Domain};
 
 use super::client::{Client, Request};
-use super::endpoint::{Cursor, DELETE, Endpoint, POST, Page};
+use super::endpoint::{DELETE, Endpoint, POST, Page};
 use crate::model::dns::{Record, RecordKind};
 
 pub(crate) const DOMAINS: Endpoint<(), Page<Domain>> =
-    Endpoint::list("/_sandbox/domains", "List the sending domains", Cursor::Id);
-// A seed file may give an audience any ID.
+    Endpoint::list("/_sandbox/domains", "List the sending domains");
 pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>> =
-    Endpoint::list("/_sandbox/audiences", "List the audiences", Cursor::Text);
-pub(crate) const CONTACTS: Endpoint<(), Page<Contact>> = Endpoint::list(
-    "/_sandbox/audiences/{id}/contacts",
-    "List the contacts of an audience",
-    Cursor::Id,
-);
+    Endpoint::list("/_sandbox/audiences", "List the audiences");
+pub(crate) const CONTACTS: Endpoint<(), Page<Contact>> =
+    Endpoint::list("/_sandbox/audiences/{id}/contacts", "List the contacts of an audience");
 pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
     POST,
     "/_sandbox/dns/{domain}/publish",
@@ -25,7 +21,7 @@ pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
 )
 .optional_body();
 pub(crate) const WITHDRAW: Endpoint<(), ()> =
-    Endpoint::new(DELETE, "/_sandbox/dns/{domain}", "Withdraw all DNS records of a domain");
+    Endpoint::new(DELETE, "/_sandbox/dns/{domain}", "Clear the DNS records of a domain");
 pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/dns/{domain}/{record}", "Withdraw one DNS record of a domain");
 

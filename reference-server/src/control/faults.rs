@@ -25,7 +25,7 @@ pub(crate) const ADD: Endpoint<NewFault, Fault> =
     Endpoint::new(POST, "/_sandbox/faults", "Add a fault that affects the next matching requests")
         .responds(CREATED);
 pub(crate) const CLEAR: Endpoint<(), ()> =
-    Endpoint::new(DELETE, "/_sandbox/faults", "Remove all faults");
+    Endpoint::new(DELETE, "/_sandbox/faults", "Clear the faults");
 pub(crate) const FAULT: Endpoint<(), Fault> =
     Endpoint::new(GET, "/_sandbox/faults/{id}", "Get a fault");
 pub(crate) const REMOVE: Endpoint<(), ()> =
@@ -209,12 +209,8 @@ impl NewFault {
 /// such as `extraction webhooks.list`. A name that both services have refers to the email
 /// service.
 pub(crate) fn operation(name: &str) -> Option<Operation> {
-    let all = Operation::ALL.iter().copied();
-    let email_first = all.rev();
-    email_first
-        .clone()
-        .find(|operation| operation.to_string() == name)
-        .or_else(|| email_first.into_iter().find(|operation| operation.name() == name))
+    let mut email_first = Operation::ALL.iter().copied().rev();
+    email_first.find(|operation| operation.to_string() == name || operation.name() == name)
 }
 
 /// As [`operation`]. The error for an unknown name suggests a known one.

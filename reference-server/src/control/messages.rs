@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{Cursor, DELETE, Endpoint, GET, Page};
+use super::endpoint::{DELETE, Endpoint, GET, Page};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageFilter> =
-    Endpoint::list("/_sandbox/messages", "List delivered and received messages", Cursor::Id);
+    Endpoint::list("/_sandbox/messages", "List delivered and received messages");
 pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> =
     Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message").waits(30, 600);
 pub(crate) const MESSAGE: Endpoint<(), Message> =
     Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
 pub(crate) const DELETE_ALL: Endpoint<(), (), MessageFilter> =
-    Endpoint::new(DELETE, "/_sandbox/messages", "Delete the messages that match, or all of them");
+    Endpoint::new(DELETE, "/_sandbox/messages", "Clear the messages that match, or all of them");
 pub(crate) const DELETE_ONE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/messages/{id}", "Delete a message");
 pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(

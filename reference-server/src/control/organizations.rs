@@ -124,22 +124,6 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    #[cfg(feature = "server")]
-    pub(crate) fn new(
-        base_url: &str,
-        sandbox: &Client,
-        organization: Organization,
-    ) -> Result<Self, Error> {
-        let email = EmailClient::builder(base_url, organization.email_key.as_str());
-        let extraction = ExtractionClient::builder(base_url, organization.extraction_key.as_str());
-        Ok(Self {
-            email: email.no_proxy().insecure_webhook_urls(true).build()?,
-            extraction: extraction.no_proxy().build()?,
-            sandbox: sandbox.of(&organization.id),
-            organization,
-        })
-    }
-
     /// Adds a sending domain under `.test`, `.example`, `.invalid` or `.localhost`, publishes
     /// its DNS records and verifies it.
     ///

@@ -21,7 +21,7 @@ pub(crate) struct SeedFile {
     text: String,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedOrganization {
     pub(crate) name: String,
@@ -86,10 +86,14 @@ pub(crate) struct SeedContact {
 }
 
 impl SeedFile {
-    /// What a server has, as a file with the comment `head`.
-    pub(crate) fn write(organizations: Vec<SeedOrganization>, head: &str) -> Option<String> {
-        let file = Self { organizations, text: String::new() };
-        Some(format!("{head}{}", toml::to_string_pretty(&file).ok()?))
+    /// A file with these organizations.
+    pub(crate) fn of(organizations: Vec<SeedOrganization>) -> Self {
+        Self { organizations, text: String::new() }
+    }
+
+    /// The file with the comment `head`.
+    pub(crate) fn write(&self, head: &str) -> Option<String> {
+        Some(format!("{head}{}", toml::to_string_pretty(self).ok()?))
     }
 
     /// Reads a file. What it says is checked when it is applied.

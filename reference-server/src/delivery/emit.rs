@@ -76,7 +76,7 @@ pub(crate) struct Data {
 }
 
 /// Size, in bytes, from which data is stored once: a reference to less would cost as much.
-pub(crate) const MIN_SHARED: usize = 1024;
+const MIN_SHARED: usize = 1024;
 
 /// The body of a delivery (`docs/extraction-service/README.md#events`,
 /// `docs/undocumented/services.md#delivery-payload`).

@@ -115,7 +115,7 @@ impl Builder {
         self
     }
 
-    /// Sets whether a new database gets seed data. Default: `true`.
+    /// Sets whether the start puts the seed data in place. Default: `true`.
     ///
     /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
     /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. With

@@ -1,6 +1,6 @@
 //! The clients of a server, and its organizations, created through [`Server`].
 
-use svc_sdk::{EmailClient, ExtractionClient};
+use svc_sdk::{EmailClient, ExtractionClient, Secret};
 
 use crate::Server;
 use crate::client::{Client, Error, Tenant};
@@ -15,7 +15,12 @@ impl Server {
     pub async fn tenant(&self, name: impl AsRef<str>) -> Result<Tenant, Error> {
         let client = self.client()?;
         let organization = client.create_organization(Some(name.as_ref()), None).await?;
-        Tenant::new(&self.base_url(), &client, organization)
+        Ok(Tenant {
+            email: self.email_client_with(organization.email_key.as_str())?,
+            extraction: self.extraction_client_with(organization.extraction_key.as_str())?,
+            sandbox: client.of(&organization.id),
+            organization,
+        })
     }
 
     /// A client of the control interface, for the seeded organization.
@@ -24,10 +29,7 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn client(&self) -> Result<Client, Error> {
-        match self.control_token() {
-            Some(token) => Client::with_token(self.base_url(), token),
-            None => Client::new(self.base_url()),
-        }
+        Client::with_token(self.base_url(), self.control_token().unwrap_or("none"))
     }
 
     /// A client of the email service, with the seeded key. It accepts webhook URLs with `http`.
@@ -36,7 +38,10 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn email_client(&self) -> Result<EmailClient, svc_sdk::Error> {
-        let key = self.app().settings.email_key.clone();
+        self.email_client_with(self.app().settings.email_key.clone())
+    }
+
+    fn email_client_with(&self, key: impl Into<Secret>) -> Result<EmailClient, svc_sdk::Error> {
         EmailClient::builder(self.base_url(), key).no_proxy().insecure_webhook_urls(true).build()
     }
 
@@ -46,7 +51,13 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn extraction_client(&self) -> Result<ExtractionClient, svc_sdk::Error> {
-        let key = self.app().settings.extraction_key.clone();
+        self.extraction_client_with(self.app().settings.extraction_key.clone())
+    }
+
+    fn extraction_client_with(
+        &self,
+        key: impl Into<Secret>,
+    ) -> Result<ExtractionClient, svc_sdk::Error> {
         ExtractionClient::builder(self.base_url(), key).no_proxy().build()
     }
 }

@@ -20,25 +20,17 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Deletes the owner's records of this kind, or all of its records.
-pub(crate) fn delete(tx: &Tx<'_>, owner: &str, kind: Option<RecordKind>) -> Result<(), ApiError> {
-    tx.execute(
-        "DELETE FROM dns_record WHERE owner = ?1 AND (?2 IS NULL OR kind = ?2)",
-        (owner, kind.map(RecordKind::as_str)),
-    )?;
-    Ok(())
-}
-
-/// The domains of an organization that published records and have this name or ID, by their ID. A
-/// domain may have been deleted since.
-pub(crate) fn owners(
+/// Deletes the records of this kind, or all, of the domains with this name or ID. Returns whether there
+/// were any.
+pub(crate) fn delete(
     tx: &Tx<'_>,
     organization: i64,
     domain: &str,
-) -> Result<Vec<String>, ApiError> {
-    let sql = "SELECT DISTINCT owner FROM dns_record
-               WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)";
-    tx.reader().all(sql, (organization, domain), |row| row.get(0))
+    kind: Option<RecordKind>,
+) -> Result<bool, ApiError> {
+    let sql = "DELETE FROM dns_record WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)
+               AND (?3 IS NULL OR kind = ?3)";
+    Ok(tx.execute(sql, (organization, domain, kind.map(RecordKind::as_str)))? > 0)
 }
 
 /// All records.

@@ -112,14 +112,6 @@ pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(),
     Ok(())
 }
 
-/// Deletes all keys of an organization.
-pub(crate) fn delete_all(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiError> {
-    let sql = "DELETE FROM api_key WHERE organization = ?1 RETURNING hash";
-    let deleted = tx.reader().all(sql, [organization], |row| Ok((row.get(0)?, None)))?;
-    tx.effects.changed_keys.extend(deleted);
-    Ok(())
-}
-
 /// Generates a secret with the documented prefix of the service and mode.
 pub(crate) fn new_secret(service: Service, mode: KeyMode) -> Result<String, ApiError> {
     let service = match service {

@@ -3,7 +3,7 @@
 
 use rusqlite::Row;
 
-use super::rows::{Json, json};
+use super::rows::{self, Json, json};
 use crate::control::messages::{Authentication, MessageFilter, MessageSummary};
 use crate::control::notifications::Notification;
 use crate::control::query::{Position, address};
@@ -11,6 +11,10 @@ use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::store::{Reader, Tx, organizations};
+
+impl rows::Row for MessageSummary {
+    const TABLE: &'static str = "message";
+}
 
 /// What is stored of a received message beside its summary.
 #[derive(Clone, Copy, Default)]
@@ -52,11 +56,6 @@ pub(crate) fn insert(
     tx.message_stored();
     tx.publish(Some(organization), || Notification::Message(message));
     Ok(())
-}
-
-pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
-    let sql = "DELETE FROM message WHERE organization = ?1 AND id = ?2";
-    tx.change("message", sql, (organization, id))
 }
 
 /// Stores the results of the authentication of an outgoing message.

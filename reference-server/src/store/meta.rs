@@ -50,15 +50,6 @@ pub(super) fn delete_clock(tx: &Tx<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns `true` the first time that it is called for this database.
-pub(crate) fn is_new(tx: &Tx<'_>) -> Result<bool, ApiError> {
-    if tx.reader().find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?.is_some() {
-        return Ok(false);
-    }
-    tx.execute("INSERT INTO meta VALUES ('seeded', '1')", [])?;
-    Ok(true)
-}
-
 /// Fails if the database cannot be read.
 pub(crate) fn check(reader: Reader<'_>) -> Result<(), ApiError> {
     reader.find("SELECT 1", [], |_| Ok(()))?;

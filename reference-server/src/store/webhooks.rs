@@ -62,15 +62,14 @@ pub(crate) fn find(
     if found.service == service.as_str() { Ok(found) } else { Err(ApiError::not_found("webhook")) }
 }
 
-/// Lists webhooks, oldest first; without a service, those of both, one after the other.
+/// Lists the webhooks of a service, oldest first.
 pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
-    service: Option<Service>,
+    service: Service,
 ) -> Result<Vec<Webhook>, ApiError> {
-    let sql = "SELECT data FROM webhook WHERE organization = ?1 AND (?2 IS NULL OR service = ?2)
-               ORDER BY service, id";
-    reader.all(sql, (organization, service.map(Service::as_str)), |row| json(row, 0))
+    let sql = "SELECT data FROM webhook WHERE organization = ?1 AND service = ?2 ORDER BY id";
+    reader.all(sql, (organization, service.as_str()), |row| json(row, 0))
 }
 
 /// The IDs of the active webhooks that subscribe to this event, oldest first.

@@ -228,7 +228,6 @@ async fn small_disk() {
             (response.status, response.between(r#""code":""#).as_str()),
             (507, "storage_full")
         );
-        assert!(response.body.contains("stop the server and delete /"), "{response:?}");
         let found = sandbox.call(&format!("GET /api/v1/emails/{}", accepted[0]), "").await;
         assert_eq!(found.status, 200, "{found:?}");
         assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 507);

@@ -63,7 +63,7 @@ func main() {
 		return must(sandbox.SandboxMessagesAPI.SandboxMessagesList(ctx).To("cy@example.test").Execute()).Data
 	}
 	check(len(list()) == 3, "messages:", list())
-	_, err := sandbox.SandboxMessagesAPI.SandboxMessagesDeleteAll(ctx).To("cy@example.test").Execute()
+	_, err := sandbox.SandboxMessagesAPI.SandboxMessagesClear(ctx).To("cy@example.test").Execute()
 	check(err == nil && len(list()) == 0, "deletion:", err)
 
 	// A fault, and the error of the service.

@@ -8,7 +8,7 @@ from svc_reference_server_client.api.emails import emails_get, emails_send, emai
 from svc_reference_server_client.api.sandbox_faults import sandbox_faults_add, sandbox_faults_get
 from svc_reference_server_client.api.sandbox_keys import sandbox_keys_create, sandbox_keys_revoke
 from svc_reference_server_client.api.sandbox_messages import (
-    sandbox_messages_delete_all,
+    sandbox_messages_clear,
     sandbox_messages_get_raw,
     sandbox_messages_list,
     sandbox_messages_wait,
@@ -55,7 +55,7 @@ assert [result.status for result in batch.results] == ["queued", "queued"], batc
 sandbox_settle.sync(client=sandbox, body=Settle())
 listed = sandbox_messages_list.sync(client=sandbox, limit=2)
 assert {one.subject for one in listed.data} == {"First", "Second"} and listed.next_, listed
-assert sandbox_messages_delete_all.sync_detailed(client=sandbox).status_code == 204
+assert sandbox_messages_clear.sync_detailed(client=sandbox).status_code == 204
 assert sandbox_messages_list.sync(client=sandbox).data == []
 audience = audiences_create.sync(client=email, body=CreateAudience(name="Readers"))
 assert [one.id for one in audiences_list.sync(client=email)] == [audience.id]

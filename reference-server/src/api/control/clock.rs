@@ -2,14 +2,14 @@
 //! (`docs/control-interface.md#the-clock`).
 
 use crate::api::framework::ControlCall;
-use crate::app::engine_handle::{Command, State};
+use crate::app::engine_handle::Command;
 use crate::control::clock::{Clock, ClockChange, SETTLE_TIMEOUT, Settle};
 use crate::control::query::timeout;
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
 
 pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
-    call.data.app.engine.send(Command::State).await.map(Clock::from)
+    call.data.app.engine.send(Command::State).await
 }
 
 pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiError> {
@@ -33,7 +33,7 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiErro
             return Err(ApiError::field("", message));
         }
     };
-    app.engine.send(command).await.map(Clock::from)
+    app.engine.send(command).await
 }
 
 /// Waits until nothing is in progress and nothing is due. Returns 408 after `timeout`, in real time.
@@ -41,7 +41,7 @@ pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, ApiError>
     let timeout = timeout(call.body.timeout.as_deref(), SETTLE_TIMEOUT)?;
     let settled = call.data.app.engine.send(Command::Settle);
     match tokio::time::timeout(timeout, settled).await {
-        Ok(state) => state.map(Clock::from),
+        Ok(clock) => clock,
         Err(_) => {
             let message = format!(
                 "work is still in progress after {timeout:?}; an attempt of a delivery takes up to \
@@ -49,12 +49,5 @@ pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, ApiError>
             );
             Err(ApiError::new(Code::RequestTimeout, message))
         }
-    }
-}
-
-impl From<State> for Clock {
-    fn from(state: State) -> Self {
-        let State { now, frozen, settled, next_due, .. } = state;
-        Self { now: now.into(), frozen, settled, next_due: next_due.map(Into::into) }
     }
 }

@@ -40,13 +40,9 @@ pub(crate) async fn withdraw(call: ControlCall) -> Result<(), ApiError> {
     };
     let domain = domain_param(&call.input);
     let withdrawn = call.data.write(move |tx, app, organization| {
-        // Query the records directly: the domain itself may already be deleted.
-        let owners = dns_records::owners(tx, organization, &domain)?;
-        if owners.is_empty() {
+        // The domain itself may already be deleted.
+        if !dns_records::delete(tx, organization, &domain, kind)? {
             domains::find_named(tx.reader(), &domain, organization)?;
-        }
-        for owner in owners {
-            dns_records::delete(tx, &owner, kind)?;
         }
         update_zone(tx, &app.zone)
     });

@@ -8,7 +8,6 @@ use svc_sdk::Service;
 
 use super::{deliveries, requests};
 use crate::api::framework::ControlCall;
-use crate::api::framework::input::expected;
 use crate::control::deliveries::Delivery;
 use crate::control::emails::{
     EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
@@ -78,7 +77,7 @@ fn missing(
     if deliveries.len() >= MAX_DELIVERIES as usize {
         return Ok(Vec::new());
     }
-    let mut webhooks = webhooks::list(reader, email.organization, Some(Service::Email))?;
+    let mut webhooks = webhooks::list(reader, email.organization, Service::Email)?;
     webhooks.retain(|webhook| deliveries.iter().all(|delivery| delivery.webhook != webhook.id));
     let missing = webhooks.into_iter().map(|webhook| {
         let reason = reason(&webhook, email);
@@ -142,10 +141,8 @@ const MAX_DETAIL: usize = 16 * 1024;
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
 pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary, ApiError> {
     let (id, event) = (call.id(), call.body);
-    let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
-        let names = expected(&error.to_string()).unwrap_or_default();
-        ApiError::field("event", format!("must be {names}"))
-    })?;
+    let names = "must be delivered, bounced, complained, failed, opened or clicked";
+    let change = event.event.parse::<Change>().map_err(|_| ApiError::field("event", names))?;
     let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
         return Err(ApiError::field("detail.type", "must be hard or soft"));

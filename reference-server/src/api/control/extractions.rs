@@ -7,14 +7,12 @@ use svc_sdk::Service;
 
 use crate::api::framework::ControlCall;
 use crate::control::extractions::{Extraction, NewExtraction};
-use crate::delivery::emit::{About, Data, MIN_SHARED, emit};
+use crate::delivery::emit::{About, Data, emit};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
-use crate::runtime::heavy;
 use crate::store::Tx;
-use crate::store::bodies::{self, NewBody};
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.
@@ -26,17 +24,9 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     };
     let compatibility = &call.data.app.settings.compatibility;
     let data = data.map_or_else(|| default_data(event, compatibility), Value::Object);
-    let mut rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
-    let mut large = None;
-    if rest.len() >= MIN_SHARED {
-        let bytes = std::mem::take(&mut rest);
-        large = Some(heavy::run_on(bytes.len(), move || Ok(NewBody::new(bytes))).await?);
-    }
+    let rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
     let finished = call.data.write(move |tx, _, organization| {
-        let data = |tx: &mut Tx<'_>| {
-            let shared = large.map(|large| bodies::put(tx, &large)).transpose()?;
-            Ok(Data { shared, rest })
-        };
+        let data = |_: &mut Tx<'_>| Ok(Data { shared: None, rest });
         let deliveries = emit(tx, organization, event, About::default(), data)?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })

@@ -1,4 +1,4 @@
-//! `/_sandbox/faults`: adds, lists and removes faults, which affect the next matching
+//! `/_sandbox/faults`: adds and clears faults, which affect the next matching
 //! requests (`docs/control-interface.md#faults`).
 
 use std::sync::Arc;
@@ -20,21 +20,7 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, ApiError> 
     added.await
 }
 
-pub(crate) async fn list(call: ControlCall) -> Result<Vec<Fault>, ApiError> {
-    call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await
-}
-
-pub(crate) async fn get(call: ControlCall) -> Result<Fault, ApiError> {
-    let id = call.id();
-    call.data.read(move |reader, of| reader.get(&id, of)).await
-}
-
 /// Removes all faults of the organization.
 pub(crate) async fn clear(call: ControlCall) -> Result<(), ApiError> {
     call.data.write(|tx, _, organization| faults::clear(tx, organization)).await
-}
-
-pub(crate) async fn remove(call: ControlCall) -> Result<(), ApiError> {
-    let id = call.id();
-    call.data.write(move |tx, _, of| tx.delete::<Fault>(&id, of)).await
 }

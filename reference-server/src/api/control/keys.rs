@@ -1,16 +1,15 @@
-//! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
+//! `/_sandbox/keys`: creates and revokes API keys of both services.
 
 use svc_sdk::{Scope, Service};
 
 use crate::api::framework::ControlCall;
 use crate::control::keys::{Key, KeyService, NewKey};
 use crate::model::error::ApiError;
-use crate::model::nearest::did_you_mean;
-use crate::model::scope::{EMAIL_SCOPES, scopes_of};
+use crate::model::scope::scopes_of;
 use crate::store::keys;
 
 pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, ApiError> {
-    let (service, scopes) = call.body.scopes()?;
+    let (service, scopes) = (call.body.service.service(), call.body.scopes()?);
     let mode = call.body.mode.unwrap_or_default();
     let created = call.data.write(move |tx, _, organization| {
         let secret = keys::new_secret(service, mode)?;
@@ -20,36 +19,22 @@ pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, ApiError> {
 }
 
 impl NewKey {
-    fn scopes(&self) -> Result<(Service, Vec<Scope>), ApiError> {
-        match (self.service, &self.scopes, self.scope.as_deref()) {
-            (KeyService::Email, _, Some(_)) => {
-                Err(ApiError::field("scope", "is of the extraction service; use scopes"))
+    fn scopes(&self) -> Result<Vec<Scope>, ApiError> {
+        match (self.service, &self.scopes, &self.scope) {
+            (KeyService::Email, Some(names), None) => scopes_of(Service::Email, names),
+            (KeyService::Email, ..) => {
+                Err(ApiError::field("scopes", "is required for the email service, without scope"))
             }
-            (KeyService::Extraction, Some(_), _) => {
-                Err(ApiError::field("scopes", "is of the email service; use scope"))
-            }
-            (KeyService::Email, None, None) => {
-                Err(ApiError::field("scopes", "is required for a key of the email service"))
-            }
-            (KeyService::Email, Some(names), None) => {
-                let scopes = scopes_of(Service::Email, names).map_err(|index| {
-                    let known = did_you_mean(&names[index], EMAIL_SCOPES.map(Scope::as_str));
-                    let message = format!("is not a scope of the email service{known}");
-                    ApiError::field(format!("scopes[{index}]"), message)
-                })?;
-                Ok((Service::Email, scopes))
-            }
-            (KeyService::Extraction, None, scope) => {
-                let scopes = scopes_of(Service::Extraction, &[scope.unwrap_or_default()]);
+            (KeyService::Extraction, None, Some(name)) => {
                 let unknown = |_| ApiError::field("scope", "must be full or extract_only");
-                Ok((Service::Extraction, scopes.map_err(unknown)?))
+                scopes_of(Service::Extraction, &[name]).map_err(unknown)
+            }
+            (KeyService::Extraction, ..) => {
+                let message = "is required for the extraction service, without scopes";
+                Err(ApiError::field("scope", message))
             }
         }
     }
-}
-
-pub(crate) async fn list(call: ControlCall) -> Result<Vec<Key>, ApiError> {
-    call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await
 }
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<(), ApiError> {

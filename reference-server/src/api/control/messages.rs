@@ -31,16 +31,11 @@ pub(crate) async fn delete_all(call: ControlCall<(), MessageFilter>) -> Result<(
     let search = Search::new(&call.query)?;
     let delete = call.data.write(move |tx, _, of| {
         for message in search.find(tx.reader(), of, usize::MAX)? {
-            messages::delete(tx, of, &message.id)?;
+            tx.delete::<MessageSummary>(&message.id, of)?;
         }
         Ok(())
     });
     delete.await
-}
-
-pub(crate) async fn delete(call: ControlCall) -> Result<(), ApiError> {
-    let id = call.id();
-    call.data.write(move |tx, _, of| messages::delete(tx, of, &id)).await
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in

@@ -5,35 +5,37 @@ use svc_sdk::Service;
 
 use super::dns::update_zone;
 use super::seed::file::{Seeding, each};
-use super::seed::{add_key, check_name};
+use super::seed::{check_name, seeds};
 use crate::api::framework::ControlCall;
 use crate::control::keys::KeyMode;
 use crate::control::organizations::{NewOrganization, Organization, OrganizationSummary};
 use crate::model::error::{ApiError, Code};
+use crate::model::scope::all_scopes;
 use crate::store::keys::{self, random_hex};
-use crate::store::organizations::{self, SANDBOX};
-use crate::store::webhooks;
+use crate::store::organizations;
 
 /// Creates an organization with a key of each service that has all scopes, a verified domain and
 /// webhooks.
 pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, ApiError> {
     let new = call.body;
-    new.name.as_deref().map_or(Ok(()), check_name)?;
-    let settings = &call.data.app.settings;
-    let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
-    let mut seeded = in_file.map(|seed| &*seed.name).chain(settings.seed.then_some(SANDBOX));
-    if let Some(name) = seeded.find(|name| new.name.as_deref() == Some(name)) {
-        let message = format!("the organization {name} already exists");
-        return Err(ApiError::new(Code::Conflict, message));
+    if let Some(name) = new.name.as_deref() {
+        check_name(name)?;
+        let mut seeds = seeds(&call.data.app.settings);
+        if seeds.any(|file| file.organizations.iter().any(|seed| seed.name == name)) {
+            let message = format!("the organization {name} already exists");
+            return Err(ApiError::new(Code::Conflict, message));
+        }
     }
     let NewOrganization { name, balance_cents, domain, webhooks } = new;
     let created = call.data.write(move |tx, app, _| {
         let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
-        let email_key = keys::new_secret(Service::Email, KeyMode::Test)?;
-        let extraction_key = keys::new_secret(Service::Extraction, KeyMode::Test)?;
         let number = organization.number;
-        add_key(tx, number, Service::Email, &email_key)?;
-        add_key(tx, number, Service::Extraction, &extraction_key)?;
+        let mut new_key = |service| {
+            let secret = keys::new_secret(service, KeyMode::Test)?;
+            keys::create(tx, &secret, number, service, all_scopes(service), KeyMode::Test)?;
+            Ok::<_, ApiError>(secret)
+        };
+        let (email_key, extraction_key) = (new_key(Service::Email)?, new_key(Service::Extraction)?);
         let OrganizationSummary { id, name, balance_cents, .. } = organization;
         let domain = match domain {
             Some(domain) => domain,
@@ -43,7 +45,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
         let domain = seeding.domain(&domain, true).map_err(|error| error.within("domain"))?.name;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
         update_zone(tx, &app.zone)?;
-        let webhooks = webhooks::list(tx.reader(), number, None)?;
+        let webhooks = tx.reader().list(number)?;
         Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
     });
     created.await

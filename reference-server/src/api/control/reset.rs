@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::seed;
 use crate::api::framework::ControlCall;
-use crate::app::App;
 use crate::app::engine_handle::Command;
 use crate::control::server::Reset;
-use crate::model::error::{ApiError, Code};
-use crate::store::{Location, NO_ORGANIZATION};
+use crate::model::error::ApiError;
+use crate::store::NO_ORGANIZATION;
 
 pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), ApiError> {
     let (organization, app) = (call.data.organization, Arc::clone(&call.data.app));
@@ -20,29 +19,9 @@ pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), ApiError> {
             NO_ORGANIZATION => seed::reset_server(tx, &seeded),
             organization => seed::reset_organization(tx, &seeded, organization),
         });
-        written.await.map_err(|error| explain_full_disk(&app, error))?;
+        written.await?;
         // Abort the work in progress for deleted data.
         app.engine.send(Command::Reload).await.map(drop)
     });
     done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
-}
-
-/// Explains how to recover: on a full disk, even deleting data fails.
-fn explain_full_disk(app: &App, error: ApiError) -> ApiError {
-    if error.code() != Code::StorageFull {
-        return error;
-    }
-    let message = match &app.settings.location {
-        Location::Directory(directory) => format!(
-            "the server's disk is full, and a reset needs free space: free some space, or stop \
-             the server and delete {}",
-            directory.display()
-        ),
-        Location::Memory => {
-            "the database reached its maximum size, and a reset needs free space: restart the \
-             server"
-                .to_owned()
-        }
-    };
-    ApiError::new(Code::StorageFull, message)
 }

@@ -46,11 +46,6 @@ pub(super) fn check(new: &NewTemplate) -> Result<(), ApiError> {
     problems.check()
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Template, ApiError> {
-    let id = call.id();
-    call.data.read(move |reader, of| reader.get(&id, of)).await
-}
-
 /// Renders a template as an email with it would be, but sends nothing.
 pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate, ApiError> {
     let id = call.id();
@@ -68,9 +63,4 @@ pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTempl
         })
     })
     .await
-}
-
-pub(crate) async fn remove(call: ControlCall) -> Result<(), ApiError> {
-    let id = call.id();
-    call.data.write(move |tx, _, of| tx.delete::<Template>(&id, of)).await
 }

@@ -40,21 +40,22 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>, ApiError> {
     let exposed = call.data.app.settings.is_exposed();
     let is_reserved = is_reserved(name.as_str());
     let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
-    call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), None, &key))
-        .await
+    call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), &key)).await
 }
 
-/// Inserts a domain with this private key, by default with a random selector.
+/// The seeded domain, which has the same selector everywhere.
+pub(crate) const SANDBOX_DOMAIN: &str = "sandbox.test";
+
+/// Inserts a domain with this private key, and a random selector.
 pub(crate) fn insert(
     tx: &Tx<'_>,
     organization: i64,
     name: &str,
-    selector: Option<&str>,
     key: &[u8],
 ) -> Result<Domain, ApiError> {
-    let selector = match selector {
-        Some(selector) => selector.to_owned(),
-        None => format!("svc{}", random_hex::<4>()?),
+    let selector = match name {
+        SANDBOX_DOMAIN => "sandbox".to_owned(),
+        _ => format!("svc{}", random_hex::<4>()?),
     };
     let record = SigningKey::from_pkcs8(key)?.record();
     domains::insert(tx, organization, name, &selector, key, &record)

@@ -17,7 +17,7 @@ use crate::delivery::emit;
 use crate::delivery::payload;
 use crate::delivery::webhook::{self, Sent};
 use crate::model::compatibility::Compatibility;
-use crate::model::error::{ApiError, Problems};
+use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::schema;
 use crate::model::time;
@@ -91,7 +91,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
     let updated = call.data.write(move |tx, app, organization| {
         let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
         let (Update { url, events, active }, network) = (update?, app.settings.network);
-        let events = check(Service::Email, network, url.as_deref(), events, Problems::default())?;
+        let events = check(Service::Email, network, url.as_deref(), events)?;
         let before = webhook.clone();
         webhook.url = url.unwrap_or(webhook.url);
         webhook.events = events.unwrap_or(webhook.events);

@@ -221,7 +221,7 @@ pub(super) fn invalid_field(
 
 /// What serde expected, from the text of its error. What precedes it quotes the value, which is user
 /// content.
-pub(crate) fn expected(error: &str) -> Option<String> {
+fn expected(error: &str) -> Option<String> {
     let (_, expected) = error.rsplit_once("expected ")?;
     Some(expected.split(" at line ").next()?.replace('`', ""))
 }

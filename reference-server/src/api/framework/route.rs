@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
 use futures_util::future::BoxFuture;
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,6 +29,7 @@ pub(crate) struct Route {
     pub(crate) errors: &'static [Code],
     pub(crate) query: fn(&Compatibility) -> Vec<Value>,
     pub(crate) body: fn(&mut SchemaGenerator) -> Option<Schema>,
+    /// A compatibility setting may change the body of the response.
     pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
 }
 
@@ -130,25 +131,6 @@ impl Routes {
 }
 
 impl Route {
-    pub(crate) fn errors(&mut self, errors: &'static [Code]) -> &mut Self {
-        self.errors = errors;
-        self
-    }
-
-    pub(crate) fn query(&mut self, query: fn(&Compatibility) -> Vec<Value>) -> &mut Self {
-        self.query = query;
-        self
-    }
-
-    /// Describes the body of a response that a compatibility setting changes.
-    pub(crate) fn reply(
-        &mut self,
-        reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
-    ) -> &mut Self {
-        self.reply = reply;
-        self
-    }
-
     /// The ID of the operation in the description: `emailsGet` for a documented one,
     /// `sandboxMessagesGetRaw` for `GET /_sandbox/messages/{id}/raw`: the resource, the verb that the
     /// summary begins with, and what follows in the path.
@@ -159,21 +141,14 @@ impl Route {
                 name[..1].to_ascii_lowercase() + &name[1..]
             }
             Target::Control(_) => {
-                let Declaration { method, path, summary, .. } = &self.declared;
-                let path = path.trim_start_matches("/_sandbox").split('/').skip(1);
-                let (parameters, words): (Vec<_>, Vec<_>) =
-                    path.partition(|segment| segment.starts_with('{'));
-                let verb = summary.split(|letter: char| !letter.is_alphanumeric()).next();
-                let verb = verb.unwrap_or_default().to_ascii_lowercase();
-                let (resource, rest) =
-                    words.split_first().map_or(("", &[][..]), |(r, rest)| (*r, rest));
-                let all = (*method == Method::DELETE && parameters.is_empty()).then_some("all");
-                let second = parameters.get(1).filter(|_| rest.is_empty());
-                let rest = rest.iter().copied().filter(|word| *word != verb);
-                let verb = (verb != resource).then_some(verb.as_str());
-                let words = [Some(resource), verb].into_iter().flatten().chain(rest).chain(all);
-                let second = second.map(|parameter| parameter.trim_matches(['{', '}']));
-                words.chain(second).fold("sandbox".to_owned(), |name, word| {
+                let Declaration { path, summary, .. } = &self.declared;
+                let verb = summary.split(' ').next().unwrap_or_default().to_lowercase();
+                let verb = verb.trim_end_matches(':');
+                let words = path.trim_start_matches("/_sandbox").split('/').skip(1);
+                let is_more = |word: &&str| !word.starts_with('{') && *word != verb;
+                let mut words: Vec<_> = words.filter(is_more).collect();
+                words.insert(words.len().min(1), verb);
+                words.into_iter().fold("sandbox".to_owned(), |name, word| {
                     name + &word[..1].to_ascii_uppercase() + &word[1..]
                 })
             }

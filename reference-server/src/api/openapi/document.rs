@@ -18,8 +18,6 @@ pub(super) enum Part {
 /// A document under construction.
 pub(super) struct Document<'a> {
     pub(super) settings: &'a Settings,
-    /// Whether the control interface requires a token.
-    pub(super) has_control_token: bool,
     pub(super) part: Part,
     pub(super) requests: SchemaGenerator,
     pub(super) responses: SchemaGenerator,
@@ -28,7 +26,7 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn new(settings: &'a Settings, has_control_token: bool, part: Part) -> Self {
+    pub(super) fn new(settings: &'a Settings, part: Part) -> Self {
         let generator = || {
             SchemaSettings::draft2020_12().with(|settings| {
                 settings.definitions_path = "/components/schemas".into();
@@ -37,7 +35,6 @@ impl<'a> Document<'a> {
         };
         Self {
             settings,
-            has_control_token,
             part,
             requests: generator().for_deserialize().into_generator(),
             responses: generator().for_serialize().into_generator(),

@@ -46,7 +46,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
             status = if has_content { declared.success } else { StatusCode::NO_CONTENT };
             is_wrapped = false;
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
-            if document.has_control_token && !PROBES.contains(&declared.path) {
+            if document.settings.control_token.is_some() && !PROBES.contains(&declared.path) {
                 value["security"] = json!([{"controlToken": []}]);
                 codes.push(Code::Unauthorized);
             }

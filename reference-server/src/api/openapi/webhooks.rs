@@ -7,7 +7,6 @@ use svc_sdk::Service;
 
 use super::document::{Document, Part, parameter};
 use crate::delivery::payload;
-use crate::delivery::webhook;
 use crate::model::event::Event;
 
 /// The description of every event, by its name.
@@ -18,32 +17,19 @@ pub(super) fn describe(document: &mut Document<'_>) -> Value {
         if document.includes(Part::Service(service)) {
             let compatibility = &document.settings.compatibility;
             let body = payload::schema(*event, compatibility, &mut document.responses);
-            let delays = webhook::schedule(service).iter();
-            let delays: Vec<_> = delays.map(|delay| format!("{} s", delay / 1000)).collect();
-            let retries = format!(
-                "It is retried with these delays after the previous attempt: {}.",
-                delays.join(", ")
-            );
-            webhooks[event.as_str()] =
-                webhook(service, event.as_str(), event.description(), &body, &retries);
+            webhooks[event.as_str()] = webhook(service, event.as_str(), event.description(), &body);
         }
     }
     if document.includes(Part::Service(Service::Email)) {
         let body = document.responses.subschema_for::<payload::Body<'_, payload::Test<'_>>>();
-        let description = "The test operation was called. Webhooks cannot subscribe to this event.";
-        webhooks[Event::TEST] =
-            webhook(Service::Email, Event::TEST, description, &body, "It is not retried.");
+        let description = "The test operation was called. Webhooks cannot subscribe to this event, \
+                           and it is not retried.";
+        webhooks[Event::TEST] = webhook(Service::Email, Event::TEST, description, &body);
     }
     webhooks
 }
 
-fn webhook(
-    service: Service,
-    event: &str,
-    description: &str,
-    body: &Schema,
-    retries: &str,
-) -> Value {
+fn webhook(service: Service, event: &str, description: &str, body: &Schema) -> Value {
     let capitalized =
         event.split(['.', '_']).map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
     json!({"post": {
@@ -61,7 +47,7 @@ fn webhook(
         },
         "responses": {
             "2XX": {"description": "The delivery succeeded. The server waits ten seconds for the response."},
-            "default": {"description": format!("The delivery failed. {retries} Redirects are not followed.")},
+            "default": {"description": "The delivery failed, and is retried. Redirects are not followed."},
         },
     }})
 }

@@ -10,7 +10,7 @@ use svc_reference_server::Server;
 use crate::sandbox::Sandbox;
 
 fn verifier(server: &Server) -> MessageAuthenticator {
-    let dns = server.dns_addr();
+    let dns = server.addresses().dns;
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     let connections = connections.into_iter().map(|mut connection| {
         connection.port = dns.port();

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
-use svc_sdk::Service;
 
-use super::seeded_keys;
+use super::seeds;
 use crate::api::framework::ControlCall;
 use crate::api::framework::response::content;
-use crate::control::keys::{Key, KeyMode, KeyService};
+use crate::control::keys::Key;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{
     SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedOrganization, SeedTemplate,
@@ -19,11 +18,9 @@ use crate::control::server::SEED;
 use crate::control::templates::Template;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
-use crate::model::scope::all_scopes;
 use crate::settings::Settings;
 use crate::store::audiences::Audience;
 use crate::store::domains::Domain;
-use crate::store::webhooks;
 use crate::store::{Reader, contacts, keys, organizations};
 
 /// Writes what the server has.
@@ -67,7 +64,8 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
                     Ok(SeedAudience { name: audience.name, id: Some(audience.id), contacts })
                 })
                 .collect::<Result<_, ApiError>>()?,
-            webhooks: webhooks::list(reader, number, None)?
+            webhooks: reader
+                .list::<Webhook>(number)?
                 .into_iter()
                 .filter(|webhook| {
                     let is_new = urls.insert((webhook.url.clone(), webhook.service.clone()));
@@ -84,7 +82,7 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
     let left_out = [unknown, twice].into_iter().filter(|(count, _)| *count > 0);
     let head =
         left_out.map(|(count, what)| format!("# Without {count} {what}.\n\n")).collect::<String>();
-    let text = SeedFile::write(organizations, &head);
+    let text = SeedFile::of(organizations).write(&head);
     text.ok_or_else(|| ApiError::internal("a value that TOML cannot hold"))
 }
 
@@ -94,24 +92,15 @@ fn known_keys(
     settings: &Settings,
     organization: i64,
 ) -> Result<Vec<SeedKey>, ApiError> {
-    let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
-    let in_file = in_file.flat_map(|seed| seed.keys.iter().cloned());
     let mut known: Vec<SeedKey> = Vec::new();
-    let all = reader.list::<Key>(organization)?;
-    for SeedKey { key, .. } in in_file.chain(seeded_keys(settings)) {
-        let Some(found) = keys::find(reader, &key)? else { continue };
-        let Some(shown) = all.iter().find(|shown| shown.id == found.id) else { continue };
-        if known.iter().any(|other| other.key == key) {
-            continue;
+    for file in seeds(settings).rev() {
+        for seed in file.organizations.iter().flat_map(|seed| &seed.keys) {
+            let found = keys::find(reader, &seed.key)?;
+            let is_new = known.iter().all(|other| other.key != seed.key);
+            if is_new && found.is_some_and(|found| found.organization == organization) {
+                known.push(seed.clone());
+            }
         }
-        let names = found.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
-        let service = match found.service {
-            Service::Email => KeyService::Email,
-            _ => KeyService::Extraction,
-        };
-        let scopes = Some(names).filter(|_| found.scopes != all_scopes(found.service));
-        let mode = shown.mode.parse().ok().filter(|mode| *mode != KeyMode::Test);
-        known.push(SeedKey { key, service, scopes, mode });
     }
     Ok(known)
 }
@@ -123,29 +112,14 @@ fn export_template(template: Template) -> SeedTemplate {
 
 fn export_contact(contact: contacts::Contact) -> SeedContact {
     let mut metadata = contact.metadata;
-    metadata.values_mut().for_each(remove_nulls);
+    // TOML has no null.
+    metadata.retain(|_, value| toml::Value::try_from(&*value).is_ok());
     SeedContact {
         email: contact.email,
         name: contact.name,
         topics: Some(contact.topics).filter(|topics| !topics.is_empty()),
         subscribed: Some(contact.subscribed).filter(|subscribed| !subscribed),
         metadata: Some(metadata).filter(|metadata| !metadata.is_empty()),
-    }
-}
-
-/// TOML has no null.
-fn remove_nulls(value: &mut serde_json::Value) {
-    use serde_json::Value;
-    match value {
-        Value::Array(items) => {
-            items.retain(|item| !item.is_null());
-            items.iter_mut().for_each(remove_nulls);
-        }
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(remove_nulls);
-        }
-        _ => {}
     }
 }
 

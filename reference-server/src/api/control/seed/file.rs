@@ -10,7 +10,7 @@ use super::{check_name, verify_domain};
 use crate::api::control::templates::check;
 use crate::api::email::contacts::check_size;
 use crate::api::email::domains::insert;
-use crate::api::webhooks::{check_events, check_url};
+use crate::api::webhooks::check as check_webhook;
 use crate::app::App;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{SeedAudience, SeedContact, SeedFile, SeedKey, SeedTemplate};
@@ -18,9 +18,8 @@ use crate::control::templates::NewTemplate;
 use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
-use crate::model::error::{ApiError, Problems};
-use crate::model::nearest::did_you_mean;
-use crate::model::scope::{all_scopes, scopes, scopes_of};
+use crate::model::error::ApiError;
+use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::audiences::Audience;
 use crate::store::contacts::Contact;
 use crate::store::domains::{self, Domain};
@@ -126,12 +125,7 @@ impl Seeding<'_, '_> {
             Some(names) if names.len() > 1 && service == Service::Extraction => {
                 return Err(ApiError::field("scopes", "must be one: that of an extraction key"));
             }
-            Some(names) => scopes_of(service, names).map_err(|index| {
-                let known = scopes(service).iter().map(|scope| scope.as_str());
-                let known = did_you_mean(&names[index], known);
-                let message = format!("is not a scope of the {service} service{known}");
-                ApiError::field(format!("scopes[{index}]"), message)
-            })?,
+            Some(names) => scopes_of(service, names)?,
         };
         match keys::find(self.tx.reader(), &seed.key)? {
             Some(found) if found.organization != self.organization => {
@@ -158,7 +152,11 @@ impl Seeding<'_, '_> {
         let found = domains::find_named(self.tx.reader(), name.as_str(), self.organization);
         let mut domain = match found {
             Ok(domain) => domain,
-            Err(_) => insert_domain(self.tx, self.app, self.organization, &name)?,
+            Err(_) => {
+                let exposed = self.app.settings.is_exposed();
+                let key = dkim::new_key(is_reserved(name.as_str()), exposed)?;
+                insert(self.tx, self.organization, name.as_str(), &key)?
+            }
         };
         if verified && !domain.flags.verified {
             verify_domain(self.tx, self.organization, &mut domain)?;
@@ -230,15 +228,12 @@ impl Seeding<'_, '_> {
     /// Adds a webhook, or changes the one with this URL.
     pub(crate) fn webhook(&mut self, seed: &NewOrganizationWebhook) -> Result<(), ApiError> {
         let service = service_of(seed);
-        check_url(service, self.app.settings.network, &seed.url)
-            .map_err(|message| ApiError::field("url", message))?;
-        let mut problems = Problems::default();
-        let events = check_events(service, &seed.events, &mut problems);
-        problems.check()?;
+        let (network, events) = (self.app.settings.network, Some(seed.events.clone()));
+        let events = check_webhook(service, network, Some(&seed.url), events)?;
         if let Some(secret) = &seed.secret {
             check_secret("secret", secret)?;
         }
-        let known = webhooks::list(self.tx.reader(), self.organization, Some(service))?;
+        let known = webhooks::list(self.tx.reader(), self.organization, service)?;
         let mut webhook = match known.into_iter().find(|known| known.url == seed.url) {
             Some(known) => known,
             None => {
@@ -247,7 +242,7 @@ impl Seeding<'_, '_> {
             }
         };
         let before = webhook.clone();
-        webhook.events = events;
+        webhook.events = events.unwrap_or_default();
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
@@ -262,15 +257,4 @@ fn check_secret(field: &str, text: &str) -> Result<(), ApiError> {
         true => Ok(()),
         false => Err(ApiError::field(field, "must have 1 to 200 printable ASCII characters")),
     }
-}
-
-/// Adds a sending domain that is not verified.
-fn insert_domain(
-    tx: &mut Tx<'_>,
-    app: &App,
-    organization: i64,
-    name: &DomainName,
-) -> Result<Domain, ApiError> {
-    let key = dkim::new_key(is_reserved(name.as_str()), app.settings.is_exposed())?;
-    insert(tx, organization, name.as_str(), None, &key)
 }
