@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -106,6 +107,11 @@ impl Server {
     /// [`base_url`](Self::base_url).
     pub fn public_url(&self) -> String {
         self.app.settings.base_url(self.app.addresses.http)
+    }
+
+    /// The time of the server's clock.
+    pub fn now(&self) -> DateTime<Utc> {
+        Timestamp::from(self.app.clock.now()).into()
     }
 
     /// All addresses that the server listens on.
