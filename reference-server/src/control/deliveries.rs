@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{ACCEPTED, Endpoint, GET, POST, Page};
+use super::endpoint::{ACCEPTED, Cursor, Endpoint, GET, POST, Page};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> =
-    Endpoint::list("/_sandbox/deliveries", "List webhook deliveries");
+    Endpoint::list("/_sandbox/deliveries", "List webhook deliveries", Cursor::Id);
 pub(crate) const DELIVERY: Endpoint<(), Delivery> =
     Endpoint::new(GET, "/_sandbox/deliveries/{id}", "Get a delivery");
 pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(

@@ -5,15 +5,19 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::email::{Audience, Contact, Domain};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, POST, Page};
+use super::endpoint::{Cursor, DELETE, Endpoint, POST, Page};
 use crate::model::dns::{Record, RecordKind};
 
 pub(crate) const DOMAINS: Endpoint<(), Page<Domain>> =
-    Endpoint::list("/_sandbox/domains", "List the sending domains");
+    Endpoint::list("/_sandbox/domains", "List the sending domains", Cursor::Id);
+// A seed file may give an audience any ID.
 pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>> =
-    Endpoint::list("/_sandbox/audiences", "List the audiences");
-pub(crate) const CONTACTS: Endpoint<(), Page<Contact>> =
-    Endpoint::list("/_sandbox/audiences/{id}/contacts", "List the contacts of an audience");
+    Endpoint::list("/_sandbox/audiences", "List the audiences", Cursor::Text);
+pub(crate) const CONTACTS: Endpoint<(), Page<Contact>> = Endpoint::list(
+    "/_sandbox/audiences/{id}/contacts",
+    "List the contacts of an audience",
+    Cursor::Id,
+);
 pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
     POST,
     "/_sandbox/dns/{domain}/publish",

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
 use super::deliveries::Delivery;
-use super::endpoint::{Endpoint, GET, POST, Page};
+use super::endpoint::{Cursor, Endpoint, GET, POST, Page};
 use super::messages::MessageSummary;
 use super::requests::LoggedRequest;
 use crate::model::schema;
@@ -16,7 +16,7 @@ use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailFilter> =
-    Endpoint::list("/_sandbox/emails", "List the emails in every status");
+    Endpoint::list("/_sandbox/emails", "List the emails in every status", Cursor::Id);
 pub(crate) const STORY: Endpoint<(), EmailStory> =
     Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
 pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> =

@@ -42,8 +42,8 @@ pub(crate) struct Declaration {
     pub(crate) summary: &'static str,
     /// The status of a successful response, unless it has no content.
     pub(crate) success: StatusCode,
-    /// Whether the response is one page of a list.
-    pub(crate) is_list: bool,
+    /// Of a list, which comes in pages: what its cursors are.
+    pub(crate) cursor: Option<Cursor>,
     /// For a request that waits: how long by default, and at most.
     pub(crate) wait: Option<[Duration; 2]>,
     /// The content type of the successful response.
@@ -63,7 +63,7 @@ impl Declaration {
             path,
             subject: Subject::Organization,
             summary,
-            is_list: false,
+            cursor: None,
             wait: None,
             success: StatusCode::OK,
             produces: "application/json",
@@ -84,6 +84,14 @@ pub(crate) enum Subject {
     OrganizationOrServer,
 }
 
+/// What the cursor of a page is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cursor {
+    /// The ID of a resource: a UUID, which may have a prefix.
+    Id,
+    Text,
+}
+
 /// Reads a response.
 pub(crate) type Decode<R> = fn(&RawResponse) -> Result<R, svc_sdk::Error>;
 
@@ -96,9 +104,9 @@ impl<B, R: DeserializeOwned, Q> Endpoint<B, R, Q> {
 
 impl<T: DeserializeOwned, Q> Endpoint<(), Page<T>, Q> {
     /// A GET request for one page of a list.
-    pub(crate) const fn list(path: &'static str, summary: &'static str) -> Self {
+    pub(crate) const fn list(path: &'static str, summary: &'static str, cursor: Cursor) -> Self {
         let mut endpoint = Self::new(GET, path, summary);
-        endpoint.declared.is_list = true;
+        endpoint.declared.cursor = Some(cursor);
         endpoint
     }
 }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, GET, Page};
+use super::endpoint::{Cursor, DELETE, Endpoint, GET, Page};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageFilter> =
-    Endpoint::list("/_sandbox/messages", "List delivered and received messages");
+    Endpoint::list("/_sandbox/messages", "List delivered and received messages", Cursor::Id);
 pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> =
     Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message").waits(30, 600);
 pub(crate) const MESSAGE: Endpoint<(), Message> =

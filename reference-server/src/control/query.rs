@@ -7,7 +7,7 @@ use crate::model::error::ApiError;
 use crate::model::time::{self, Millis};
 
 /// The UUID of an ID.
-fn uuid(id: &str) -> Option<&str> {
+pub(crate) fn uuid(id: &str) -> Option<&str> {
     let uuid = id.split_once('_').map_or(id, |(_, uuid)| uuid);
     let is_uuid = uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     Some(uuid).filter(|_| is_uuid && uuid.len() == 36)

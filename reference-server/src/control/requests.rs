@@ -4,13 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, Page};
+use super::endpoint::{Cursor, Endpoint, GET, Page};
 use super::faults::OperationName;
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestFilter> =
-    Endpoint::list("/_sandbox/requests", "List the newest requests to the documented operations");
+pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestFilter> = Endpoint::list(
+    "/_sandbox/requests",
+    "List the newest requests to the documented operations",
+    Cursor::Id,
+);
 pub(crate) const REQUEST: Endpoint<(), LoggedRequest> =
     Endpoint::new(GET, "/_sandbox/requests/{id}", "Get a request");
 

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, GET, POST, PUT, Page};
+use super::endpoint::{Cursor, DELETE, Endpoint, GET, POST, PUT, Page};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>> =
-    Endpoint::list("/_sandbox/templates", "List the templates");
+    Endpoint::list("/_sandbox/templates", "List the templates", Cursor::Text);
 pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
     Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
 pub(crate) const TEMPLATE: Endpoint<(), Template> =

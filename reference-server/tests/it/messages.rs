@@ -81,6 +81,7 @@ async fn rejects_invalid_query_parameters() {
         ("limit=0", "limit"),
         ("limit=101", "limit"),
         ("cursor=", "cursor"),
+        ("cursor=2", "cursor"),
     ] {
         let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
         assert_eq!(response.status, 422, "{query}");

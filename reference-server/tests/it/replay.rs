@@ -86,7 +86,7 @@ async fn filters_and_pages_lists() {
         sandbox.control(&format!("GET /_sandbox/deliveries?limit=2&cursor={next}"), "").await;
     assert_eq!(second.body.matches(r#""webhook":"#).count(), 1, "{second:?}");
     assert!(second.body.ends_with(r#""next":null}"#), "{second:?}");
-    for query in ["state=lost", "limit=0", "limit=x", "cursor="] {
+    for query in ["state=lost", "limit=0", "limit=x", "cursor=", "cursor=msg_1", "cursor=%27"] {
         let rejected = sandbox.control(&format!("GET /_sandbox/deliveries?{query}"), "").await;
         assert_eq!(rejected.status, 422, "{query}");
     }

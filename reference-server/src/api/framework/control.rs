@@ -20,8 +20,8 @@ use super::call::Data;
 use super::input::{Input, invalid_field, object};
 use super::response::Reply;
 use crate::app::Shared;
-use crate::control::endpoint::{Declaration, Endpoint, NoQuery, Subject, is_nothing};
-use crate::control::query::timeout;
+use crate::control::endpoint::{Cursor, Declaration, Endpoint, NoQuery, Subject, is_nothing};
+use crate::control::query::{timeout, uuid};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::runtime::heavy;
@@ -56,9 +56,9 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
     ) -> Result<Self, ApiError> {
         let mut parameters = parameters(&input)?;
         let in_query = parameters.remove("organization");
-        let (limit, cursor) = match endpoint.declared.is_list {
-            true => read_page(&mut parameters)?,
-            false => (0, None),
+        let (limit, cursor) = match endpoint.declared.cursor {
+            Some(cursor) => read_page(&mut parameters, cursor)?,
+            None => (0, None),
         };
         let wait = match endpoint.declared.wait {
             Some(limits) => timeout(parameters.remove("timeout").as_deref(), limits)?,
@@ -112,6 +112,7 @@ fn parameters(input: &Input) -> Result<BTreeMap<String, String>, ApiError> {
 /// Reads which page of a list is requested: the limit and the cursor.
 fn read_page(
     parameters: &mut BTreeMap<String, String>,
+    kind: Cursor,
 ) -> Result<(usize, Option<String>), ApiError> {
     let limit = parameters.remove("limit").map_or(Some(DEFAULT_LIMIT), |text| {
         text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit))
@@ -119,7 +120,7 @@ fn read_page(
     let invalid = || format!("must be an integer from 1 to {MAX_LIMIT}");
     let limit = limit.ok_or_else(|| ApiError::field("limit", invalid()))?;
     let cursor = parameters.remove("cursor");
-    if cursor.as_deref() == Some("") {
+    if kind == Cursor::Id && cursor.as_deref().is_some_and(|cursor| uuid(cursor).is_none()) {
         let message = "must be the `next` value of the previous page";
         return Err(ApiError::field("cursor", message));
     }
@@ -138,7 +139,7 @@ fn read_query<Q: DeserializeOwned>(
     let parameters = parameters.into_iter().map(|(name, value)| (name, Value::String(value)));
     let query = serde_path_to_error::deserialize(Value::Object(parameters.collect()));
     query.map_err(|error| {
-        let page = if declared.is_list { ", limit, cursor" } else { "" };
+        let page = declared.cursor.map_or("", |_| ", limit, cursor");
         let timeout = declared.wait.map_or("", |_| ", timeout");
         let known = format!("organization{page}{timeout}");
         invalid_field(error, "a query parameter of this path", &known)
@@ -230,19 +231,25 @@ pub(crate) fn describe_common(declared: &Declaration) -> Vec<Value> {
             json!({"name": name, "in": "query", "description": description, "schema": schema}),
         );
     };
-    if declared.is_list {
+    if let Some(cursor) = declared.cursor {
         let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT});
         add("limit", "Maximum number of results.", limit);
-        let cursor = json!({"type": "string", "minLength": 1});
+        let cursor = match cursor {
+            Cursor::Id => schema_of::<schema::Id>(),
+            Cursor::Text => json!({"type": "string"}),
+        };
         add("cursor", "The `next` value of the previous page.", cursor);
     }
     if let Some([default, max]) = declared.wait {
         let text =
             format!("How long to wait, in real time, at most {max:?}. Default: {default:?}.");
-        let timeout = schema::Duration::json_schema(&mut SchemaGenerator::default());
-        add("timeout", &text, timeout.to_value());
+        add("timeout", &text, schema_of::<schema::Duration>());
     }
     described
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    T::json_schema(&mut SchemaGenerator::default()).to_value()
 }
 
 /// Describes the parameters of a query, besides `organization`.
