@@ -91,6 +91,9 @@ pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
     let Some(rate) = app.settings.rate_limit else { return Ok(()) };
     let now = Instant::now();
     let mut paid_until = lock(&app.paid_until);
+    if paid_until.len() >= MAX_KEYS {
+        paid_until.retain(|_, until| *until > now);
+    }
     let until = paid_until.entry(key.id.clone()).or_insert(now);
     let next = now.max(*until) + Duration::from_secs(1) / rate;
     if let Some(wait) = next.checked_duration_since(now + Duration::from_secs(1))
@@ -103,3 +106,6 @@ pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
     *until = next;
     Ok(())
 }
+
+/// The number of keys from which those without recent requests are forgotten.
+const MAX_KEYS: usize = 1_000;
