@@ -25,7 +25,7 @@ use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::runtime::limit::Permit;
 use crate::store::{Reader, domains};
 
@@ -424,7 +424,7 @@ impl<'a> Session<'a> {
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
         }
-        let id = id::new(Prefix::Request);
+        let id = id::new(id::REQUEST);
         match self.receive(&id, transaction, data.source).await {
             Ok(received) if received.is_empty() => {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()

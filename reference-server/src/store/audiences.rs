@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::Row;
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::timestamp::Timestamp;
 use crate::store::Tx;
 
@@ -30,7 +30,7 @@ pub(crate) fn insert(
     name: String,
     id: Option<String>,
 ) -> Result<Audience, ApiError> {
-    let id = id.unwrap_or_else(|| id::new(Prefix::Audience));
+    let id = id.unwrap_or_else(|| id::new(id::AUDIENCE));
     let audience = Audience { id, name, created_at: tx.now.into(), updated_at: tx.now.into() };
     if tx.insert(organization, &audience)? {
         return Ok(audience);

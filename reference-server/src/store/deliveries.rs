@@ -11,7 +11,7 @@ pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
 use crate::control::notifications::Notification;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::job::{Job, Queue};
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
@@ -28,7 +28,7 @@ pub(crate) struct Body {
 /// A new delivery that is about no email and no recipient.
 pub(crate) fn new(webhook: String, service: Service, event: &str, now: Millis) -> Delivery {
     Delivery {
-        id: id::new(Prefix::Delivery),
+        id: id::new(id::DELIVERY),
         webhook,
         service: service.to_string(),
         event: event.to_owned(),

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::rows::{Json, Row, json};
 use crate::model::dns::{self, Check, Record};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx, organizations};
 
@@ -60,7 +60,7 @@ pub(crate) fn insert(
     public_key: &str,
 ) -> Result<Domain, ApiError> {
     let domain = Domain {
-        id: id::new(Prefix::Domain),
+        id: id::new(id::DOMAIN),
         name: name.to_owned(),
         flags: Flags::default(),
         records: dns::records(name, selector, public_key, dns::INBOUND_HOST),

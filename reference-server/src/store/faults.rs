@@ -7,7 +7,7 @@ use svc_sdk::Operation;
 use super::rows::{Row, json};
 use crate::control::faults::{Fault, FaultHit, NewFault, operation as named};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::store::{Reader, Tx};
 
 /// Maximum number of faults of an organization, and of the bytes of their definitions together: a
@@ -25,7 +25,7 @@ impl Row for Fault {
 /// Stores a fault.
 pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault, ApiError> {
     let fault = Fault {
-        id: id::new(Prefix::Fault),
+        id: id::new(id::FAULT),
         remaining: new.times.unwrap_or(1),
         definition: new,
         hits: Vec::new(),

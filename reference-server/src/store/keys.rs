@@ -12,7 +12,7 @@ use super::rows::{Json, Row, json};
 use super::tx::{ChangedKey, Hash};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::key::Key;
 use crate::store::{Reader, Store, Tx, lock};
 
@@ -69,7 +69,7 @@ pub(crate) fn create(
         _ => (None, names.pop()),
     };
     let key = control::Key {
-        id: id::new(Prefix::Key),
+        id: id::new(id::KEY),
         service: service.to_string(),
         mode: mode.to_string(),
         scopes: names,

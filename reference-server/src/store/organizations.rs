@@ -2,7 +2,7 @@
 
 use crate::control::organizations::OrganizationSummary as Organization;
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::store::{Reader, Tx, meta};
 
 /// The name of the seeded organization.
@@ -14,7 +14,7 @@ pub(crate) fn insert(
     name: Option<&str>,
     balance_cents: i64,
 ) -> Result<Organization, ApiError> {
-    let id = id::new(Prefix::Organization);
+    let id = id::new(id::ORGANIZATION);
     let name = name.unwrap_or(&id).to_owned();
     tx.execute(
         "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",

@@ -131,10 +131,10 @@ impl RequestLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{self, Prefix};
+    use crate::model::id;
 
     fn request(body: &[u8]) -> Arc<LoggedRequest> {
-        let id = id::new(Prefix::Request);
+        let id = id::new(id::REQUEST);
         let headers = HeaderMap::new();
         let mut request = LoggedRequest::new(id, Operation::EmailsSend, "/", &headers, 0.into());
         request.request_body = RecordedBody::of(body);

@@ -10,7 +10,7 @@ use super::rows::{Row, json};
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::timestamp::Timestamp;
 use crate::store::keys::random_hex;
 use crate::store::{Reader, Tx};
@@ -32,7 +32,7 @@ pub(crate) fn insert(
     events: Vec<String>,
 ) -> Result<Webhook, ApiError> {
     let webhook = Webhook {
-        id: id::new(Prefix::Webhook),
+        id: id::new(id::WEBHOOK),
         service: service.to_string(),
         url,
         events,

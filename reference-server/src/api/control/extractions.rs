@@ -11,7 +11,7 @@ use crate::delivery::emit::{About, Data, MIN_SHARED, emit};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::runtime::heavy;
 use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
@@ -38,7 +38,7 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
             Ok(Data { shared, rest })
         };
         let deliveries = emit(tx, organization, event, About::default(), data)?;
-        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
+        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(id::DELIVERY));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });
     finished.await

@@ -16,7 +16,7 @@ use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::model::tracking::Tracking;
@@ -126,7 +126,7 @@ pub(super) fn accept(
     email.organization = organization;
     email.request.clone_from(&origin.request);
     // Here, so that IDs are in the order of the commits, which lists rely on.
-    email.id = id::new(Prefix::Email);
+    email.id = id::new(id::EMAIL);
     email.created_at = tx.now.into();
     email.updated_at = tx.now.into();
     Ok((email, content))
