@@ -36,7 +36,7 @@ use crate::settings::Settings;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
 use crate::store::keys::random_hex;
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
+use crate::store::{Location, Store, dns_records, faults, meta};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -371,7 +371,6 @@ async fn load(app: &Shared) -> Result<(), StartError> {
             if let Some(file) = &context.settings.seed_file {
                 seed::file::apply(tx, &context, file, None)?;
             }
-            deliveries::fail_interrupted(tx)?;
             tx.all_keys_changed();
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);
