@@ -34,7 +34,7 @@ use crate::net::outbound::Outbound;
 use crate::runtime::limit::Limit;
 use crate::settings::Settings;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
-use crate::store::keys::random_hex;
+use crate::store::keys::{self, random_hex};
 use crate::store::request_log::RequestLog;
 use crate::store::{Location, Store, dns_records, faults, meta};
 use crate::{routes, smtp};
@@ -371,7 +371,7 @@ async fn load(app: &Shared) -> Result<(), StartError> {
             if let Some(file) = &context.settings.seed_file {
                 seed::file::apply(tx, &context, file, None)?;
             }
-            tx.all_keys_changed();
+            keys::load(tx)?;
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);
             Ok(())

@@ -37,12 +37,11 @@ pub(crate) mod webhooks;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use file_identity::Files;
-use keys::AllKeys;
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use readers::Read;
@@ -68,8 +67,6 @@ pub(crate) struct Store {
     readers: Option<Threads<Read>>,
     /// Notified after each commit.
     pub(crate) wake: Arc<Wake>,
-    /// As they are committed.
-    keys: Arc<Mutex<AllKeys>>,
 }
 
 impl Store {
@@ -102,7 +99,7 @@ impl Store {
         let write =
             move |queue| writer::run(connection, path.as_deref(), &queue, &now, &told, &files);
         let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
-        Ok((Self { writer, readers, wake, keys: Arc::default() }, clock))
+        Ok((Self { writer, readers, wake }, clock))
     }
 
     /// Runs a closure in a transaction and returns once its data is on disk.
@@ -161,18 +158,8 @@ impl Store {
     {
         let (done, committed) = oneshot::channel();
         let (sender, mut result) = oneshot::channel();
-        let keys = Arc::clone(&self.keys);
         let run = Box::new(move |tx: &mut Tx<'_>| {
-            let written = write(tx).and_then(|value| {
-                if tx.effects.has_other_keys {
-                    let all = keys::all(tx.reader())?;
-                    tx.after_commit(move || *lock(&keys) = all);
-                } else if !tx.effects.changed_keys.is_empty() {
-                    let changed = std::mem::take(&mut tx.effects.changed_keys);
-                    tx.after_commit(move || keys::apply(&mut lock(&keys), changed));
-                }
-                Ok(value)
-            });
+            let written = write(tx);
             let keep = written.is_ok();
             // The receiver is gone if the client disconnected.
             let _ = sender.send(written);

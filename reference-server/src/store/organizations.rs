@@ -3,7 +3,7 @@
 use crate::control::organizations::OrganizationSummary as Organization;
 use crate::model::error::{ApiError, Code};
 use crate::model::id;
-use crate::store::{Reader, Tx, meta};
+use crate::store::{Reader, Tx, keys, meta};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -53,7 +53,7 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     for table in OWNED.into_iter().chain(["api_key", "organization"]) {
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
-    tx.all_keys_changed();
+    keys::load(tx)?;
     meta::delete_clock(tx)?;
     // Clients that wait for a message go on: the organizations have other numbers now.
     tx.message_stored();
