@@ -185,12 +185,7 @@ impl Server {
             running.shutdown().await;
         }
         drop(dns);
-        let relay = async {
-            if let Some(relay) = &self.app.relay {
-                relay.close().await;
-            }
-        };
-        tokio::join!(relay, close(Arc::clone(&self.app.store), data_dir));
+        close(Arc::clone(&self.app.store), data_dir).await;
         tracing::info!("stopped");
     }
 }

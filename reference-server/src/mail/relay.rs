@@ -25,7 +25,6 @@ use crate::model::error::ApiError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
-const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Client of the SMTP server that mail is relayed to.
 pub(crate) struct Relay {
@@ -127,13 +126,6 @@ impl Relay {
             })?;
         }
         Ok(connection)
-    }
-
-    /// Closes the connection with `QUIT`.
-    pub(crate) async fn close(&self) {
-        if let Some(mut connection) = self.connection.lock().await.take() {
-            let _ = timeout(QUIT_TIMEOUT, connection.quit()).await;
-        }
     }
 }
 
@@ -316,7 +308,6 @@ mod tests {
             let outcome = send(&relay, "ada@a.test", &to(&["b@c.test"]), SOURCE).await;
             assert_eq!(outcome, [Handoff::Accepted]);
         }
-        relay.close().await;
         let lines = drain(&mut lines);
         assert!(lines.iter().all(|(connection, _)| *connection == 1), "{lines:?}");
         let lines: Vec<_> = lines.iter().map(|(_, line)| line.as_str()).collect();
