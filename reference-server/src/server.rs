@@ -36,7 +36,7 @@ use crate::settings::Settings;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
 use crate::store::keys::{self, random_hex};
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, dns_records, faults, meta};
+use crate::store::{Store, dns_records, faults, meta};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -226,17 +226,15 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         (Some(addr), _) => addr,
         (None, network) => SocketAddr::new(network.default_ip().ok_or(StartError::NoAddress)?, 0),
     };
-    let mut data_dir = match &settings.location {
-        Location::Memory => match &settings.announce_in {
-            Some(directory) => DataDir::lock(directory, settings.network).await.ok(),
-            None => None,
-        },
-        Location::Directory(directory) => Some(lock(directory, settings.network).await?),
+    let mut data_dir = match (&settings.data_dir, &settings.announce_in) {
+        (Some(directory), _) => Some(lock(directory, settings.network).await?),
+        (None, Some(directory)) => DataDir::lock(directory, settings.network).await.ok(),
+        (None, None) => None,
     };
-    let location = settings.location.clone();
+    let directory = settings.data_dir.clone();
     let (max_bytes, keep) = (settings.limits.max_database_bytes, settings.limits.keep);
-    let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes, keep)).await;
-    let (store, clock) = match opened {
+    let open = move || Store::open(directory.as_deref(), max_bytes, keep);
+    let (store, clock) = match tokio::task::spawn_blocking(open).await {
         Ok(opened) => opened.map_err(|error| StartError::Database(error.reason()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };

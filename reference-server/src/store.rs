@@ -36,7 +36,7 @@ mod tx;
 pub(crate) mod webhooks;
 mod writer;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -52,14 +52,6 @@ use writer::Write;
 use crate::model::error::ApiError;
 use crate::runtime::clock::Clock;
 
-/// Where the data is stored.
-#[derive(Clone, Debug)]
-pub(crate) enum Location {
-    /// The file `svc.db` in this directory.
-    Directory(PathBuf),
-    Memory,
-}
-
 /// Handle to the database, shared by the whole server.
 pub(crate) struct Store {
     writer: Threads<Write>,
@@ -70,21 +62,16 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the database, creates it if it is new, and starts the threads. Also returns the
-    /// clock, which continues from where it was saved. The database may grow to `max_bytes`, and
-    /// keeps the newest emails and received messages if their number is limited.
+    /// Opens the database, creates it if it is new, and starts the threads. It is the file `svc.db`
+    /// in the directory, or in memory. Also returns the clock, which continues from where it was
+    /// saved. The database may grow to `max_bytes`, and keeps the newest emails and received messages if their number is limited.
     pub(crate) fn open(
-        location: &Location,
+        directory: Option<&Path>,
         max_bytes: Option<u64>,
         keep: Option<u32>,
     ) -> Result<(Self, Arc<Clock>), OpenError> {
-        let (connection, path) = match location {
-            Location::Memory => (open::memory()?, None),
-            Location::Directory(directory) => {
-                let path = directory.join("svc.db");
-                (open::file(&path)?, Some(path))
-            }
-        };
+        let path = directory.map(|directory| directory.join("svc.db"));
+        let connection = path.as_deref().map_or_else(open::memory, open::file)?;
         if let Some(bytes) = max_bytes {
             open::limit_size(&connection, bytes)?;
         }
@@ -181,7 +168,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
-        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let (store, _) = Store::open(None, None, None).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())

@@ -89,11 +89,11 @@ pub(crate) fn clear(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Location, Store, organizations};
+    use crate::store::{Store, organizations};
 
     #[tokio::test]
     async fn hits_do_not_count_for_the_limit() {
-        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let (store, _) = Store::open(None, None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             add(tx, organization, NewFault::default())?;

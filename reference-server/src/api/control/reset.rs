@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::app::engine_handle::Command;
 use crate::control::server::Reset;
 use crate::model::error::{ApiError, Code};
-use crate::store::{Location, NO_ORGANIZATION};
+use crate::store::NO_ORGANIZATION;
 
 pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), ApiError> {
     let (organization, app) = (call.data.organization, Arc::clone(&call.data.app));
@@ -32,13 +32,13 @@ fn explain_full_disk(app: &App, error: ApiError) -> ApiError {
     if error.code() != Code::StorageFull {
         return error;
     }
-    let message = match &app.settings.location {
-        Location::Directory(directory) => format!(
+    let message = match &app.settings.data_dir {
+        Some(directory) => format!(
             "the server's disk is full, and a reset needs free space: free some space, or stop \
              the server and delete {}",
             directory.display()
         ),
-        Location::Memory => {
+        None => {
             "the database reached its maximum size, and a reset needs free space: restart the \
              server"
                 .to_owned()
