@@ -24,7 +24,7 @@ use crate::api::framework::listen;
 use crate::app::engine_handle::EngineHandle;
 use crate::app::{App, Shared};
 use crate::engine;
-use crate::mail::dns::{DnsServer, Resolver, Zone};
+use crate::mail::dns::{self, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
@@ -70,7 +70,7 @@ pub struct Server {
 struct Tasks {
     /// HTTP, SMTP and the engine.
     running: JoinSet<()>,
-    dns: DnsServer,
+    dns: JoinSet<()>,
     data_dir: Option<DataDir>,
 }
 
@@ -245,7 +245,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
-    let dns = DnsServer::start(dns_addr, Arc::clone(&zone))
+    let (dns_addr, dns) = dns::start(dns_addr, Arc::clone(&zone))
         .await
         .map_err(cannot_listen("dns", dns_addr))?;
 
@@ -274,7 +274,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         paid_until: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        addresses: Addresses { http: addr, dns: dns.address(), smtp },
+        addresses: Addresses { http: addr, dns: dns_addr, smtp },
         settings,
     });
     load(&app).await?;

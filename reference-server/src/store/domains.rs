@@ -63,7 +63,7 @@ pub(crate) fn insert(
         id: id::new(id::DOMAIN),
         name: name.to_owned(),
         flags: Flags::default(),
-        records: dns::records(name, selector, public_key, dns::INBOUND_HOST),
+        records: dns::records(name, selector, public_key),
         checks: None,
         created_at: tx.now.into(),
         updated_at: tx.now.into(),
