@@ -1,7 +1,6 @@
 //! Opens the database with the settings that durability and file privacy rely on.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -52,18 +51,14 @@ impl OpenError {
 
 /// Opens the file, creating it if it is missing. A database with another schema is left unchanged.
 pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
-    // Check before SQLite opens the file, because even opening may create files next to
-    // it.
-    let found = version_in_header(path)?;
-    reject_unknown(path, found)?;
     data_dir::create_private_file(path)
         .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    // Check again: after a crash, the write-ahead log may hold another version than the
-    // file header.
     let found = version(&connection)?;
-    reject_unknown(path, found)?;
+    if found != 0 && found != VERSION {
+        return Err(OpenError::OtherSchema { path: path.to_owned(), found });
+    }
     // A new file holds no data that could be lost. The first durable commit syncs the
     // schema as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
@@ -187,28 +182,6 @@ fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
-}
-
-fn reject_unknown(path: &Path, found: u32) -> Result<(), OpenError> {
-    if found == 0 || found == VERSION {
-        return Ok(());
-    }
-    Err(OpenError::OtherSchema { path: path.to_owned(), found })
-}
-
-/// Reads `user_version` from the file header: 4 bytes, big-endian, at offset 60.
-fn version_in_header(path: &Path) -> Result<u32, OpenError> {
-    let mut header = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut header));
-    match read {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(OpenError::Read { path: path.to_owned(), source: error })
-        }
-        _ => Ok(match header[..] {
-            [.., a, b, c, d] if header.len() == 64 => u32::from_be_bytes([a, b, c, d]),
-            _ => 0,
-        }),
-    }
 }
 
 #[cfg(test)]
