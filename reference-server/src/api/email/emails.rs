@@ -13,7 +13,7 @@ use crate::control::emails::EmailSummary;
 use crate::control::templates::Template;
 use crate::delivery::sending::{self, MAX_ROWS};
 use crate::mail::preview::preview;
-use crate::mail::template::{self, Part};
+use crate::mail::template;
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::id;
@@ -57,8 +57,8 @@ pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result
     let html = html.filter(|_| checked.content.html.is_none());
     let text = text.filter(|_| checked.content.text.is_none());
     let render = move || {
-        let html = template::render_part(Part::Html, html.as_deref(), &variables)?;
-        Ok((html, template::render_part(Part::Text, text.as_deref(), &variables)?))
+        let html = template::render_part("html", html.as_deref(), &variables)?;
+        Ok((html, template::render_part("text", text.as_deref(), &variables)?))
     };
     let permit = data.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
