@@ -97,7 +97,8 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = active.unwrap_or(webhook.active);
         if webhook != before {
-            tx.update(organization, &mut webhook)?;
+            webhook.updated_at = tx.now.into();
+            tx.update(organization, &webhook)?;
         }
         Ok(webhook)
     });

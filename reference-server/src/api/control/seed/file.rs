@@ -213,7 +213,8 @@ impl Seeding<'_, '_> {
         contact.topics = seed.topics.clone().unwrap_or(contact.topics);
         contact.subscribed = seed.subscribed.unwrap_or(contact.subscribed);
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        self.tx.update(self.organization, &mut contact)
+        contact.updated_at = self.tx.now.into();
+        self.tx.update(self.organization, &contact)
     }
 
     /// Adds a webhook, or changes the one with this URL.
@@ -240,7 +241,8 @@ impl Seeding<'_, '_> {
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
-            self.tx.update(self.organization, &mut webhook)?;
+            webhook.updated_at = self.tx.now.into();
+            self.tx.update(self.organization, &webhook)?;
         }
         Ok(())
     }
