@@ -235,7 +235,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let (max_bytes, keep) = (settings.limits.max_database_bytes, settings.limits.keep);
     let open = move || Store::open(directory.as_deref(), max_bytes, keep);
     let (store, clock) = match tokio::task::spawn_blocking(open).await {
-        Ok(opened) => opened.map_err(|error| StartError::Database(error.reason()))?,
+        Ok(opened) => opened.map_err(|error| StartError::Database(error.to_string()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
 

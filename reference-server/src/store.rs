@@ -85,7 +85,7 @@ impl Store {
         let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
         let write =
             move |queue| writer::run(connection, path.as_deref(), &queue, &now, &told, &files);
-        let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
+        let writer = Threads::start("svc-writer", [write])?;
         Ok((Self { writer, readers, wake }, clock))
     }
 

@@ -25,34 +25,24 @@ pub(crate) enum OpenError {
          {VERSION}) and was not changed; move the data directory away, or use another one"
     )]
     OtherSchema { path: PathBuf, found: u32 },
-    #[error("cannot open the database")]
+    #[error("{0}{hint}", hint = hint(.0))]
     Sqlite(#[from] rusqlite::Error),
-    #[error("cannot read {path}")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("cannot start the thread that writes the database")]
-    Start(std::io::Error),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
 }
 
-impl OpenError {
-    /// Why the database cannot be opened.
-    pub(crate) fn reason(&self) -> String {
-        use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
-        match self {
-            Self::Sqlite(error) => match error.sqlite_error_code() {
-                // On a disk that is completely full, SQLite reports an I/O failure.
-                Some(DiskFull | SystemIoFailure) => format!("{error} (is the disk full?)"),
-                _ => error.to_string(),
-            },
-            Self::Read { source, .. } | Self::Start(source) => source.to_string(),
-            Self::OtherSchema { .. } => self.to_string(),
-        }
+/// On a disk that is completely full, SQLite reports an I/O failure.
+fn hint(error: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+    match error.sqlite_error_code() {
+        Some(DiskFull | SystemIoFailure) => " (is the disk full?)",
+        _ => "",
     }
 }
 
 /// Opens the file, creating it if it is missing. A database with another schema is left unchanged.
 pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
-    data_dir::create_private_file(path)
-        .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
+    data_dir::create_private_file(path)?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     let found = version(&connection)?;
@@ -108,14 +98,13 @@ pub(super) fn keep_newest(connection: &Connection, keep: u32) -> rusqlite::Resul
 /// Makes the new database file durable. SQLite discards the write-ahead log of an empty
 /// or missing file, and until the first checkpoint the log is the only place that holds
 /// the committed data.
-fn sync_new_file(path: &Path) -> Result<(), OpenError> {
-    let synced = File::open(path).and_then(|file| file.sync_all());
+fn sync_new_file(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()?;
     #[cfg(unix)]
-    let synced = synced.and_then(|()| match path.parent() {
-        Some(directory) => File::open(directory)?.sync_all(),
-        None => Ok(()),
-    });
-    synced.map_err(|source| OpenError::Read { path: path.to_owned(), source })
+    if let Some(directory) = path.parent() {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Opens an in-memory database, which ends with its connection.
@@ -153,7 +142,7 @@ pub(super) fn copier(path: &Path) -> Result<Threads<()>, OpenError> {
             }
         }
     };
-    Threads::start("svc-checkpoint", [run]).map_err(OpenError::Start)
+    Ok(Threads::start("svc-checkpoint", [run])?)
 }
 
 /// Limits the size of the database, in bytes.
