@@ -245,9 +245,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
-    let (dns_addr, dns) = dns::start(dns_addr, Arc::clone(&zone))
-        .await
-        .map_err(cannot_listen("dns", dns_addr))?;
+    let (dns_addr, dns) =
+        dns::start(dns_addr, Arc::clone(&zone)).await.map_err(cannot_listen("dns", dns_addr))?;
 
     let (handle, commands) = EngineHandle::new();
     if settings.is_exposed() && settings.control_token.is_none() {

@@ -336,8 +336,7 @@ mod tests {
     fn errors_contain_line_numbers_but_no_values() {
         assert_eq!(check("html", "a\n{% if %}"), Err(TemplateError::Syntax { line: 2 }));
         assert_eq!(check("html", "{{ fine }}"), Ok(()));
-        let error =
-            render("text", "{{ x|nope }}", &json!({"x": 1})).expect_err("unknown filter");
+        let error = render("text", "{{ x|nope }}", &json!({"x": 1})).expect_err("unknown filter");
         assert_eq!(error, TemplateError::Syntax { line: 1 });
         let error = render("text", "\n{{ secret + 1 }}", &json!({"secret": "s3cret"}));
         assert_eq!(error, Err(TemplateError::Failed { line: 2 }));
@@ -466,11 +465,7 @@ mod tests {
             ),
             ("{% raw %}{{ a ~ }}{% endraw %}{{ names[0] }}{{ '}}' }}", "{{ a ~ }}a}}"),
         ] {
-            assert_eq!(
-                render("text", template, &variables).as_deref(),
-                Ok(expected),
-                "{template}"
-            );
+            assert_eq!(render("text", template, &variables).as_deref(), Ok(expected), "{template}");
         }
     }
 }

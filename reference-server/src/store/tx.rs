@@ -78,12 +78,7 @@ pub(super) struct Effects {
 }
 
 impl<'a> Tx<'a> {
-    pub(super) fn new(
-        connection: &'a Connection,
-        begun: u64,
-        now: Millis,
-        wake: &'a Wake,
-    ) -> Self {
+    pub(super) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
         Self { connection, begun, now, wake, effects: Effects::default() }
     }
 

@@ -38,11 +38,9 @@ fn explain_full_disk(app: &App, error: ApiError) -> ApiError {
              the server and delete {}",
             directory.display()
         ),
-        None => {
-            "the database reached its maximum size, and a reset needs free space: restart the \
+        None => "the database reached its maximum size, and a reset needs free space: restart the \
              server"
-                .to_owned()
-        }
+            .to_owned(),
     };
     ApiError::new(Code::StorageFull, message)
 }

@@ -153,8 +153,7 @@ async fn test_once(
         return Ok(response);
     }
     let sent = Bytes::from(body.head.clone());
-    let (attempt, _) =
-        webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
+    let (attempt, _) = webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     result.insert(status_field(&app.settings.compatibility).to_owned(), attempt.status.into());

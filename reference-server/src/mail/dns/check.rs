@@ -127,8 +127,8 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    use super::super::start;
     use super::super::Zone;
+    use super::super::start;
     use super::*;
     use crate::model::dns::records;
 
