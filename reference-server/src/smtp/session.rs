@@ -24,6 +24,7 @@ use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::id;
 use crate::runtime::limit::Permit;
+use crate::store::organizations::{SANDBOX, find_named};
 use crate::store::{Reader, domains};
 
 const MAX_RECIPIENTS: usize = 100;
@@ -341,7 +342,8 @@ impl<'a> Session<'a> {
         let find = move |reader: Reader<'_>| {
             let organization = login.and_then(|login| login::organization(reader, &login));
             let owners = domains::owners(reader, &domain, organization)?;
-            let catcher = organization.or_else(|| login::default_organization(reader, has_seed));
+            let seeded = || find_named(reader, SANDBOX).ok().filter(|_| has_seed);
+            let catcher = organization.or_else(seeded);
             Ok((organization, catcher, !owners.is_empty()))
         };
         let Ok((organization, catcher, is_owned)) = self.server.app.store.read(find).await else {
