@@ -42,6 +42,7 @@ impl Address {
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err("is not an address: it contains white space");
         }
+        let text = text.strip_suffix('.').unwrap_or(text);
         let at = text.rfind('@').ok_or("is not an address: it has no @")?;
         let (local, domain) = (&text[..at], &text[at + 1..]);
         if !is_local_part(local) {
@@ -52,13 +53,10 @@ impl Address {
                 "is not an address: it is too long (at most 64 bytes before the @, 254 in total)",
             );
         }
-        if domain.ends_with('.') {
-            return Err(DOMAIN);
-        }
         Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
     }
 
-    /// The address as given in the request.
+    /// The address as given in the request, without the final dot of its domain.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -79,6 +77,14 @@ impl Address {
 
     pub(crate) fn domain(&self) -> &DomainName {
         &self.domain
+    }
+}
+
+/// A mailbox without the final dot of its domain: `Name <a@b.>` is `Name <a@b>`.
+pub(crate) fn without_final_dot(mailbox: String) -> String {
+    match mailbox.strip_suffix(".>") {
+        Some(start) => format!("{start}>"),
+        None => mailbox.strip_suffix('.').map(str::to_owned).unwrap_or(mailbox),
     }
 }
 
@@ -230,7 +236,6 @@ mod tests {
             (".a@c.test", LOCAL_PART),
             ("a@-b.test", DOMAIN),
             ("a@b..test", DOMAIN),
-            ("a@b.test.", DOMAIN),
             ("a@b_c.test", DOMAIN),
             ("a@[127.0.0.1]", DOMAIN),
             ("a@127.0.0.1", DOMAIN),

@@ -120,3 +120,25 @@ async fn lists_pages_oldest_first() {
         );
     }
 }
+
+/// The final dot of a domain is not a part of the address.
+#[tokio::test]
+async fn addresses_with_a_final_dot_have_one_form() {
+    let sandbox = Sandbox::start().await;
+    let audience = audience(&sandbox).await;
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    let created = sandbox.call(&line, r#"{"email":"ada@example.test."}"#).await;
+    assert_eq!(created.between(r#""email":""#), "ada@example.test");
+    assert_eq!(sandbox.call(&line, r#"{"email":"ada@example.test"}"#).await.status, 409);
+    let same = format!("PATCH /api/v1/contacts/{}", created.id());
+    assert_eq!(sandbox.call(&same, r#"{"email":"ada@example.test."}"#).await.status, 200);
+
+    for from in ["a@sandbox.test.", "Shop <a@sandbox.test.>"] {
+        let body = format!(r#"{{"from":"{from}","to":"b@x.test.","subject":"s"}}"#);
+        let sent = sandbox.call("POST /api/v1/emails", &body).await;
+        assert_eq!(sent.status, 202, "{sent:?}");
+        let shown = sandbox.call(&format!("GET /api/v1/emails/{}", sent.id()), "").await;
+        assert_eq!(shown.between(r#""from":""#), from.replace("test.", "test"));
+        assert!(shown.body.contains(r#""address":"b@x.test""#), "{shown:?}");
+    }
+}

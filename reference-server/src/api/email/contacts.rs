@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::pages::{Page, Paged};
 use crate::api::framework::{Call, Reply};
-use crate::model::address::Address;
+use crate::model::address::{Address, without_final_dot};
 use crate::model::error::ApiError;
 use crate::store::audiences::Audience;
 use crate::store::contacts::{self, Contact};
@@ -109,7 +109,7 @@ impl Update {
     /// Updates the contact and returns whether anything changed
     /// (`docs/undocumented/README.md#empty-updates`).
     fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
-        if self.email.is_some_and(|email| email != contact.email) {
+        if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
             return Err(ApiError::field("email", "cannot be changed"));
         }
         let before = contact.clone();

@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 use crate::control::emails::EmailSummary;
 use crate::mail::mime::check_content_type;
 use crate::mail::preview::preview;
-use crate::model::address::{Address, Mailbox, check_header, reject_line_breaks};
+use crate::model::address::{
+    Address, Mailbox, check_header, reject_line_breaks, without_final_dot,
+};
 use crate::model::error::{ApiError, Problems};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
@@ -123,7 +125,7 @@ impl NewEmail {
         let attachments = self.attachments.unwrap_or_default();
         ApiError::at_most("attachments", attachments.len(), MAX_ATTACHMENTS, "items")?;
 
-        let from = problems.ok("from", self.from.ok_or("is required"));
+        let from = problems.ok("from", self.from.ok_or("is required")).map(without_final_dot);
         let sender = from.as_deref().and_then(|from| problems.ok("from", parse_mailbox(from)));
         let (to, mut addresses) = mailboxes(&mut problems, "to", self.to);
         if to.is_empty() {
