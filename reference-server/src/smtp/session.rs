@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use mail_builder::headers::date::Date;
 use smtp_proto::request::receiver::{DataReceiver, LineReceiver, MAX_LINE_LENGTH};
-use smtp_proto::{Error, MAIL_BODY_BINARYMIME, MailFrom, Request};
+use smtp_proto::{
+    Error, MAIL_BODY_7BIT, MAIL_BODY_8BITMIME, MAIL_BODY_BINARYMIME, MAIL_SMTPUTF8, MailFrom,
+    RcptTo, Request,
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -61,6 +64,8 @@ pub(super) async fn serve(
     }
     Ok(())
 }
+
+const UNKNOWN_PARAMETER: &str = "555 5.5.4 a parameter is not supported";
 
 const TEMPORARY: &str = "451 4.3.0 temporary failure, try again later";
 
@@ -133,6 +138,8 @@ struct Session<'a> {
     client: IpAddr,
     /// The name from the client's `HELO` or `EHLO`.
     helo: Option<String>,
+    /// Whether the client sent `EHLO`.
+    extended: bool,
     /// An authentication in progress.
     exchange: Option<Step>,
     login: Option<Login>,
@@ -190,6 +197,7 @@ impl<'a> Session<'a> {
             server,
             client,
             helo: None,
+            extended: false,
             exchange: None,
             login: None,
             transaction: None,
@@ -212,15 +220,15 @@ impl<'a> Session<'a> {
         }
         line.extend_from_slice(b"\r\n");
         match Request::parse(&mut line.iter()).map(Request::into_owned) {
-            Ok(request) => self.handle_command(request).await,
+            Ok(request) => self.handle_command(request, line.trim_ascii()).await,
             Err(error) => self.reject_syntax(&error),
         }
     }
 
-    async fn handle_command(&mut self, request: Request<String>) -> String {
+    async fn handle_command(&mut self, request: Request<String>, line: &[u8]) -> String {
         match request {
             Request::Ehlo { host } => {
-                self.set_helo(host);
+                self.set_helo(host, true);
                 let tls = if self.offers_tls() { "250-STARTTLS\r\n" } else { "" };
                 let auth = if self.may_log_in() { "250-AUTH PLAIN LOGIN\r\n" } else { "" };
                 format!(
@@ -228,18 +236,22 @@ impl<'a> Session<'a> {
                      250-SIZE {MAX_MESSAGE_SIZE}\r\n{tls}{auth}250 ENHANCEDSTATUSCODES"
                 )
             }
+            // The parser skips what follows the word.
+            Request::StartTls if line.len() > "STARTTLS".len() => {
+                "501 5.5.4 STARTTLS has no parameters".to_owned()
+            }
             Request::StartTls if self.encrypted => "503 5.5.1 TLS is already active".to_owned(),
             Request::StartTls if self.offers_tls() => {
                 self.end = Some(End::StartTls);
                 "220 2.0.0 ready to start TLS".to_owned()
             }
             Request::Helo { host } => {
-                self.set_helo(host);
+                self.set_helo(host, false);
                 format!("250 {INBOUND_HOST}")
             }
             Request::Auth { .. } if !self.may_log_in() => "538 5.7.11 start TLS first".to_owned(),
             Request::Auth { .. }
-                if self.helo.is_none() || self.login.is_some() || self.transaction.is_some() =>
+                if !self.extended || self.login.is_some() || self.transaction.is_some() =>
             {
                 "503 5.5.1 AUTH follows EHLO, once and before MAIL".to_owned()
             }
@@ -247,7 +259,7 @@ impl<'a> Session<'a> {
                 self.continue_login(login::begin(mechanism, &initial_response))
             }
             Request::Mail { from } => self.mail(&from),
-            Request::Rcpt { to } => self.recipient(&to.address).await,
+            Request::Rcpt { to } => self.recipient(to, line).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
                     match timeout(IDLE_TIMEOUT, self.server.transfers.permit()).await {
@@ -267,6 +279,10 @@ impl<'a> Session<'a> {
                 "250 2.0.0 OK".to_owned()
             }
             Request::Noop { .. } => "250 2.0.0 OK".to_owned(),
+            Request::Vrfy { .. } => {
+                "252 2.5.2 cannot verify the address, but will accept the message".to_owned()
+            }
+            Request::Help { .. } => "214 2.0.0 see RFC 5321".to_owned(),
             Request::Quit => {
                 self.end = Some(End::Closed);
                 "221 2.0.0 closing connection".to_owned()
@@ -298,8 +314,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn set_helo(&mut self, host: String) {
+    fn set_helo(&mut self, host: String, extended: bool) {
         self.helo = Some(host);
+        self.extended = extended;
         self.transaction = None;
     }
 
@@ -313,7 +330,15 @@ impl<'a> Session<'a> {
         if from.flags & MAIL_BODY_BINARYMIME != 0 {
             return "504 5.5.4 BODY=BINARYMIME is not supported".to_owned();
         }
-        if from.size > MAX_MESSAGE_SIZE {
+        let (flags, size) =
+            (from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8), from.size);
+        // A server with AUTH accepts the parameter `AUTH=` (RFC 4954 §5).
+        let (address, auth) = (from.address.clone(), from.auth.clone());
+        let known = MailFrom { address, flags, size, auth, ..MailFrom::default() };
+        if *from != known {
+            return UNKNOWN_PARAMETER.to_owned();
+        }
+        if size > MAX_MESSAGE_SIZE {
             return too_large();
         }
         let sender = match &*from.address {
@@ -327,14 +352,28 @@ impl<'a> Session<'a> {
         "250 2.1.0 sender OK".to_owned()
     }
 
-    async fn recipient(&mut self, address: &str) -> String {
+    async fn recipient(&mut self, to: RcptTo<String>, line: &[u8]) -> String {
+        if to != (RcptTo { address: to.address.clone(), ..RcptTo::default() }) {
+            return UNKNOWN_PARAMETER.to_owned();
+        }
         let Some(transaction) = &mut self.transaction else {
             return "503 5.5.1 send MAIL first".to_owned();
         };
         if transaction.recipients.len() >= MAX_RECIPIENTS {
             return "452 4.5.3 too many recipients".to_owned();
         }
-        let Ok(address) = Address::parse(address) else {
+        // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
+        // for the parser, like `<>`.
+        let is_postmaster = line.to_ascii_lowercase().ends_with(b"postmaster>");
+        let address = if to.address.is_empty() && is_postmaster {
+            match self.server.app.store.read(domains::first_verified).await {
+                Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
+                Err(_) => return TEMPORARY.to_owned(),
+            }
+        } else {
+            to.address
+        };
+        let Ok(address) = Address::parse(&address) else {
             return "501 5.1.3 invalid recipient address".to_owned();
         };
         let (login, has_seed) = (self.login.clone(), self.server.app.settings.seed);
@@ -440,10 +479,17 @@ impl<'a> Session<'a> {
             )
         });
         let results = results.unwrap_or_default();
+        let protocol = match (self.extended, self.encrypted, self.login.is_some()) {
+            (true, true, true) => "ESMTPSA",
+            (true, true, false) => "ESMTPS",
+            (true, false, true) => "ESMTPA",
+            (true, false, false) => "ESMTP",
+            (false, ..) => "SMTP",
+        };
         let date = Date::new(self.server.app.clock.now() / 1000).to_rfc822();
         format!(
             "Return-Path: <{sender}>\r\n{results}\
-             Received: from {helo} ([{}])\r\n\tby {INBOUND_HOST} with ESMTP id {id};\r\n\t{date}\r\n",
+             Received: from {helo} ([{}])\r\n\tby {INBOUND_HOST} with {protocol} id {id};\r\n\t{date}\r\n",
             self.client
         )
     }

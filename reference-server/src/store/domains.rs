@@ -108,6 +108,12 @@ pub(crate) fn elsewhere(reader: Reader<'_>, name: &str) -> Result<String, ApiErr
     owner.map_or_else(|| Ok(String::new()), |owner| organizations::has_it(reader, owner))
 }
 
+/// The name of the oldest verified domain.
+pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiError> {
+    let sql = "SELECT name FROM domain WHERE verified ORDER BY id LIMIT 1";
+    Ok(reader.find(sql, [], |row| row.get(0))?)
+}
+
 /// The verified domains with this name, each as domain id and organization. Several
 /// organizations may have the same domain. A subdomain of a verified domain must be verified itself
 /// (`docs/undocumented/services.md#addresses`).
