@@ -6,6 +6,7 @@ mod names;
 pub(crate) mod address;
 pub(crate) mod dns;
 pub(crate) mod event;
+pub(crate) mod integer;
 pub(crate) mod one_or_many;
 pub(crate) mod schema;
 pub(crate) mod scope;

@@ -15,6 +15,7 @@ use {
 
 use super::client::{Client, Request};
 use super::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
+use crate::model::integer::integer;
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
@@ -45,15 +46,15 @@ pub struct NewFault {
     #[schemars(with = "Option<OperationName>")]
     pub operation: Option<String>,
     /// How many requests are affected, at least 1. Default: 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = u32::MAX))]
     pub times: Option<u32>,
     /// How many matching requests are unaffected before that. Default: 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = u32::MAX))]
     pub skip: Option<u32>,
     /// The status of the response, which takes the place of processing the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 200, max = 599))]
     pub status: Option<u16>,
     /// The response body: a string is sent as it is, any other value as JSON. Default: the error

@@ -9,6 +9,7 @@ use svc_sdk::{EmailClient, ExtractionClient};
 use super::client::{Client, Error, Request};
 use super::endpoint::{CREATED, Endpoint, GET, POST};
 use super::webhooks::Webhook;
+use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 use crate::model::schema;
 
 pub(crate) const LIST: Endpoint<(), Vec<OrganizationSummary>> =
@@ -35,6 +36,8 @@ pub(crate) struct NewOrganization {
     #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
     #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
     pub(crate) name: Option<String>,
+    #[serde(default, deserialize_with = "integer")]
+    #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
     pub(crate) balance_cents: Option<i64>,
     /// A sending domain, which is published and verified. Default: a random name under `.test`.
     #[schemars(extend("format" = "domain-name", "minLength" = 3))]

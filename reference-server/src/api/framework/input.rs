@@ -211,7 +211,7 @@ pub(super) fn invalid_field(
     let expected = match expected.as_deref() {
         Some("a map") => "an object",
         Some("a sequence") => "a list",
-        Some("i64" | "u16" | "u32") => "an integer within the allowed range",
+        Some("i64") => "an integer",
         Some(other) => other,
         None if text.starts_with("must ") => return ApiError::field(path, text),
         None => "of another type",
