@@ -6,7 +6,7 @@
 
 mod mail;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +43,6 @@ struct Engine {
     /// The number of failures in a row, and when the next job may begin, in real time.
     failures: u32,
     not_before: Instant,
-    pending_advances: VecDeque<(Millis, Reply)>,
     advancing: Option<Advancing>,
     settled_waiters: Vec<Reply>,
 }
@@ -51,12 +50,13 @@ struct Engine {
 /// The end of a job: for [`Queue::Mail`], the time that it has reached.
 type Done = Option<Millis>;
 
-/// The advance of the clock in progress.
+/// The advance of the clock in progress, which begins with the first request for one. Further ones
+/// add to it.
 struct Advancing {
     target: Millis,
     /// Whether the clock runs on after the advance.
     was_running: bool,
-    reply: Reply,
+    replies: Vec<Reply>,
 }
 
 /// Runs the engine, until the server stops.
@@ -68,7 +68,6 @@ pub(crate) async fn run_jobs(app: Shared, commands: mpsc::UnboundedReceiver<(Com
         running: HashMap::new(),
         failures: 0,
         not_before: Instant::now(),
-        pending_advances: VecDeque::new(),
         advancing: None,
         settled_waiters: Vec::new(),
     };
@@ -164,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Holds back all work after a failure, such as a full disk. Fails all pending advances: the
+    /// Holds back all work after a failure, such as a full disk. Fails the advance in progress: the
     /// clock stays at the time that it has reached.
     fn fail(&mut self, error: &ApiError) {
         tracing::error!(message = error.message(), "work failed and will be tried again");
@@ -174,21 +173,17 @@ impl Engine {
     }
 
     fn fail_advances(&mut self, error: &ApiError) {
-        let advancing = self.advancing.take().map(|advancing| {
-            if advancing.was_running {
-                self.app.clock.run(self.app.clock.now());
-            }
-            advancing.reply
-        });
-        let pending = self.pending_advances.drain(..).map(|(_, reply)| reply);
-        for reply in advancing.into_iter().chain(pending) {
+        let Some(advancing) = self.advancing.take() else { return };
+        if advancing.was_running {
+            self.app.clock.run(self.app.clock.now());
+        }
+        for reply in advancing.replies {
             let _ = reply.send(Err(error.clone()));
         }
     }
 
-    /// Called when everything is settled, and more is due at `next`. Moves an advance to that time,
-    /// starts the next advance, or notifies those that wait for the engine to settle. Returns
-    /// whether there may be more work now.
+    /// Called when everything is settled, and more is due at `next`. Moves an advance to that time, or
+    /// notifies those that wait for the engine to settle. Returns whether there may be more work now.
     async fn finish_or_advance(&mut self, next: Millis) -> bool {
         let clock = Arc::clone(&self.app.clock);
         if let Some(advancing) = self.advancing.take() {
@@ -199,15 +194,8 @@ impl Engine {
                 if advancing.was_running {
                     clock.run(advancing.target);
                 }
-                self.reply_saved(advancing.reply).await;
+                self.reply_saved(advancing.replies).await;
             }
-            return true;
-        }
-        if let Some((by, reply)) = self.pending_advances.pop_front() {
-            let now = clock.now();
-            let was_running = !clock.is_frozen();
-            clock.freeze(now);
-            self.advancing = Some(Advancing { target: now.saturating_add(by), was_running, reply });
             return true;
         }
         for waiter in std::mem::take(&mut self.settled_waiters) {
@@ -241,8 +229,13 @@ impl Engine {
                     return;
                 }
                 match (command, &mut self.advancing) {
-                    (Command::Advance(by), _) => {
-                        self.pending_advances.push_back((by, reply));
+                    (Command::Advance(by), advancing) => {
+                        let (target, was_running) = (clock.now(), !clock.is_frozen());
+                        let begun = Advancing { target, was_running, replies: Vec::new() };
+                        let advancing = advancing.get_or_insert(begun);
+                        advancing.target = advancing.target.saturating_add(by);
+                        advancing.replies.push(reply);
+                        clock.freeze(clock.now());
                         return;
                     }
                     (Command::Freeze, advancing) => {
@@ -255,7 +248,7 @@ impl Engine {
                     (_, None) if clock.is_frozen() => clock.run(clock.now()),
                     (_, None) => {}
                 }
-                self.reply_saved(reply).await;
+                self.reply_saved(vec![reply]).await;
             }
         }
     }
@@ -267,7 +260,7 @@ impl Engine {
     }
 
     /// Replies after a change of the clock. It has changed, even if that cannot be saved.
-    async fn reply_saved(&self, reply: Reply) {
+    async fn reply_saved(&self, replies: Vec<Reply>) {
         let state = match self.save_clock().await {
             Ok(()) => self.state().await,
             Err(error) => Err(ApiError::new(
@@ -279,7 +272,9 @@ impl Engine {
                 ),
             )),
         };
-        let _ = reply.send(state);
+        for reply in replies {
+            let _ = reply.send(state.clone());
+        }
     }
 
     /// Aborts the attempts to deleted webhooks. Other webhooks, including those of other
@@ -305,11 +300,10 @@ impl Engine {
             Ok((is_due, next.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min()))
         });
         let (is_due, next_due) = read.await?;
-        let is_advanced = self.advancing.is_none() && self.pending_advances.is_empty();
         Ok(Clock {
             now: now.into(),
             frozen: self.app.clock.is_frozen(),
-            settled: self.running.is_empty() && !is_due && is_advanced,
+            settled: self.running.is_empty() && !is_due && self.advancing.is_none(),
             next_due: next_due.map(Into::into),
         })
     }

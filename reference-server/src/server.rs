@@ -24,7 +24,7 @@ use crate::api::framework::listen;
 use crate::app::engine_handle::EngineHandle;
 use crate::app::{App, Shared};
 use crate::engine;
-use crate::mail::dns::{DnsServer, Resolver, Zone};
+use crate::mail::dns::{self, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
@@ -34,9 +34,9 @@ use crate::net::outbound::Outbound;
 use crate::runtime::limit::Limit;
 use crate::settings::Settings;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
-use crate::store::keys::random_hex;
+use crate::store::keys::{self, random_hex};
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, deliveries, dns_records, faults};
+use crate::store::{Store, dns_records, faults};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -70,7 +70,7 @@ pub struct Server {
 struct Tasks {
     /// HTTP, SMTP and the engine.
     running: JoinSet<()>,
-    dns: DnsServer,
+    dns: JoinSet<()>,
     data_dir: Option<DataDir>,
 }
 
@@ -182,12 +182,7 @@ impl Server {
             running.shutdown().await;
         }
         drop(dns);
-        let relay = async {
-            if let Some(relay) = &self.app.relay {
-                relay.close().await;
-            }
-        };
-        tokio::join!(relay, close(Arc::clone(&self.app.store), data_dir));
+        close(Arc::clone(&self.app.store), data_dir).await;
         tracing::info!("stopped");
     }
 }
@@ -228,18 +223,16 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         (Some(addr), _) => addr,
         (None, network) => SocketAddr::new(network.default_ip().ok_or(StartError::NoAddress)?, 0),
     };
-    let mut data_dir = match &settings.location {
-        Location::Memory => match &settings.announce_in {
-            Some(directory) => DataDir::lock(directory, settings.network).await.ok(),
-            None => None,
-        },
-        Location::Directory(directory) => Some(lock(directory, settings.network).await?),
+    let mut data_dir = match (&settings.data_dir, &settings.announce_in) {
+        (Some(directory), _) => Some(lock(directory, settings.network).await?),
+        (None, Some(directory)) => DataDir::lock(directory, settings.network).await.ok(),
+        (None, None) => None,
     };
-    let location = settings.location.clone();
+    let directory = settings.data_dir.clone();
     let (max_bytes, keep) = (settings.limits.max_database_bytes, settings.limits.keep);
-    let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes, keep)).await;
-    let (store, clock) = match opened {
-        Ok(opened) => opened.map_err(|error| StartError::Database(error.reason()))?,
+    let open = move || Store::open(directory.as_deref(), max_bytes, keep);
+    let (store, clock) = match tokio::task::spawn_blocking(open).await {
+        Ok(opened) => opened.map_err(|error| StartError::Database(error.to_string()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
 
@@ -249,9 +242,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
-    let dns = DnsServer::start(dns_addr, Arc::clone(&zone))
-        .await
-        .map_err(cannot_listen("dns", dns_addr))?;
+    let (dns_addr, dns) =
+        dns::start(dns_addr, Arc::clone(&zone)).await.map_err(cannot_listen("dns", dns_addr))?;
 
     let (handle, commands) = EngineHandle::new();
     if settings.is_exposed() && settings.control_token.is_none() {
@@ -278,7 +270,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         paid_until: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        addresses: Addresses { http: addr, dns: dns.address(), smtp },
+        addresses: Addresses { http: addr, dns: dns_addr, smtp },
         settings,
     });
     load(&app).await?;
@@ -359,8 +351,7 @@ async fn load(app: &Shared) -> Result<(), StartError> {
         .store
         .write(move |tx| {
             seed::apply(tx, &context, None)?;
-            deliveries::fail_interrupted(tx)?;
-            tx.all_keys_changed();
+            keys::load(tx)?;
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);
             Ok(())

@@ -16,18 +16,18 @@ use crate::model::error::Code;
 use crate::model::network::Network;
 use crate::net::certificate::Certificate;
 use crate::net::target::is_local;
-use crate::store::Location;
 use crate::store::keys::SEEDED;
 use crate::store::request_log::OnRequest;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) network: Network,
     /// `None` for a free port on the address of the network.
     pub(crate) addr: Option<SocketAddr>,
     /// Where clients and mail readers reach the server, if not at its address.
     pub(crate) public_url: Option<Url>,
-    pub(crate) location: Location,
+    /// `None` for data in memory.
+    pub(crate) data_dir: Option<PathBuf>,
     pub(crate) seed: bool,
     /// What each start creates.
     pub(crate) seed_file: Option<Arc<SeedFile>>,
@@ -142,7 +142,7 @@ impl Default for Settings {
             network: Network::default(),
             addr: None,
             public_url: None,
-            location: Location::Memory,
+            data_dir: None,
             seed: true,
             seed_file: None,
             email_key: Secret::new(SEEDED[0]),

@@ -36,13 +36,12 @@ mod tx;
 pub(crate) mod webhooks;
 mod writer;
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use file_identity::Files;
-use keys::AllKeys;
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use readers::Read;
@@ -53,14 +52,6 @@ use writer::Write;
 use crate::model::error::ApiError;
 use crate::runtime::clock::Clock;
 
-/// Where the data is stored.
-#[derive(Clone, Debug)]
-pub(crate) enum Location {
-    /// The file `svc.db` in this directory.
-    Directory(PathBuf),
-    Memory,
-}
-
 /// Handle to the database, shared by the whole server.
 pub(crate) struct Store {
     writer: Threads<Write>,
@@ -68,26 +59,19 @@ pub(crate) struct Store {
     readers: Option<Threads<Read>>,
     /// Notified after each commit.
     pub(crate) wake: Arc<Wake>,
-    /// As they are committed.
-    keys: Arc<Mutex<AllKeys>>,
 }
 
 impl Store {
-    /// Opens the database, creates it if it is new, and starts the threads. Also returns the
-    /// clock, which continues from where it was saved. The database may grow to `max_bytes`, and
-    /// keeps the newest emails and received messages if their number is limited.
+    /// Opens the database, creates it if it is new, and starts the threads. It is the file `svc.db`
+    /// in the directory, or in memory. Also returns the clock, which continues from where it was
+    /// saved. The database may grow to `max_bytes`, and keeps the newest emails and received messages if their number is limited.
     pub(crate) fn open(
-        location: &Location,
+        directory: Option<&Path>,
         max_bytes: Option<u64>,
         keep: Option<u32>,
     ) -> Result<(Self, Arc<Clock>), OpenError> {
-        let (connection, path) = match location {
-            Location::Memory => (open::memory()?, None),
-            Location::Directory(directory) => {
-                let path = directory.join("svc.db");
-                (open::file(&path)?, Some(path))
-            }
-        };
+        let path = directory.map(|directory| directory.join("svc.db"));
+        let connection = path.as_deref().map_or_else(open::memory, open::file)?;
         if let Some(bytes) = max_bytes {
             open::limit_size(&connection, bytes)?;
         }
@@ -101,8 +85,8 @@ impl Store {
         let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
         let write =
             move |queue| writer::run(connection, path.as_deref(), &queue, &now, &told, &files);
-        let writer = Threads::start("svc-writer", [write]).map_err(OpenError::Start)?;
-        Ok((Self { writer, readers, wake, keys: Arc::default() }, clock))
+        let writer = Threads::start("svc-writer", [write])?;
+        Ok((Self { writer, readers, wake }, clock))
     }
 
     /// Runs a closure in a transaction and returns once its data is on disk.
@@ -161,18 +145,8 @@ impl Store {
     {
         let (done, committed) = oneshot::channel();
         let (sender, mut result) = oneshot::channel();
-        let keys = Arc::clone(&self.keys);
         let run = Box::new(move |tx: &mut Tx<'_>| {
-            let written = write(tx).and_then(|value| {
-                if tx.effects.has_other_keys {
-                    let all = keys::all(tx.reader())?;
-                    tx.after_commit(move || *lock(&keys) = all);
-                } else if !tx.effects.changed_keys.is_empty() {
-                    let changed = std::mem::take(&mut tx.effects.changed_keys);
-                    tx.after_commit(move || keys::apply(&mut lock(&keys), changed));
-                }
-                Ok(value)
-            });
+            let written = write(tx);
             let keep = written.is_ok();
             // The receiver is gone if the client disconnected.
             let _ = sender.send(written);
@@ -194,7 +168,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
-        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let (store, _) = Store::open(None, None, None).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use super::engine_handle::EngineHandle;
+use super::engine_handle::{Command, EngineHandle};
 use crate::runtime::stop::Stop;
 
 /// Counts the requests in progress and the open leases.
@@ -40,7 +40,8 @@ impl Activity {
         loop {
             // The sender lives as long as `self` does.
             let _ = active.wait_for(|active| *active == 0).await;
-            engine.settled().await;
+            // It fails once the engine has stopped.
+            let _ = engine.send(Command::Settle).await;
             if self.is_idle() {
                 return;
             }

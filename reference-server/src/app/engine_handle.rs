@@ -48,10 +48,4 @@ impl EngineHandle {
         // It fails once the engine has stopped.
         let _ = self.0.send((command, sender));
     }
-
-    /// Waits until nothing is in flight and nothing is due. Returns at once if the
-    /// engine has stopped.
-    pub(crate) async fn settled(&self) {
-        let _ = self.send(Command::Settle).await;
-    }
 }

@@ -62,7 +62,8 @@ pub(crate) fn emit(
             ..deliveries::new(webhook, event.service(), event.as_str(), tx.now)
         };
         let body = body(event.as_str(), &new.id, tx.now, &data)?;
-        deliveries::insert(tx, organization, &new, &body, true)?;
+        deliveries::insert(tx, organization, &new, &body)?;
+        deliveries::schedule(tx, organization, &new, 0)?;
         ids.push(new.id);
     }
     Ok(ids)

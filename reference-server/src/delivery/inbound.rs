@@ -16,7 +16,7 @@ use crate::mail::preview::{preview, words};
 use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::schema;
 use crate::model::time;
 use crate::runtime::heavy;
@@ -140,7 +140,7 @@ fn insert(
     recipient: &Address,
     message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
-    let id = id::new(Prefix::Message);
+    let id = id::new(id::MESSAGE);
     let summary = MessageSummary {
         id: id.clone(),
         direction: Direction::Incoming,

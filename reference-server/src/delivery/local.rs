@@ -15,7 +15,7 @@ use crate::delivery::source::Message;
 use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::job::{Job, Queue};
 use crate::runtime::heavy;
 use crate::runtime::memory;
@@ -30,7 +30,7 @@ pub(crate) fn deliver(
     email: &StoredEmail,
     recipient: &str,
 ) -> Result<(), ApiError> {
-    let id = id::new(Prefix::Message);
+    let id = id::new(id::MESSAGE);
     let owners = owners(tx, app, recipient)?;
     let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
     let domain = own_domain.map(|(domain, _)| domain.as_str());

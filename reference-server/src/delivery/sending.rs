@@ -1,13 +1,13 @@
 //! Sends an email: for each recipient, into a local mailbox or to the relay, and the events that
 //! follow.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{events, relaying};
 use crate::app::App;
 use crate::model::error::ApiError;
 use crate::model::job::{Job, Queue};
-use crate::model::status::{self, Change, Outcome, Status};
+use crate::model::status::{self, Change, Status};
 use crate::model::time::Millis;
 use crate::store::emails::StoredEmail;
 use crate::store::{Tx, domains, jobs};
@@ -38,29 +38,20 @@ pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Resul
             relayed = true;
             continue;
         }
-        let reason = |reason: &str| Some(json!({"reason": reason}));
-        let (changes, reason): (&[Change], _) = match Outcome::of(address) {
-            Outcome::Delivered => (&[Change::Delivered], None),
-            Outcome::Bounced => {
-                let reason = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
-                (&[Change::Bounced], Some(reason))
-            }
-            Outcome::Complained => {
-                let reason = reason("marked as spam by the recipient");
-                (&[Change::Delivered, Change::Complained], reason)
-            }
-            Outcome::Failed => {
-                (&[Change::Failed], reason("the mail engine could not send the message"))
-            }
-            Outcome::Delayed => {
-                let position = Some(position);
-                let job = Job { queue: Queue::Mail, subject: email.id.clone(), position };
-                jobs::add(tx, email.organization, &job, tx.now + DELAY, 0, None)?;
-                continue;
-            }
-        };
+        let changes = status::simulated(address);
+        if changes.is_empty() {
+            let position = Some(position);
+            let job = Job { queue: Queue::Mail, subject: email.id.clone(), position };
+            jobs::add(tx, email.organization, &job, tx.now + DELAY, 0, None)?;
+        }
         for change in changes {
-            let detail = reason.as_ref().filter(|_| *change != Change::Delivered);
+            let detail = match change {
+                Change::Bounced => json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"}),
+                Change::Complained => json!({"reason": "marked as spam by the recipient"}),
+                Change::Failed => json!({"reason": "the mail engine could not send the message"}),
+                _ => Value::Null,
+            };
+            let detail = Some(&detail).filter(|detail| !detail.is_null());
             events::apply(tx, app, email, position, *change, detail)?;
         }
     }

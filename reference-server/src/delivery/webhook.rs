@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -21,7 +21,7 @@ use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::job::Job;
 use crate::model::time::Millis;
-use crate::net::outbound::{self, AttemptError};
+use crate::net::outbound::AttemptError;
 use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
 use crate::store::deliveries::{self, Attempt, Pending, State};
@@ -55,21 +55,21 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
     };
     // `None` if the delivery was deleted.
     let Some((body, _memory)) = body? else { return Ok(()) };
-    let sent = attempt(app, webhook, id, &pending.event, pending.attempts + 1, body).await?;
-    if !sent.is_delivered {
-        let Attempt { number, status, error, .. } = &sent.attempt;
+    let (attempt, is_unreachable) =
+        attempt(app, webhook, id, &pending.event, pending.attempts + 1, body).await?;
+    if !attempt.is_delivered() {
+        let Attempt { number, status, error, .. } = &attempt;
         let (webhook, event, error) = (&*webhook.id, &*pending.event, error.as_deref());
         tracing::info!(webhook, event, attempt = number, status, error, "a delivery failed");
     }
-    let sent = Arc::new((pending, sent));
+    let made = Arc::new((pending, attempt));
     let recorded = app.record(move |tx| {
-        let (pending, sent) = &*sent;
+        let (pending, attempt) = &*made;
         let Pending { retry, webhook: Some(webhook), .. } = pending else { return Ok(()) };
         let pause = schedule(service_from(&webhook.service)).get(*retry as usize);
-        let next = pause.filter(|_| !sent.is_delivered).map(|pause| tx.now + pause);
-        let Sent { attempt, is_delivered, is_unreachable } = sent;
-        deliveries::record(tx, &webhook.id, *retry, *is_delivered, next, attempt)?;
-        if *is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH) {
+        let next = pause.filter(|_| !attempt.is_delivered()).map(|pause| tx.now + pause);
+        deliveries::record(tx, &webhook.id, *retry, next, attempt)?;
+        if is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH) {
             webhooks::delete(tx, &webhook.id, pending.organization)?;
         }
         Ok(())
@@ -90,15 +90,7 @@ async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>,
     Ok(body.map(|body| (body.into(), memory)))
 }
 
-/// An attempt that was made.
-pub(crate) struct Sent {
-    pub(crate) attempt: Attempt,
-    pub(crate) is_delivered: bool,
-    /// Whether the connection was refused.
-    pub(crate) is_unreachable: bool,
-}
-
-/// Signs and sends a delivery.
+/// Signs and sends a delivery. Also returns whether the connection was refused.
 pub(crate) async fn attempt(
     app: &App,
     webhook: &Webhook,
@@ -106,26 +98,23 @@ pub(crate) async fn attempt(
     event: &str,
     number: i64,
     body: Bytes,
-) -> Result<Sent, ApiError> {
+) -> Result<(Attempt, bool), ApiError> {
     let (secret, signed) = (webhook.secret.clone(), body.clone());
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
     let headers = headers(service_from(&webhook.service), id, event, number, &signature);
     let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
     let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
-    let started_at = app.clock.now().into();
+    let (started_at, started) = (app.clock.now().into(), Instant::now());
     let url = Url::parse(&webhook.url);
-    let made = match &url {
+    let outcome = match &url {
         Ok(url) => app.outbound.post(url, headers, body).await,
-        Err(_) => {
-            let outcome = Err(AttemptError::InvalidUrl);
-            outbound::Attempt { outcome, duration: Duration::ZERO }
-        }
+        Err(_) => Err(AttemptError::InvalidUrl),
     };
-    let is_delivered = made.is_delivered();
+    let duration_ms = started.elapsed().as_millis() as i64;
     let is_unreachable =
-        matches!(made.outcome, Err(AttemptError::NoConnection(ErrorKind::ConnectionRefused)));
-    let (status, response_body, error) = match made.outcome {
+        matches!(outcome, Err(AttemptError::NoConnection(ErrorKind::ConnectionRefused)));
+    let (status, response_body, error) = match outcome {
         Ok(response) => {
             let body = String::from_utf8_lossy(&response.body).into_owned();
             (Some(response.status.as_u16()), Some(body), None)
@@ -136,7 +125,7 @@ pub(crate) async fn attempt(
         delivery: id.to_owned(),
         number,
         started_at,
-        duration_ms: made.duration.as_millis() as i64,
+        duration_ms,
         url: match url {
             // A URL with a password has a host, so its password can be replaced.
             Ok(mut url) if url.password().is_some() => {
@@ -149,7 +138,7 @@ pub(crate) async fn attempt(
         error,
         response_body,
     };
-    Ok(Sent { attempt, is_delivered, is_unreachable })
+    Ok((attempt, is_unreachable))
 }
 
 /// The headers of one attempt.

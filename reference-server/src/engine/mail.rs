@@ -22,14 +22,12 @@ pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError>
         let context = Arc::clone(&app);
         app.store.write_relaxed(move |tx| run(tx, &context, until, limit))
     };
-    match write(BATCH).await {
-        Err(error) if error.code() == Code::Internal => {}
-        step => return step,
-    }
-    // The server has a defect. By itself, the first email shows whether it is the cause.
-    match write(1).await {
-        Err(error) if error.code() == Code::Internal => {}
-        step => return step,
+    // If the server has a defect, the first email by itself shows whether it is the cause.
+    for limit in [BATCH, 1] {
+        match write(limit).await {
+            Err(error) if error.code() == Code::Internal => {}
+            step => return step,
+        }
     }
     let now = app.clock.now();
     let read = move |reader: Reader<'_>| jobs::due(reader, &Queue::Mail, until.max(now), 1);

@@ -5,8 +5,6 @@ mod canonical;
 mod keys;
 mod verify;
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::SystemRandom;
@@ -18,7 +16,7 @@ pub(crate) use canonical::field_length;
 pub(crate) use keys::new_key;
 pub(crate) use verify::verify;
 
-/// A domain's RSA-2048 signing key.
+/// A domain's RSA-2048 signing key. It has no `Debug`: it is secret.
 ///
 /// Parsing a key validates it, which is slow: parse it once and keep it.
 pub(crate) struct SigningKey(RsaKeyPair);
@@ -82,12 +80,6 @@ impl SigningKey {
         }
         field.push_str("\r\n");
         Ok(field)
-    }
-}
-
-impl fmt::Debug for SigningKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SigningKey([redacted])")
     }
 }
 
@@ -178,8 +170,6 @@ mod tests {
 
     #[test]
     fn hides_keys_in_debug_output() {
-        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
-        assert_eq!(format!("{key:?}"), "SigningKey([redacted])");
         assert!(SigningKey::from_pkcs8(b"no key").is_err());
     }
 

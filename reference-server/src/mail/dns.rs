@@ -9,7 +9,7 @@ mod zone;
 
 pub(crate) use check::{check, tag};
 pub(crate) use resolver::Resolver;
-pub(crate) use server::DnsServer;
+pub(crate) use server::start;
 pub(crate) use spf::evaluate as evaluate_spf;
 pub(crate) use zone::{Zone, is_reserved};
 

@@ -13,27 +13,10 @@ use serde_json::Value;
 use crate::model::error::ApiError;
 use crate::runtime::limit::Permit;
 
-/// The part of an email that a template renders. Only `Html` escapes values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Subject,
-    Text,
-    Html,
-}
-
-impl Part {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Subject => "subject",
-            Self::Text => "text",
-            Self::Html => "html",
-        }
-    }
-}
-
-/// Renders a template. A variable that is undefined or `null` is an error.
+/// Renders the template of a part of an email: `subject`, `text` or `html`, which alone escapes values. A
+/// variable that is undefined or `null` is an error.
 pub(crate) fn render(
-    part: Part,
+    part: &str,
     template: &str,
     variables: &Value,
 ) -> Result<String, TemplateError> {
@@ -47,7 +30,7 @@ pub(crate) fn render(
     let read = (if template.contains("range") { MAX_VARIABLES } else { size }) * (1 + joins);
     environment.set_fuel(Some(MAX_STEPS.min(MAX_BYTES_READ / read as u64)));
     let compiled = environment
-        .template_from_named_str(part.as_str(), template)
+        .template_from_named_str(part, template)
         .map_err(|error| TemplateError::from(&error))?;
     let mut output = BytesMut::new().limit(MAX_OUTPUT).writer();
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
@@ -61,7 +44,7 @@ pub(crate) fn render(
 
 /// Renders a part of an email, if the template has it. Returns 422 if that is not possible.
 pub(crate) fn render_part(
-    part: Part,
+    part: &str,
     template: Option<&str>,
     variables: &Value,
 ) -> Result<Option<String>, ApiError> {
@@ -76,10 +59,10 @@ pub(crate) fn render_part(
 }
 
 /// Checks the syntax of a template without rendering it.
-pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
+pub(crate) fn check(part: &str, template: &str) -> Result<(), TemplateError> {
     check_tags(template)?;
     ENVIRONMENT
-        .template_from_named_str(part.as_str(), template)
+        .template_from_named_str(part, template)
         .map(drop)
         .map_err(|error| TemplateError::from(&error))
 }
@@ -248,7 +231,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_debug(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|name| {
-        if name == Part::Html.as_str() { AutoEscape::Html } else { AutoEscape::None }
+        if name == "html" { AutoEscape::Html } else { AutoEscape::None }
     });
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
@@ -329,10 +312,10 @@ mod tests {
         let variables = json!({"name": "<Ada & \"Co\">", "n": 3, "list": [1, 2]});
         let render = |part, text| render(part, text, &variables).expect("renders");
         let template = "Hi {{ name }}: {{ n }}{% for x in list %}, {{ x }}{% endfor %}\n";
-        assert_eq!(render(Part::Text, template), "Hi <Ada & \"Co\">: 3, 1, 2\n");
-        assert_eq!(render(Part::Subject, template), "Hi <Ada & \"Co\">: 3, 1, 2\n");
-        assert_eq!(render(Part::Html, template), "Hi &lt;Ada &amp; &quot;Co&quot;&gt;: 3, 1, 2\n");
-        assert_eq!(render(Part::Html, "{{ name|upper }}"), "&lt;ADA &amp; &quot;CO&quot;&gt;");
+        assert_eq!(render("text", template), "Hi <Ada & \"Co\">: 3, 1, 2\n");
+        assert_eq!(render("subject", template), "Hi <Ada & \"Co\">: 3, 1, 2\n");
+        assert_eq!(render("html", template), "Hi &lt;Ada &amp; &quot;Co&quot;&gt;: 3, 1, 2\n");
+        assert_eq!(render("html", "{{ name|upper }}"), "&lt;ADA &amp; &quot;CO&quot;&gt;");
     }
 
     #[test]
@@ -349,25 +332,24 @@ mod tests {
             ("{{ name|upper }}", "name"),
             ("{% for x in list %}{{ x.name }}{% endfor %}", "x.name"),
         ] {
-            let error = render(Part::Text, template, &variables).expect_err(template);
+            let error = render("text", template, &variables).expect_err(template);
             assert_eq!(error, TemplateError::MissingVariable(name.to_owned()), "{template}");
         }
         let defaulted = "{{ nobody|default('you') }}{% if x is defined %}x{% endif %}";
-        assert_eq!(render(Part::Text, defaulted, &variables), Ok("you".to_owned()));
-        assert_eq!(render(Part::Text, "plain", &json!({})), Ok("plain".to_owned()));
+        assert_eq!(render("text", defaulted, &variables), Ok("you".to_owned()));
+        assert_eq!(render("text", "plain", &json!({})), Ok("plain".to_owned()));
     }
 
     #[test]
     fn errors_contain_line_numbers_but_no_values() {
-        assert_eq!(check(Part::Html, "a\n{% if %}"), Err(TemplateError::Syntax { line: 2 }));
-        assert_eq!(check(Part::Html, "{{ fine }}"), Ok(()));
-        let error =
-            render(Part::Text, "{{ x|nope }}", &json!({"x": 1})).expect_err("unknown filter");
+        assert_eq!(check("html", "a\n{% if %}"), Err(TemplateError::Syntax { line: 2 }));
+        assert_eq!(check("html", "{{ fine }}"), Ok(()));
+        let error = render("text", "{{ x|nope }}", &json!({"x": 1})).expect_err("unknown filter");
         let name = "filter nope is unknown".to_owned();
         assert_eq!(error, TemplateError::Unknown { line: 1, name });
-        let error = render(Part::Text, "\n{{ secret + 1 }}", &json!({"secret": "s3cret"}));
+        let error = render("text", "\n{{ secret + 1 }}", &json!({"secret": "s3cret"}));
         assert_eq!(error, Err(TemplateError::Failed { line: 2 }));
-        let include = render(Part::Text, "{% include '/etc/passwd' %}", &json!({}));
+        let include = render("text", "{% include '/etc/passwd' %}", &json!({}));
         assert_eq!(include, Err(TemplateError::Refused { line: 1 }));
     }
 
@@ -378,7 +360,7 @@ mod tests {
             "{% for a in range(999) %}{{ big }}{% endfor %}",
         ] {
             let big = json!({"big": "x".repeat(1_000_000)});
-            let error = render(Part::Text, template, &big).expect_err(template);
+            let error = render("text", template, &big).expect_err(template);
             assert!(
                 matches!(error, TemplateError::LimitExceeded | TemplateError::Failed { .. }),
                 "{error}"
@@ -386,7 +368,7 @@ mod tests {
         }
         // Exceeds only the limit on steps.
         let steps = "{% for a in range(999) %}{% for b in range(999) %}{% endfor %}{% endfor %}";
-        assert_eq!(render(Part::Text, steps, &json!({})), Err(TemplateError::LimitExceeded));
+        assert_eq!(render("text", steps, &json!({})), Err(TemplateError::LimitExceeded));
     }
 
     /// Each of these took all memory or the whole stack.
@@ -425,7 +407,7 @@ mod tests {
             "{% raw %}{%\u{b}endraw %}{{ ' {% endraw %}{{ '}}' * 9 }}",
             "{# {{ ' #}{{ '}}' * 9 }}",
         ] {
-            let result = render(Part::Text, template, &json!({"a": "xxxxxxxx"}));
+            let result = render("text", template, &json!({"a": "xxxxxxxx"}));
             assert!(
                 result.is_err(),
                 "{}: {:?}",
@@ -435,10 +417,10 @@ mod tests {
         }
         let steps = "{% for i in list %}{{ list|join }}{% endfor %}";
         let long = json!({"list": vec!["x".repeat(100); 5_000]});
-        assert_eq!(render(Part::Text, steps, &long), Err(TemplateError::LimitExceeded));
+        assert_eq!(render("text", steps, &long), Err(TemplateError::LimitExceeded));
         let many = json!({"list": vec![0; 100_000]});
-        assert_eq!(render(Part::Text, "x", &many), Err(TemplateError::VariablesTooLarge));
-        assert_eq!(check(Part::Text, &"x".repeat(300_000)), Err(TemplateError::TooLarge));
+        assert_eq!(render("text", "x", &many), Err(TemplateError::VariablesTooLarge));
+        assert_eq!(check("text", &"x".repeat(300_000)), Err(TemplateError::TooLarge));
     }
 
     /// Each test is a few steps to the engine, and reads hundreds of kilobytes.
@@ -450,7 +432,7 @@ mod tests {
             let template = format!(
                 "{{% for i in range(999) %}}{{% for j in range(999) %}}{{% if {test} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
             );
-            let result = render(Part::Text, &template, &variables);
+            let result = render("text", &template, &variables);
             assert_eq!(result, Err(TemplateError::LimitExceeded), "{test}");
         }
     }
@@ -463,7 +445,7 @@ mod tests {
             .collect();
         let variables = json!({"rows": rows, "intro": "<p>Hello</p>".repeat(1_000)});
         let template = "{{ intro|safe }}{% for row in rows|sort(attribute='name') %}<a href=\"{{ row.url }}\">{{ row.name|title|escape }}</a> {{ row.price|round }}{% if loop.index0 in [1, 2] %}!{% endif %}{% endfor %}";
-        let html = render(Part::Html, template, &variables).expect("rendered");
+        let html = render("html", template, &variables).expect("rendered");
         assert_eq!(html.matches("<a href").count(), 1_000);
     }
 
@@ -492,11 +474,7 @@ mod tests {
             ),
             ("{% raw %}{{ a ~ }}{% endraw %}{{ names[0] }}{{ '}}' }}", "{{ a ~ }}a}}"),
         ] {
-            assert_eq!(
-                render(Part::Text, template, &variables).as_deref(),
-                Ok(expected),
-                "{template}"
-            );
+            assert_eq!(render("text", template, &variables).as_deref(), Ok(expected), "{template}");
         }
     }
 }

@@ -7,31 +7,24 @@ use serde::{Deserialize, Serialize};
 /// this machine, so the MX record points to the SMTP listener.
 pub(crate) const INBOUND_HOST: &str = "inbound.sandbox.localhost";
 
+/// Host whose SPF policy lists the sending addresses.
+pub(crate) const SPF_HOST: &str = "spf.inbound.sandbox.localhost";
+
 /// The records that a domain has to publish
 /// (`docs/undocumented/services.md#dns-records`), in the documented order: MX,
 /// SPF, DKIM, DMARC.
 ///
 /// `public_key` is the value of `SigningKey::record`.
-pub(crate) fn records(
-    domain: &str,
-    selector: &str,
-    public_key: &str,
-    inbound_host: &str,
-) -> [Record; 4] {
-    let spf = format!("v=spf1 include:{} ~all", spf_host(inbound_host));
+pub(crate) fn records(domain: &str, selector: &str, public_key: &str) -> [Record; 4] {
+    let spf = format!("v=spf1 include:{SPF_HOST} ~all");
     let dkim = format!("{selector}._domainkey.{domain}");
     let dmarc = "v=DMARC1; p=none".to_owned();
     [
-        Record::new(RecordKind::Mx, domain.to_owned(), inbound_host.to_owned(), Some(10)),
+        Record::new(RecordKind::Mx, domain.to_owned(), INBOUND_HOST.to_owned(), Some(10)),
         Record::new(RecordKind::Spf, domain.to_owned(), spf, None),
         Record::new(RecordKind::Dkim, dkim, public_key.to_owned(), None),
         Record::new(RecordKind::Dmarc, format!("_dmarc.{domain}"), dmarc, None),
     ]
-}
-
-/// Host whose SPF policy lists the sending addresses.
-pub(crate) fn spf_host(inbound_host: &str) -> String {
-    format!("spf.{inbound_host}")
 }
 
 /// One DNS record that a domain has to publish.
@@ -131,7 +124,7 @@ mod tests {
 
     #[test]
     fn records_serialize_as_documented() {
-        let records = records("sandbox.test", "s1", "v=DKIM1; k=rsa; p=AAAA", INBOUND_HOST);
+        let records = records("sandbox.test", "s1", "v=DKIM1; k=rsa; p=AAAA");
         assert_eq!(
             serde_json::to_string_pretty(&records).expect("JSON"),
             r#"[

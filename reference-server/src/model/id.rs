@@ -9,11 +9,11 @@ use uuid::{ContextV7, Timestamp, Uuid};
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 /// Returns a new id such as `eml_0193…`.
-pub(crate) fn new(prefix: Prefix) -> String {
+pub(crate) fn new(prefix: &str) -> String {
     let mut buffer = Uuid::encode_buffer();
     let uuid =
         Uuid::new_v7(Timestamp::now(&CONTEXT)).hyphenated().encode_lower(&mut buffer).to_owned();
-    [prefix.as_str(), &uuid].concat()
+    [prefix, &uuid].concat()
 }
 
 /// Makes all further ids sort after this one, even if the system clock was set back.
@@ -29,40 +29,19 @@ pub(crate) fn advance_past(id: &str) {
     }
 }
 
-/// Type prefix of an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefix {
-    Organization,
-    Key,
-    Audience,
-    Contact,
-    Domain,
-    Email,
-    Webhook,
-    Message,
-    Request,
-    Fault,
-    /// Deliveries have a plain UUID, as documented.
-    Delivery,
-}
-
-impl Prefix {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Organization => "org_",
-            Self::Key => "key_",
-            Self::Audience => "aud_",
-            Self::Contact => "con_",
-            Self::Domain => "dom_",
-            Self::Email => "eml_",
-            Self::Webhook => "whk_",
-            Self::Message => "msg_",
-            Self::Request => "req_",
-            Self::Fault => "flt_",
-            Self::Delivery => "",
-        }
-    }
-}
+// The type prefixes of ids.
+pub(crate) const ORGANIZATION: &str = "org_";
+pub(crate) const KEY: &str = "key_";
+pub(crate) const AUDIENCE: &str = "aud_";
+pub(crate) const CONTACT: &str = "con_";
+pub(crate) const DOMAIN: &str = "dom_";
+pub(crate) const EMAIL: &str = "eml_";
+pub(crate) const WEBHOOK: &str = "whk_";
+pub(crate) const MESSAGE: &str = "msg_";
+pub(crate) const REQUEST: &str = "req_";
+pub(crate) const FAULT: &str = "flt_";
+/// Deliveries have a plain UUID, as documented.
+pub(crate) const DELIVERY: &str = "";
 
 #[cfg(test)]
 mod tests {
@@ -70,7 +49,7 @@ mod tests {
 
     #[test]
     fn ids_sort_by_creation() {
-        let ids: Vec<String> = (0..1000).map(|_| new(Prefix::Email)).collect();
+        let ids: Vec<String> = (0..1000).map(|_| new(EMAIL)).collect();
         let mut sorted = ids.clone();
         sorted.sort();
         sorted.dedup();
@@ -86,7 +65,7 @@ mod tests {
         let ahead = Uuid::new_v7(Timestamp::from_unix(ContextV7::new(), ahead, 999_000_000));
         for id in [format!("msg_{ahead}"), ahead.to_string()] {
             advance_past(&id);
-            assert!(new(Prefix::Message) > format!("msg_{ahead}"));
+            assert!(new(MESSAGE) > format!("msg_{ahead}"));
         }
         advance_past("not an id");
     }

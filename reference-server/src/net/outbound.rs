@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -49,13 +49,14 @@ impl Outbound {
 
     /// Posts the body, unchanged. Redirects are not followed. Takes at most ten
     /// seconds of real time.
-    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Attempt {
-        let started = Instant::now();
-        let outcome = match timeout(self.timeout, self.exchange(url, headers, body)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(AttemptError::TimedOut(self.timeout)),
-        };
-        Attempt { outcome, duration: started.elapsed() }
+    pub(crate) async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, AttemptError> {
+        let exchange = timeout(self.timeout, self.exchange(url, headers, body)).await;
+        exchange.unwrap_or(Err(AttemptError::TimedOut(self.timeout)))
     }
 
     async fn exchange(
@@ -137,33 +138,11 @@ impl Resolve for Lookup {
     }
 }
 
-/// Outcome and duration of an attempt.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) outcome: Result<Response, AttemptError>,
-    pub(crate) duration: Duration,
-}
-
-impl Attempt {
-    /// Whether the delivery succeeded: a response with a 2xx status.
-    pub(crate) fn is_delivered(&self) -> bool {
-        self.outcome.as_ref().is_ok_and(|response| response.status.is_success())
-    }
-}
-
-/// Response of the receiver.
-#[derive(Clone, PartialEq, Eq)]
+/// Response of the receiver. It has no `Debug`: responses are user data.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     /// The first 4 KiB of the body.
     pub(crate) body: Bytes,
-}
-
-// Responses are user data, so `Debug` does not print them.
-impl std::fmt::Debug for Response {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Response({}, {} bytes)", self.status.as_u16(), self.body.len())
-    }
 }
 
 /// Why there was no response. Messages do not contain the URL, because its path may be
@@ -269,11 +248,15 @@ mod tests {
         )])
     }
 
-    async fn post(url: &Url, network: Network) -> Attempt {
+    async fn post(url: &Url, network: Network) -> Result<Response, AttemptError> {
         post_within(ATTEMPT_TIMEOUT, url, network).await
     }
 
-    async fn post_within(timeout: Duration, url: &Url, network: Network) -> Attempt {
+    async fn post_within(
+        timeout: Duration,
+        url: &Url,
+        network: Network,
+    ) -> Result<Response, AttemptError> {
         let mut outbound = Outbound::new(network, None);
         outbound.timeout = timeout;
         outbound.post(url, headers(), Bytes::from_static(b"{\"a\": 1}")).await
@@ -283,8 +266,8 @@ mod tests {
     async fn posts_the_exact_bytes_and_headers() {
         let response = b"HTTP/1.1 204 No Content\r\n\r\n";
         let (url, seen) = receiver(response, false).await;
-        let attempt = post(&url, Network::Loopback).await;
-        assert!(attempt.is_delivered(), "{attempt:?}");
+        let status = post(&url, Network::Loopback).await.map(|response| response.status);
+        assert!(matches!(status, Ok(StatusCode::NO_CONTENT)), "{status:?}");
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
         let (head, body) = request.split_once("\r\n\r\n").expect("a body");
         assert_eq!(body, "{\"a\": 1}");
@@ -299,9 +282,7 @@ mod tests {
         let response =
             b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\nno";
         let (url, _seen) = receiver(response, false).await;
-        let attempt = post(&url, Network::Loopback).await;
-        assert!(!attempt.is_delivered());
-        let response = attempt.outcome.expect("a response");
+        let response = post(&url, Network::Loopback).await.expect("a response");
         assert_eq!((response.status, &response.body[..]), (StatusCode::FOUND, &b"no"[..]));
     }
 
@@ -310,9 +291,8 @@ mod tests {
         let body = "x".repeat(10_000);
         let response = format!("HTTP/1.1 500 No\r\ncontent-length: 10000\r\n\r\n{body}");
         let (url, _seen) = receiver(response.leak().as_bytes(), false).await;
-        let response = post(&url, Network::Loopback).await.outcome.expect("a response");
+        let response = post(&url, Network::Loopback).await.expect("a response");
         assert_eq!(response.body.len(), 4096);
-        assert_eq!(format!("{response:?}"), "Response(500, 4096 bytes)");
     }
 
     #[tokio::test]
@@ -322,9 +302,10 @@ mod tests {
         for response in slow {
             let (url, _seen) = receiver(response, true).await;
             let limit = Duration::from_millis(300);
-            let attempt = post_within(limit, &url, Network::Loopback).await;
-            assert!(matches!(attempt.outcome, Err(AttemptError::TimedOut(_))), "{attempt:?}");
-            assert!(attempt.duration >= Duration::from_millis(300));
+            let started = std::time::Instant::now();
+            let error = post_within(limit, &url, Network::Loopback).await.err();
+            assert!(matches!(error, Some(AttemptError::TimedOut(_))), "{error:?}");
+            assert!(started.elapsed() >= limit);
         }
         assert_eq!(
             AttemptError::TimedOut(ATTEMPT_TIMEOUT).to_string(),
@@ -334,7 +315,10 @@ mod tests {
 
     #[tokio::test]
     async fn errors_name_the_cause() {
-        let message = |attempt: Attempt| attempt.outcome.expect_err("an error").to_string();
+        let message = |outcome: Result<_, AttemptError>| match outcome {
+            Ok(Response { status, .. }) => panic!("a response with the status {status}"),
+            Err(error) => error.to_string(),
+        };
 
         let (url, _seen) = receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", false).await;
         let broken = "the connection was closed before the response was complete";
@@ -363,10 +347,10 @@ mod tests {
         assert!(failed.starts_with("the TLS handshake failed: "), "{failed}");
 
         let unknown = Url::parse("http://no-such-host.invalid/").expect("a URL");
-        let attempt = post(&unknown, Network::Loopback).await;
+        let error = post(&unknown, Network::Loopback).await.err();
         assert!(
-            matches!(attempt.outcome, Err(AttemptError::Unresolved | AttemptError::TimedOut(_))),
-            "{attempt:?}"
+            matches!(error, Some(AttemptError::Unresolved | AttemptError::TimedOut(_))),
+            "{error:?}"
         );
     }
 
@@ -380,12 +364,12 @@ mod tests {
             ),
             ("http://localhost:9/", "127.0.0.1 is a loopback address (127.0.0.0/8); "),
         ] {
-            let attempt = post(&Url::parse(url).expect("a URL"), Network::Public).await;
-            let error = attempt.outcome.expect_err("refused").to_string();
+            let outcome = post(&Url::parse(url).expect("a URL"), Network::Public).await;
+            let error = outcome.err().expect("refused").to_string();
             assert!(error.starts_with(reason) || error.starts_with("::1 is a loopback"), "{error}");
         }
         let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
-        let error = post(&url, Network::Loopback).await.outcome.expect_err("refused").to_string();
+        let error = post(&url, Network::Loopback).await.err().expect("refused").to_string();
         assert_eq!(
             error,
             "169.254.169.254 is a link-local address (169.254.0.0/16); with --network loopback, \
@@ -399,7 +383,7 @@ mod tests {
             receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false).await;
         url.set_username("ada").expect("a user");
         url.set_password(Some("p%40ss")).expect("a password");
-        assert!(post(&url, Network::Loopback).await.is_delivered());
+        assert!(post(&url, Network::Loopback).await.is_ok());
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
         assert!(request.contains("authorization: Basic YWRhOnBAc3M=\r\n"), "{request}");
         assert!(!request.contains("p%40ss"), "{request}");

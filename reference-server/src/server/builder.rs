@@ -16,17 +16,22 @@ use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
 use crate::net::certificate::{Certificate, InvalidCertificate};
 use crate::settings::{Limits, Settings};
-use crate::store::Location;
 use crate::store::request_log::OnRequest;
 
 /// Options of a [`Server`]; created by [`Server::builder`].
 ///
 /// The defaults suit a test: in memory, with seed data, HTTP and DNS on free
 /// loopback ports, no SMTP, no relay, no rate limit.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `start` is called"]
 pub struct Builder {
     pub(super) settings: Settings,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Builder")
+    }
 }
 
 impl Builder {
@@ -105,13 +110,13 @@ impl Builder {
     /// One server at a time can use a data directory. On Unix, only its owner can
     /// read the directory and the files in it.
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.settings.location = Location::Directory(directory.into());
+        self.settings.data_dir = Some(directory.into());
         self
     }
 
     /// Keeps all data in memory. This is the default.
     pub fn in_memory(mut self) -> Self {
-        self.settings.location = Location::Memory;
+        self.settings.data_dir = None;
         self
     }
 

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use smtp_proto::{AUTH_LOGIN, AUTH_PLAIN};
 
-use crate::store::organizations::{SANDBOX, find_named};
+use crate::store::organizations::find_named;
 use crate::store::{Reader, keys};
 
 /// What the next line of the client is.
@@ -66,9 +66,4 @@ pub(super) fn organization(reader: Reader<'_>, login: &Login) -> Option<i64> {
     let of_key = |text: &String| keys::find(reader, text).ok()?.map(|key| key.organization);
     let named = |text: &String| find_named(reader, text).ok();
     login.iter().rev().find_map(of_key).or_else(|| login.iter().find_map(named))
-}
-
-/// The organization of mail without a login.
-pub(super) fn default_organization(reader: Reader<'_>, has_seed: bool) -> Option<i64> {
-    find_named(reader, SANDBOX).ok().filter(|_| has_seed)
 }

@@ -25,15 +25,14 @@ use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::runtime::limit::Permit;
+use crate::store::organizations::{SANDBOX, find_named};
 use crate::store::{Reader, domains};
 
 const MAX_RECIPIENTS: usize = 100;
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE_SIZE: usize = 25 << 20;
-/// Number of invalid commands after which the connection is closed.
-const MAX_ERRORS: u32 = 20;
 /// Maximum pause between two reads from the client, in real time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum duration of the transfer of one message, in real time.
@@ -41,8 +40,7 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum size of the header of a message, in bytes.
 const MAX_HEADER_SIZE: usize = 1 << 20;
 
-/// Serves one client until it disconnects, is idle for too long, or sends too many
-/// invalid commands.
+/// Serves one client until it disconnects, or is idle for too long.
 pub(super) async fn serve(
     server: &MailServer,
     stream: TcpStream,
@@ -147,7 +145,6 @@ struct Session<'a> {
     login: Option<Login>,
     transaction: Option<Transaction>,
     data: Option<Data>,
-    errors: u32,
     encrypted: bool,
     end: Option<End>,
 }
@@ -205,7 +202,6 @@ impl<'a> Session<'a> {
             login: None,
             transaction: None,
             data: None,
-            errors: 0,
             encrypted,
             end: None,
         }
@@ -219,7 +215,7 @@ impl<'a> Session<'a> {
         if line.len() >= MAX_LINE_LENGTH {
             return match self.helo {
                 None => self.reject_syntax(&Error::UnknownCommand),
-                Some(_) => self.reject("500 5.5.6 line too long"),
+                Some(_) => "500 5.5.6 line too long".to_owned(),
             };
         }
         line.extend_from_slice(b"\r\n");
@@ -242,9 +238,9 @@ impl<'a> Session<'a> {
             }
             // The parser skips what follows the word.
             Request::StartTls if line.len() > "STARTTLS".len() => {
-                self.reject("501 5.5.4 STARTTLS has no parameters")
+                "501 5.5.4 STARTTLS has no parameters".to_owned()
             }
-            Request::StartTls if self.encrypted => self.reject("503 5.5.1 TLS is already active"),
+            Request::StartTls if self.encrypted => "503 5.5.1 TLS is already active".to_owned(),
             Request::StartTls if self.offers_tls() => {
                 self.end = Some(End::StartTls);
                 "220 2.0.0 ready to start TLS".to_owned()
@@ -253,11 +249,11 @@ impl<'a> Session<'a> {
                 self.set_helo(host, false);
                 format!("250 {INBOUND_HOST}")
             }
-            Request::Auth { .. } if !self.may_log_in() => self.reject("538 5.7.11 start TLS first"),
+            Request::Auth { .. } if !self.may_log_in() => "538 5.7.11 start TLS first".to_owned(),
             Request::Auth { .. }
                 if !self.extended || self.login.is_some() || self.transaction.is_some() =>
             {
-                self.reject("503 5.5.1 AUTH follows EHLO, once and before MAIL")
+                "503 5.5.1 AUTH follows EHLO, once and before MAIL".to_owned()
             }
             Request::Auth { mechanism, initial_response } => {
                 self.continue_login(login::begin(mechanism, &initial_response))
@@ -275,8 +271,8 @@ impl<'a> Session<'a> {
                     }
                     .to_owned()
                 }
-                Some(_) => self.reject("554 5.5.1 no valid recipients"),
-                None => self.reject("503 5.5.1 send MAIL and RCPT first"),
+                Some(_) => "554 5.5.1 no valid recipients".to_owned(),
+                None => "503 5.5.1 send MAIL and RCPT first".to_owned(),
             },
             Request::Rset => {
                 self.transaction = None;
@@ -291,7 +287,7 @@ impl<'a> Session<'a> {
                 self.end = Some(End::Closed);
                 "221 2.0.0 closing connection".to_owned()
             }
-            _ => self.reject("502 5.5.1 command not implemented"),
+            _ => "502 5.5.1 command not implemented".to_owned(),
         }
     }
 
@@ -314,7 +310,7 @@ impl<'a> Session<'a> {
                 self.login = Some(login);
                 "235 2.7.0 authenticated".to_owned()
             }
-            Next::Invalid(reply) => self.reject(reply),
+            Next::Invalid(reply) => reply.to_owned(),
         }
     }
 
@@ -326,13 +322,13 @@ impl<'a> Session<'a> {
 
     fn mail(&mut self, from: &MailFrom<String>) -> String {
         if self.helo.is_none() {
-            return self.reject("503 5.5.1 send EHLO first");
+            return "503 5.5.1 send EHLO first".to_owned();
         }
         if self.transaction.is_some() {
-            return self.reject("503 5.5.1 sender already specified");
+            return "503 5.5.1 sender already specified".to_owned();
         }
         if from.flags & MAIL_BODY_BINARYMIME != 0 {
-            return self.reject("504 5.5.4 BODY=BINARYMIME is not supported");
+            return "504 5.5.4 BODY=BINARYMIME is not supported".to_owned();
         }
         let (flags, size) =
             (from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8), from.size);
@@ -340,7 +336,7 @@ impl<'a> Session<'a> {
         let (address, auth) = (from.address.clone(), from.auth.clone());
         let known = MailFrom { address, flags, size, auth, ..MailFrom::default() };
         if *from != known {
-            return self.reject(UNKNOWN_PARAMETER);
+            return UNKNOWN_PARAMETER.to_owned();
         }
         if size > MAX_MESSAGE_SIZE {
             return too_large();
@@ -349,7 +345,7 @@ impl<'a> Session<'a> {
             "" => None,
             address => match Address::parse(address) {
                 Ok(address) => Some(address),
-                Err(_) => return self.reject("501 5.1.7 invalid sender address"),
+                Err(_) => return "501 5.1.7 invalid sender address".to_owned(),
             },
         };
         self.transaction = Some(Transaction { sender, ..Transaction::default() });
@@ -358,10 +354,10 @@ impl<'a> Session<'a> {
 
     async fn recipient(&mut self, to: RcptTo<String>, line: &[u8]) -> String {
         if to != (RcptTo { address: to.address.clone(), ..RcptTo::default() }) {
-            return self.reject(UNKNOWN_PARAMETER);
+            return UNKNOWN_PARAMETER.to_owned();
         }
         let Some(transaction) = &mut self.transaction else {
-            return self.reject("503 5.5.1 send MAIL first");
+            return "503 5.5.1 send MAIL first".to_owned();
         };
         if transaction.recipients.len() >= MAX_RECIPIENTS {
             return "452 4.5.3 too many recipients".to_owned();
@@ -378,24 +374,24 @@ impl<'a> Session<'a> {
             to.address
         };
         let Ok(address) = Address::parse(&address) else {
-            return self.reject("501 5.1.3 invalid recipient address");
+            return "501 5.1.3 invalid recipient address".to_owned();
         };
         let (login, has_seed) = (self.login.clone(), self.server.app.settings.seed);
         let domain = address.domain().as_str().to_owned();
         let find = move |reader: Reader<'_>| {
             let organization = login.and_then(|login| login::organization(reader, &login));
             let owners = domains::owners(reader, &domain, organization)?;
-            let catcher = organization.or_else(|| login::default_organization(reader, has_seed));
+            let seeded = || find_named(reader, SANDBOX).ok().filter(|_| has_seed);
+            let catcher = organization.or_else(seeded);
             Ok((organization, catcher, !owners.is_empty()))
         };
         let Ok((organization, catcher, is_owned)) = self.server.app.store.read(find).await else {
             return TEMPORARY.to_owned();
         };
         if !is_owned && catcher.is_none() {
-            return self.reject(
-                "550 5.7.1 the domain is not verified on this server, which has no seed data; \
-                 authenticate with a key of an organization to catch mail to any address",
-            );
+            return "550 5.7.1 the domain is not verified on this server, which has no seed data; \
+                    authenticate with a key of an organization to catch mail to any address"
+                .to_owned();
         }
         (transaction.organization, transaction.catcher) = (organization, catcher);
         transaction.is_inbound |= is_owned;
@@ -424,7 +420,7 @@ impl<'a> Session<'a> {
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
         }
-        let id = id::new(Prefix::Request);
+        let id = id::new(id::REQUEST);
         match self.receive(&id, transaction, data.source).await {
             Ok(received) if received.is_empty() => {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()
@@ -506,24 +502,15 @@ impl<'a> Session<'a> {
                 self.end = Some(End::Closed);
                 "421 4.7.0 this is an SMTP server; closing connection".to_owned()
             }
-            Error::InvalidSenderAddress => self.reject("501 5.1.7 invalid sender address"),
-            Error::InvalidRecipientAddress => self.reject("501 5.1.3 invalid recipient address"),
-            Error::SyntaxError { syntax } => self.reject(&format!("501 5.5.2 syntax: {syntax}")),
+            Error::InvalidSenderAddress => "501 5.1.7 invalid sender address".to_owned(),
+            Error::InvalidRecipientAddress => "501 5.1.3 invalid recipient address".to_owned(),
+            Error::SyntaxError { syntax } => format!("501 5.5.2 syntax: {syntax}"),
             Error::InvalidParameter { param } => {
-                self.reject(&format!("501 5.5.4 invalid parameter {param}"))
+                format!("501 5.5.4 invalid parameter {param}")
             }
-            Error::UnsupportedParameter { .. } => self.reject("504 5.5.4 unknown parameter"),
-            _ => self.reject("500 5.5.1 unknown command"),
+            Error::UnsupportedParameter { .. } => "504 5.5.4 unknown parameter".to_owned(),
+            _ => "500 5.5.1 unknown command".to_owned(),
         }
-    }
-
-    fn reject(&mut self, reply: &str) -> String {
-        self.errors += 1;
-        if self.errors < MAX_ERRORS {
-            return reply.to_owned();
-        }
-        self.end = Some(End::Closed);
-        "421 4.7.0 too many errors".to_owned()
     }
 }
 

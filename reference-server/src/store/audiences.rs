@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::Row;
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::timestamp::Timestamp;
 use crate::store::Tx;
 
@@ -16,15 +16,11 @@ pub(crate) struct Audience {
     pub(crate) id: String,
     pub(crate) name: String,
     created_at: Timestamp,
-    updated_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
 }
 
 impl Row for Audience {
     const TABLE: &'static str = "audience";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 /// Inserts an audience, by default with a new ID.
@@ -34,7 +30,7 @@ pub(crate) fn insert(
     name: String,
     id: Option<String>,
 ) -> Result<Audience, ApiError> {
-    let id = id.unwrap_or_else(|| id::new(Prefix::Audience));
+    let id = id.unwrap_or_else(|| id::new(id::AUDIENCE));
     let audience = Audience { id, name, created_at: tx.now.into(), updated_at: tx.now.into() };
     if tx.insert(organization, &audience)? {
         return Ok(audience);

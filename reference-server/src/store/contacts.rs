@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::audiences::Audience;
 use super::rows::{Json, Row, json};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
@@ -24,22 +24,18 @@ pub(crate) struct Contact {
     pub(crate) topics: Vec<String>,
     pub(crate) subscribed: bool,
     created_at: Timestamp,
-    updated_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
 }
 
 impl Row for Contact {
     const TABLE: &'static str = "contact";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 impl Contact {
     /// A subscribed contact without anything else.
     pub(crate) fn new(audience_id: String, email: String, now: Millis) -> Self {
         Self {
-            id: id::new(Prefix::Contact),
+            id: id::new(id::CONTACT),
             audience_id,
             email,
             name: None,

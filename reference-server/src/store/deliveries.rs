@@ -11,7 +11,7 @@ pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
 use crate::control::notifications::Notification;
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::job::{Job, Queue};
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
@@ -28,7 +28,7 @@ pub(crate) struct Body {
 /// A new delivery that is about no email and no recipient.
 pub(crate) fn new(webhook: String, service: Service, event: &str, now: Millis) -> Delivery {
     Delivery {
-        id: id::new(Prefix::Delivery),
+        id: id::new(id::DELIVERY),
         webhook,
         service: service.to_string(),
         event: event.to_owned(),
@@ -45,14 +45,12 @@ pub(crate) fn new(webhook: String, service: Service, event: &str, now: Millis) -
     }
 }
 
-/// Inserts a delivery that is due now, after those about the same email; or one whose only attempt
-/// begins now, outside of the schedule.
+/// Inserts a delivery, which is then scheduled or has its only attempt.
 pub(crate) fn insert(
-    tx: &mut Tx<'_>,
+    tx: &Tx<'_>,
     organization: i64,
     new: &Delivery,
     body: &Body,
-    is_scheduled: bool,
 ) -> Result<(), ApiError> {
     let Delivery { id, webhook, event, email_id, .. } = new;
     let Body { head, shared, tail } = body;
@@ -62,23 +60,7 @@ pub(crate) fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, ?6, ?6, ?7, ?8, ?9, ?10)",
         (id, organization, webhook, event, email_id, tx.now, Json(new), head, shared, tail),
     )?;
-    if is_scheduled {
-        jobs::add(tx, organization, &job(webhook, id), tx.now, 0, email_id.as_deref())?;
-    } else {
-        jobs::add_under_way(tx, organization, &job(UNDER_WAY, id))?;
-    }
-    publish(tx, id);
     Ok(())
-}
-
-/// The queue of the deliveries whose only attempt is in progress.
-pub(crate) const UNDER_WAY: &str = "under way";
-
-/// Fails the deliveries whose only attempt was in progress when the last server ended.
-pub(crate) fn fail_interrupted(tx: &mut Tx<'_>) -> Result<(), ApiError> {
-    let sql = "SELECT subject FROM job WHERE queue = ?1";
-    let ids: Vec<String> = tx.reader().all(sql, [UNDER_WAY], |row| row.get(0))?;
-    ids.iter().try_for_each(|id| end(tx, UNDER_WAY, id, State::Failed))
 }
 
 fn job(webhook: &str, delivery: &str) -> Job {
@@ -122,6 +104,13 @@ pub(crate) fn pending(reader: Reader<'_>, job: &Job) -> Result<Option<Pending>, 
     Ok(found?)
 }
 
+impl Attempt {
+    /// Whether the delivery succeeded: a response with a 2xx status.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
 /// Records an attempt of a delivery, and when the next one is due, if any. The delivery may have
 /// been dropped or deleted in the meantime. `retries` is the number of attempts before this one that
 /// count for the schedule.
@@ -129,11 +118,10 @@ pub(crate) fn record(
     tx: &mut Tx<'_>,
     queue: &str,
     retries: i64,
-    is_delivered: bool,
     next: Option<Millis>,
     attempt: &Attempt,
 ) -> Result<(), ApiError> {
-    let state = match (is_delivered, next) {
+    let state = match (attempt.is_delivered(), next) {
         (true, _) => State::Delivered,
         (false, Some(_)) => State::Pending,
         (false, None) => State::Failed,
@@ -172,9 +160,8 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
 pub(super) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
     let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
                WHERE webhook = ?1 AND state = 'pending'
-               AND id IN (SELECT subject FROM job WHERE queue IN (?1, ?3)) RETURNING id";
-    let params = (webhook, tx.now, UNDER_WAY);
-    let dropped: Vec<String> = tx.reader().all(sql, params, |row| row.get(0))?;
+               AND id IN (SELECT subject FROM job WHERE queue = ?1) RETURNING id";
+    let dropped: Vec<String> = tx.reader().all(sql, (webhook, tx.now), |row| row.get(0))?;
     jobs::clear(tx, &Queue::Webhook(webhook.to_owned()))?;
     for id in dropped {
         publish(tx, &id);
@@ -191,9 +178,19 @@ pub(crate) fn repeat(
 ) -> Result<(), ApiError> {
     let sql = "UPDATE delivery SET state = 'pending', updated_at = ?2 WHERE id = ?1";
     tx.execute(sql, (&delivery.id, tx.now))?;
-    let job = job(&delivery.webhook, &delivery.id);
-    jobs::add(tx, organization, &job, tx.now, retry, delivery.email_id.as_deref())?;
-    publish(tx, &delivery.id);
+    schedule(tx, organization, delivery, retry)
+}
+
+/// Makes a pending delivery due now, after those about the same email.
+pub(crate) fn schedule(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    delivery: &Delivery,
+    retry: i64,
+) -> Result<(), ApiError> {
+    let Delivery { id, webhook, email_id, .. } = delivery;
+    jobs::add(tx, organization, &job(webhook, id), tx.now, retry, email_id.as_deref())?;
+    publish(tx, id);
     Ok(())
 }
 
@@ -314,17 +311,18 @@ pub(crate) fn attempts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Location, Store, organizations};
+    use crate::store::{Store, organizations};
 
-    /// A test delivery whose webhook was deleted meanwhile.
+    /// A delivery whose webhook was deleted meanwhile.
     #[tokio::test]
     async fn an_attempt_of_a_dropped_delivery_counts() {
-        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let (store, _) = Store::open(None, None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             let new = new("whk_1".to_owned(), Service::Email, "email.sent", tx.now);
             let body = Body { head: Vec::new(), shared: None, tail: Vec::new() };
-            insert(tx, organization, &new, &body, false)?;
+            insert(tx, organization, &new, &body)?;
+            schedule(tx, organization, &new, 0)?;
             drop_all(tx, "whk_1")?;
             let attempt = Attempt {
                 delivery: new.id.clone(),
@@ -337,7 +335,7 @@ mod tests {
                 error: None,
                 response_body: None,
             };
-            record(tx, UNDER_WAY, 0, true, None, &attempt)?;
+            record(tx, "whk_1", 0, None, &attempt)?;
             find(tx.reader(), &new.id, organization)
         });
         let found = written.await.unwrap();

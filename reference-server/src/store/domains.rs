@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::rows::{Json, Row, json};
 use crate::model::dns::{self, Check, Record};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx, organizations};
 
@@ -43,10 +43,6 @@ pub(crate) struct Flags {
 
 impl Row for Domain {
     const TABLE: &'static str = "domain";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
@@ -60,10 +56,10 @@ pub(crate) fn insert(
     public_key: &str,
 ) -> Result<Domain, ApiError> {
     let domain = Domain {
-        id: id::new(Prefix::Domain),
+        id: id::new(id::DOMAIN),
         name: name.to_owned(),
         flags: Flags::default(),
-        records: dns::records(name, selector, public_key, dns::INBOUND_HOST),
+        records: dns::records(name, selector, public_key),
         checks: None,
         created_at: tx.now.into(),
         updated_at: tx.now.into(),
@@ -85,7 +81,7 @@ pub(crate) fn set_flags(
     flags: Flags,
 ) -> Result<(), ApiError> {
     if domain.flags != flags {
-        domain.flags = flags;
+        (domain.flags, domain.updated_at) = (flags, tx.now.into());
         tx.update(organization, domain)?;
     }
     Ok(())

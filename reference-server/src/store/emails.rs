@@ -202,11 +202,11 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Location, Store, organizations};
+    use crate::store::{Store, organizations};
 
     #[tokio::test]
     async fn an_email_that_fails_by_a_defect_has_changed() {
-        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let (store, _) = Store::open(None, None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             for (id, data) in [("a", r#"{"shown":{"updatedAt":"old"}}"#), ("b", "unreadable")] {

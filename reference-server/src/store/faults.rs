@@ -7,7 +7,7 @@ use svc_sdk::Operation;
 use super::rows::{Row, json};
 use crate::control::faults::{Fault, FaultHit, NewFault, operation as named};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::store::{Reader, Tx};
 
 /// Maximum number of faults of an organization, and of the bytes of their definitions together: a
@@ -25,7 +25,7 @@ impl Row for Fault {
 /// Stores a fault.
 pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault, ApiError> {
     let fault = Fault {
-        id: id::new(Prefix::Fault),
+        id: id::new(id::FAULT),
         remaining: new.times.unwrap_or(1),
         definition: new,
         hits: Vec::new(),
@@ -69,7 +69,7 @@ pub(crate) fn trigger(
         if fault.hits.len() < MAX_HITS {
             fault.hits.push(FaultHit { at: tx.now.into(), operation: operation.to_string() });
         }
-        tx.update(organization, &mut fault)?;
+        tx.update(organization, &fault)?;
         return Ok(Some((fault.id, fault.definition)));
     }
     Ok(None)
@@ -89,11 +89,11 @@ pub(crate) fn clear(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Location, Store, organizations};
+    use crate::store::{Store, organizations};
 
     #[tokio::test]
     async fn hits_do_not_count_for_the_limit() {
-        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
+        let (store, _) = Store::open(None, None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             add(tx, organization, NewFault::default())?;

@@ -33,17 +33,6 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Stores a job that is in progress and will never be due.
-pub(super) fn add_under_way(tx: &Tx<'_>, organization: i64, job: &Job) -> Result<(), ApiError> {
-    let (queue, subject, position) = job.key();
-    tx.execute(
-        "INSERT INTO job (queue, subject, position, organization, attempt)
-         VALUES (?1, ?2, ?3, ?4, 0)",
-        (queue, subject, position, organization),
-    )?;
-    Ok(())
-}
-
 /// Removes a job. The next one of its lane is due now. Returns whether there was one.
 pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
     let (queue, subject, position) = job.key();

@@ -1,6 +1,5 @@
 //! The table `api_key`: creation, storage as hashes, and lookup on every request.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -9,10 +8,10 @@ use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
 use super::rows::{Json, Row, json};
-use super::tx::{ChangedKey, Hash};
+use super::tx::{AllKeys, Hash};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::key::Key;
 use crate::store::{Reader, Store, Tx, lock};
 
@@ -24,33 +23,27 @@ impl Row for control::Key {
     const TABLE: &'static str = "api_key";
 }
 
-/// All keys, by the hash of their secret.
-pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
-
 impl Store {
     /// Finds the key with this secret. The lookup uses the hash, so its duration
     /// reveals nothing about the secrets.
     pub(crate) fn key(&self, secret: &[u8]) -> Option<Arc<Key>> {
-        lock(&self.keys).get(&hash(secret)).cloned()
+        lock(&self.wake.keys).get(&hash(secret)).cloned()
     }
 }
 
-/// Reads all keys.
-pub(super) fn all(reader: Reader<'_>) -> Result<AllKeys, ApiError> {
-    let keys = reader.all("SELECT organization, data, hash FROM api_key", [], |row| {
+/// Reads all keys, which are valid once the transaction commits.
+pub(crate) fn load(tx: &mut Tx<'_>) -> Result<(), ApiError> {
+    let all = tx.reader().all("SELECT organization, data, hash FROM api_key", [], |row| {
         Ok((row.get(2)?, Arc::new(read(row)?)))
-    });
-    Ok(keys?.into_iter().collect())
+    })?;
+    change(tx, move |keys| *keys = all.into_iter().collect());
+    Ok(())
 }
 
-/// Applies changes in this order.
-pub(super) fn apply(keys: &mut AllKeys, changed: Vec<ChangedKey>) {
-    for (hash, key) in changed {
-        match key {
-            Some(key) => keys.insert(hash, key),
-            None => keys.remove(&hash),
-        };
-    }
+/// Changes the keys that requests find, after the commit.
+fn change(tx: &mut Tx<'_>, change: impl FnOnce(&mut AllKeys) + Send + 'static) {
+    let keys = Arc::clone(&tx.wake.keys);
+    tx.after_commit(move || change(&mut lock(&keys)));
 }
 
 /// Stores a new key. It becomes valid when the transaction commits.
@@ -69,7 +62,7 @@ pub(crate) fn create(
         _ => (None, names.pop()),
     };
     let key = control::Key {
-        id: id::new(Prefix::Key),
+        id: id::new(id::KEY),
         service: service.to_string(),
         mode: mode.to_string(),
         scopes: names,
@@ -81,8 +74,8 @@ pub(crate) fn create(
     };
     let sql = "INSERT INTO api_key (id, organization, hash, data) VALUES (?1, ?2, ?3, ?4)";
     tx.execute(sql, (&key.id, organization, hash, Json(&key)))?;
-    let added = Key { id: key.id.clone(), organization, service, scopes };
-    tx.effects.changed_keys.push((hash, Some(Arc::new(added))));
+    let added = Arc::new(Key { id: key.id.clone(), organization, service, scopes });
+    change(tx, move |keys| drop(keys.insert(hash, added)));
     Ok(control::Key { key: Some(secret.to_owned()), hint: None, sha256: None, ..key })
 }
 
@@ -107,8 +100,9 @@ fn read(row: &Columns<'_>) -> rusqlite::Result<Key> {
 /// Deletes a key of an organization. It stays valid until the transaction commits.
 pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2 RETURNING hash";
-    let hash = tx.reader().find(sql, (id, organization), |row| row.get(0))?;
-    tx.effects.changed_keys.push((hash.ok_or_else(|| ApiError::not_found("key"))?, None));
+    let hash: Option<Hash> = tx.reader().find(sql, (id, organization), |row| row.get(0))?;
+    let hash = hash.ok_or_else(|| ApiError::not_found("key"))?;
+    change(tx, move |keys| drop(keys.remove(&hash)));
     Ok(())
 }
 

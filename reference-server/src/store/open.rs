@@ -1,7 +1,6 @@
 //! Opens the database with the settings that durability and file privacy rely on.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -26,44 +25,30 @@ pub(crate) enum OpenError {
          {VERSION}) and was not changed; move the data directory away, or use another one"
     )]
     OtherSchema { path: PathBuf, found: u32 },
-    #[error("cannot open the database")]
+    #[error("{0}{hint}", hint = hint(.0))]
     Sqlite(#[from] rusqlite::Error),
-    #[error("cannot read {path}")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("cannot start the thread that writes the database")]
-    Start(std::io::Error),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
 }
 
-impl OpenError {
-    /// Why the database cannot be opened.
-    pub(crate) fn reason(&self) -> String {
-        use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
-        match self {
-            Self::Sqlite(error) => match error.sqlite_error_code() {
-                // On a disk that is completely full, SQLite reports an I/O failure.
-                Some(DiskFull | SystemIoFailure) => format!("{error} (is the disk full?)"),
-                _ => error.to_string(),
-            },
-            Self::Read { source, .. } | Self::Start(source) => source.to_string(),
-            Self::OtherSchema { .. } => self.to_string(),
-        }
+/// On a disk that is completely full, SQLite reports an I/O failure.
+fn hint(error: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+    match error.sqlite_error_code() {
+        Some(DiskFull | SystemIoFailure) => " (is the disk full?)",
+        _ => "",
     }
 }
 
 /// Opens the file, creating it if it is missing. A database with another schema is left unchanged.
 pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
-    // Check before SQLite opens the file, because even opening may create files next to
-    // it.
-    let found = version_in_header(path)?;
-    reject_unknown(path, found)?;
-    data_dir::create_private_file(path)
-        .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
+    data_dir::create_private_file(path)?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    // Check again: after a crash, the write-ahead log may hold another version than the
-    // file header.
     let found = version(&connection)?;
-    reject_unknown(path, found)?;
+    if found != 0 && found != VERSION {
+        return Err(OpenError::OtherSchema { path: path.to_owned(), found });
+    }
     // A new file holds no data that could be lost. The first durable commit syncs the
     // schema as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
@@ -113,14 +98,13 @@ pub(super) fn keep_newest(connection: &Connection, keep: u32) -> rusqlite::Resul
 /// Makes the new database file durable. SQLite discards the write-ahead log of an empty
 /// or missing file, and until the first checkpoint the log is the only place that holds
 /// the committed data.
-fn sync_new_file(path: &Path) -> Result<(), OpenError> {
-    let synced = File::open(path).and_then(|file| file.sync_all());
+fn sync_new_file(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()?;
     #[cfg(unix)]
-    let synced = synced.and_then(|()| match path.parent() {
-        Some(directory) => File::open(directory)?.sync_all(),
-        None => Ok(()),
-    });
-    synced.map_err(|source| OpenError::Read { path: path.to_owned(), source })
+    if let Some(directory) = path.parent() {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Opens an in-memory database, which ends with its connection.
@@ -158,7 +142,7 @@ pub(super) fn copier(path: &Path) -> Result<Threads<()>, OpenError> {
             }
         }
     };
-    Threads::start("svc-checkpoint", [run]).map_err(OpenError::Start)
+    Ok(Threads::start("svc-checkpoint", [run])?)
 }
 
 /// Limits the size of the database, in bytes.
@@ -187,28 +171,6 @@ fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
-}
-
-fn reject_unknown(path: &Path, found: u32) -> Result<(), OpenError> {
-    if found == 0 || found == VERSION {
-        return Ok(());
-    }
-    Err(OpenError::OtherSchema { path: path.to_owned(), found })
-}
-
-/// Reads `user_version` from the file header: 4 bytes, big-endian, at offset 60.
-fn version_in_header(path: &Path) -> Result<u32, OpenError> {
-    let mut header = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut header));
-    match read {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(OpenError::Read { path: path.to_owned(), source: error })
-        }
-        _ => Ok(match header[..] {
-            [.., a, b, c, d] if header.len() == 64 => u32::from_be_bytes([a, b, c, d]),
-            _ => 0,
-        }),
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use crate::control::organizations::OrganizationSummary as Organization;
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
-use crate::store::{Reader, Tx, meta};
+use crate::model::id;
+use crate::store::{Reader, Tx, keys, meta};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -14,7 +14,7 @@ pub(crate) fn insert(
     name: Option<&str>,
     balance_cents: i64,
 ) -> Result<Organization, ApiError> {
-    let id = id::new(Prefix::Organization);
+    let id = id::new(id::ORGANIZATION);
     let name = name.unwrap_or(&id).to_owned();
     tx.execute(
         "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",
@@ -53,7 +53,7 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     for table in OWNED.into_iter().chain(["api_key", "organization"]) {
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
-    tx.all_keys_changed();
+    keys::load(tx)?;
     meta::delete_clock(tx)?;
     // Clients that wait for a message go on: the organizations have other numbers now.
     tx.message_stored();

@@ -19,31 +19,21 @@ const THREADS: usize = 2;
 pub(super) fn start(path: &Path) -> Result<Threads<Read>, OpenError> {
     let connections = (0..THREADS).map(|_| open::reader(path));
     let connections = connections.collect::<rusqlite::Result<Vec<_>>>()?;
-    let runs = connections.into_iter().map(|connection| {
-        let path = path.to_owned();
-        move |queue| run(connection, &path, &queue)
-    });
-    Threads::start("svc-reader", runs).map_err(OpenError::Start)
+    let runs = connections.into_iter().map(|connection| move |queue| run(&connection, &queue));
+    Ok(Threads::start("svc-reader", runs)?)
 }
 
 /// Runs until the queue is closed and empty.
-fn run(mut connection: Connection, path: &Path, queue: &Queue<Read>) {
+fn run(connection: &Connection, queue: &Queue<Read>) {
     loop {
         // Only one thread waits for the next read; the others wait for the lock.
         let next = lock(queue).recv();
         let Ok(read) = next else { return };
         // All statements of a read see the same state, and lock the database once.
-        let mut begun = execute(&connection, "BEGIN");
-        if begun.is_err() {
-            // The last read did not end.
-            begun = open::reader(path).and_then(|new| {
-                connection = new;
-                execute(&connection, "BEGIN")
-            });
-        }
-        let reader = begun.map(|()| Reader::new(&connection));
+        let reader = execute(connection, "BEGIN").map(|()| Reader::new(connection));
         // The caller of a read that panics gets an error, because the read drops its sender.
         let _ = catch_unwind(AssertUnwindSafe(|| read(reader)));
-        let _ = execute(&connection, "COMMIT");
+        // What cannot be ended is rolled back, so that the next read can begin.
+        let _ = execute(connection, "COMMIT").or_else(|_| execute(connection, "ROLLBACK"));
     }
 }

@@ -1,7 +1,6 @@
 //! [`RequestLog`]: the newest requests to the documented operations, in memory.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
@@ -34,12 +33,6 @@ struct State {
 /// What the program that runs the server does with each request.
 #[derive(Clone)]
 pub(crate) struct OnRequest(pub(crate) Arc<dyn Fn(&RequestHandled) + Send + Sync>);
-
-impl fmt::Debug for OnRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnRequest")
-    }
-}
 
 impl RecordedBody {
     /// `None` for an empty body. Secrets are still in it.
@@ -131,10 +124,10 @@ impl RequestLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{self, Prefix};
+    use crate::model::id;
 
     fn request(body: &[u8]) -> Arc<LoggedRequest> {
-        let id = id::new(Prefix::Request);
+        let id = id::new(id::REQUEST);
         let headers = HeaderMap::new();
         let mut request = LoggedRequest::new(id, Operation::EmailsSend, "/", &headers, 0.into());
         request.request_body = RecordedBody::of(body);

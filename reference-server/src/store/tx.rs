@@ -1,7 +1,8 @@
 //! The transaction as a write sees it, and the effects that follow its commit.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
@@ -62,14 +63,9 @@ pub(crate) struct Tx<'a> {
     begun: u64,
     /// Time of the server's clock at which the write runs.
     pub(crate) now: Millis,
-    notifications: &'a Notifications,
+    pub(super) wake: &'a Wake,
     pub(super) effects: Effects,
 }
-
-pub(super) type Hash = [u8; 32];
-
-/// A key that was added, or removed.
-pub(super) type ChangedKey = (Hash, Option<Arc<Key>>);
 
 /// Effects of a write, applied after the commit.
 #[derive(Default)]
@@ -78,20 +74,12 @@ pub(super) struct Effects {
     has_new_messages: bool,
     /// For the clients that watch.
     notifications: RefCell<Vec<New>>,
-    pub(super) changed_keys: Vec<ChangedKey>,
-    /// Whether all keys must be read again.
-    pub(super) has_other_keys: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl<'a> Tx<'a> {
-    pub(super) fn new(
-        connection: &'a Connection,
-        begun: u64,
-        now: Millis,
-        notifications: &'a Notifications,
-    ) -> Self {
-        Self { connection, begun, now, notifications, effects: Effects::default() }
+    pub(super) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
+        Self { connection, begun, now, wake, effects: Effects::default() }
     }
 
     /// Reads what this transaction sees.
@@ -134,14 +122,9 @@ impl<'a> Tx<'a> {
         self.effects.has_new_messages = true;
     }
 
-    /// Requests need another set of keys after the commit.
-    pub(crate) fn all_keys_changed(&mut self) {
-        self.effects.has_other_keys = true;
-    }
-
     /// Whether a client watches what changes.
     pub(super) fn is_watched(&self) -> bool {
-        self.notifications.is_watched()
+        self.wake.notifications.is_watched()
     }
 
     /// Tells the clients that watch, after the commit. The notification is created only if there
@@ -180,9 +163,16 @@ impl Effects {
 /// The number that no organization has: they count from 1.
 pub(crate) const NO_ORGANIZATION: i64 = 0;
 
-/// What is told, after a commit, to those that wait for it.
+pub(super) type Hash = [u8; 32];
+
+/// All keys, by the hash of their secret.
+pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
+
+/// What changes with a commit, and is told to those that wait for it.
 #[derive(Default)]
 pub(crate) struct Wake {
+    /// As they are committed.
+    pub(super) keys: Arc<Mutex<AllKeys>>,
     /// Notified when there is work for the engine.
     pub(crate) jobs: Notify,
     /// Changes with each stored message, and with a reset of the server.

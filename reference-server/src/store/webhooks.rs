@@ -10,17 +10,12 @@ use super::rows::{Row, json};
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
-use crate::model::timestamp::Timestamp;
+use crate::model::id;
 use crate::store::keys::random_hex;
 use crate::store::{Reader, Tx};
 
 impl Row for Webhook {
     const TABLE: &'static str = "webhook";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 /// Inserts a new webhook with a random signing secret.
@@ -32,7 +27,7 @@ pub(crate) fn insert(
     events: Vec<String>,
 ) -> Result<Webhook, ApiError> {
     let webhook = Webhook {
-        id: id::new(Prefix::Webhook),
+        id: id::new(id::WEBHOOK),
         service: service.to_string(),
         url,
         events,

@@ -99,7 +99,7 @@ fn commit(connection: &Connection, group: Vec<Write>, clock: &Clock, wake: &Wake
     for Write { run, done, .. } in group {
         waiting.push(done);
         if result.is_ok() {
-            let mut tx = Tx::new(connection, begun, clock.now(), &wake.notifications);
+            let mut tx = Tx::new(connection, begun, clock.now(), wake);
             match run_one(connection, run, &mut tx) {
                 Ok(true) => effects.push(tx.effects),
                 Ok(false) => {}

@@ -336,18 +336,14 @@ async fn supports_pipelining_and_rejects_commands_out_of_order() {
 }
 
 #[tokio::test]
-async fn closes_after_too_many_errors() {
+async fn goes_on_after_errors_of_a_client_that_speaks_smtp() {
     let (_sandbox, address) = sandbox().await;
     let mut client = Client::connect(address).await;
-    let mut last = client.command("EHLO x").await;
+    client.command("EHLO x").await;
     for _ in 0..20 {
-        last = client.command("NONSENSE").await;
+        assert_eq!(client.command("NONSENSE").await, "500 5.5.1 unknown command");
     }
-    assert_eq!(last, "421 4.7.0 too many errors");
-    assert_eq!(client.reply().await, "");
-
     // The session goes on after a long line.
-    let mut client = Client::connect(address).await;
     client.command("EHLO x").await;
     for command in ["EHLO", "NOOP"] {
         let long = client.command(&format!("{command} {}", "x".repeat(100_000))).await;

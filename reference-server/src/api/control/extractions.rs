@@ -11,7 +11,7 @@ use crate::delivery::emit::{About, Data, emit};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::store::Tx;
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
@@ -28,7 +28,7 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     let finished = call.data.write(move |tx, _, organization| {
         let data = |_: &mut Tx<'_>| Ok(Data { shared: None, rest });
         let deliveries = emit(tx, organization, event, About::default(), data)?;
-        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
+        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(id::DELIVERY));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });
     finished.await

@@ -11,7 +11,7 @@ use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
 use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::runtime::heavy;
 use crate::store::domains;
 
@@ -89,7 +89,7 @@ impl InboundMessage {
         problems.ok("subject", reject_line_breaks(&subject));
         let Some(from) = from else { return Err(problems.into_error()) };
         problems.check()?;
-        let message_id = format!("{}@{}", id::new(Prefix::Delivery), from.address.domain());
+        let message_id = format!("{}@{}", id::new(id::DELIVERY), from.address.domain());
         let message = Outgoing {
             from: &from,
             to: &to,

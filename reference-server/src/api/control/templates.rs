@@ -8,7 +8,7 @@ use crate::control::endpoint::Page;
 use crate::control::templates::{
     NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
 };
-use crate::mail::template::{self, Part};
+use crate::mail::template;
 use crate::model::error::{ApiError, Problems};
 use crate::store::templates;
 
@@ -33,14 +33,9 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, ApiE
 /// Returns an error if a part of the template is invalid.
 pub(super) fn check(new: &NewTemplate) -> Result<(), ApiError> {
     let mut problems = Problems::default();
-    let parts = [
-        ("subject", Part::Subject, &new.subject),
-        ("html", Part::Html, &new.html),
-        ("text", Part::Text, &new.text),
-    ];
-    for (field, part, text) in parts {
+    for (part, text) in [("subject", &new.subject), ("html", &new.html), ("text", &new.text)] {
         if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
-            problems.add(field, error.to_string());
+            problems.add(part, error.to_string());
         }
     }
     problems.check()
@@ -57,9 +52,9 @@ pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTempl
         let render =
             |part, text: Option<String>| template::render_part(part, text.as_deref(), &variables);
         Ok(RenderedTemplate {
-            subject: render(Part::Subject, subject)?,
-            html: render(Part::Html, html)?,
-            text: render(Part::Text, text)?,
+            subject: render("subject", subject)?,
+            html: render("html", html)?,
+            text: render("text", text)?,
         })
     })
     .await

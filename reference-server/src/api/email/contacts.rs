@@ -97,7 +97,8 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, ApiErro
     let updated = call.data.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
         if update?.apply(&mut contact)? {
-            tx.update(organization, &mut contact)?;
+            contact.updated_at = tx.now.into();
+            tx.update(organization, &contact)?;
         }
         Ok(contact)
     });

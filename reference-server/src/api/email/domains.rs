@@ -62,9 +62,7 @@ pub(crate) fn insert(
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>, ApiError> {
-    #[expect(clippy::redundant_closure_for_method_calls, reason = "its path has one lifetime only")]
-    let domains = call.data.read(|reader, of| reader.list(of)).await?;
-    call.reply(domains)
+    call.reply(call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?)
 }
 
 /// Checks the four DNS records. A flag can change back to `false`

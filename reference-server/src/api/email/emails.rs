@@ -13,10 +13,10 @@ use crate::control::emails::EmailSummary;
 use crate::control::templates::Template;
 use crate::delivery::sending::{self, MAX_ROWS};
 use crate::mail::preview::preview;
-use crate::mail::template::{self, Part};
+use crate::mail::template;
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::model::tracking::Tracking;
@@ -57,8 +57,8 @@ pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result
     let html = html.filter(|_| checked.content.html.is_none());
     let text = text.filter(|_| checked.content.text.is_none());
     let render = move || {
-        let html = template::render_part(Part::Html, html.as_deref(), &variables)?;
-        Ok((html, template::render_part(Part::Text, text.as_deref(), &variables)?))
+        let html = template::render_part("html", html.as_deref(), &variables)?;
+        Ok((html, template::render_part("text", text.as_deref(), &variables)?))
     };
     let permit = data.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
@@ -126,7 +126,7 @@ pub(super) fn accept(
     email.organization = organization;
     email.request.clone_from(&origin.request);
     // Here, so that IDs are in the order of the commits, which lists rely on.
-    email.id = id::new(Prefix::Email);
+    email.id = id::new(id::EMAIL);
     email.created_at = tx.now.into();
     email.updated_at = tx.now.into();
     Ok((email, content))

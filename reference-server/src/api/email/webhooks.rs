@@ -15,15 +15,15 @@ use crate::app::Shared;
 use crate::control::webhooks::Webhook;
 use crate::delivery::emit;
 use crate::delivery::payload;
-use crate::delivery::webhook::{self, Sent};
+use crate::delivery::webhook;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::schema;
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
-use crate::store::deliveries::{self, UNDER_WAY};
-use crate::store::webhooks;
+use crate::store::deliveries;
+use crate::store::{organizations, webhooks};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateWebhook")]
@@ -97,7 +97,8 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = active.unwrap_or(webhook.active);
         if webhook != before {
-            tx.update(organization, &mut webhook)?;
+            webhook.updated_at = tx.now.into();
+            tx.update(organization, &webhook)?;
         }
         Ok(webhook)
     });
@@ -114,7 +115,7 @@ pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>, ApiError> {
     let find = call.data.read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
     let (webhook, key) = (find.await?, call.idempotency_key()?);
     let (app, organization) = (Arc::clone(&call.data.app), call.data.organization);
-    // The attempt goes on if the client disconnects: it is stored, and must be recorded.
+    // The attempt goes on if the client disconnects, and is recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();
         test_once(&app, organization, &webhook, key).await
@@ -139,34 +140,34 @@ async fn test_once(
     let json = serde_json::to_vec(&data).map_err(ApiError::internal)?;
     let data = emit::Data { shared: None, rest: json };
     let body = emit::body(Event::TEST, &delivery.id, now, &data)?;
-    // Like every delivery, it is stored before it is sent; and so is the key, so that it
-    // is sent once.
-    let (claimed, stored) = (Arc::clone(&key), delivery.clone());
-    let sent = Bytes::from(body.head.clone());
+    // The key is stored before it is sent, so that it is sent once.
+    let claimed = Arc::clone(&key);
     let earlier = app.store.write(move |tx| {
         if let Some(response) = claimed.stored_response(tx)? {
             return Ok(Some(response));
         }
         claimed.store_response(tx, &Reply::<()>::new(StatusCode::PROCESSING, Bytes::new()))?;
-        deliveries::insert(tx, organization, &stored, &body, false)?;
         Ok(None)
     });
     if let Some(response) = earlier.await? {
         return Ok(response);
     }
-    let sent = webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
+    let sent = Bytes::from(body.head.clone());
+    let (attempt, _) = webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
-    result.insert(status_field(&app.settings.compatibility).to_owned(), sent.attempt.status.into());
-    match &sent.attempt.error {
-        None => result.insert("durationMs".to_owned(), sent.attempt.duration_ms.into()),
+    result.insert(status_field(&app.settings.compatibility).to_owned(), attempt.status.into());
+    match &attempt.error {
+        None => result.insert("durationMs".to_owned(), attempt.duration_ms.into()),
         Some(error) => result.insert("error".to_owned(), error.clone().into()),
     };
     let reply = Reply::json(StatusCode::OK, &result)?;
     app.store
         .write(move |tx| {
-            let Sent { attempt, is_delivered, .. } = &sent;
-            deliveries::record(tx, UNDER_WAY, 0, *is_delivered, None, attempt)?;
+            // It may have been deleted meanwhile.
+            organizations::get(tx.reader(), organization)?;
+            deliveries::insert(tx, organization, &delivery, &body)?;
+            deliveries::record(tx, &delivery.webhook, 0, None, &attempt)?;
             key.store_response(tx, &reply)?;
             Ok(reply)
         })

@@ -23,7 +23,7 @@ use super::fault::Cut;
 use super::response::write_error;
 use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::id;
 use crate::model::redact::redact;
 use crate::net::accept;
 use crate::store::request_log::RequestId;
@@ -95,7 +95,7 @@ async fn respond(
     mut router: Router,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Cut> {
-    let id = id::new(Prefix::Request);
+    let id = id::new(id::REQUEST);
     let started = std::time::Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let path = uri.path();

@@ -127,10 +127,9 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    use super::super::DnsServer;
     use super::super::Zone;
+    use super::super::start;
     use super::*;
-    use crate::model::dns::INBOUND_HOST;
     use crate::model::dns::records;
 
     const DOMAIN: &str = "mail.shop.test";
@@ -149,7 +148,7 @@ mod tests {
         Fixture {
             zone,
             resolver,
-            records: records(DOMAIN, "s1", KEY, INBOUND_HOST),
+            records: records(DOMAIN, "s1", KEY),
             published: RefCell::default(),
         }
     }
@@ -275,11 +274,11 @@ mod tests {
     #[tokio::test]
     async fn a_failed_lookup_fails_the_check() {
         let f = fixture();
-        let records = records("shop.example.com", "s1", KEY, INBOUND_HOST);
+        let records = records("shop.example.com", "s1", KEY);
         // This server refuses names outside its zone.
-        let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), f.zone.clone());
-        let server = server.await.expect("started");
-        let refusing = Resolver::new(f.zone, Some(server.address()));
+        let started = start("127.0.0.1:0".parse().expect("an address"), f.zone.clone());
+        let (address, _tasks) = started.await.expect("started");
+        let refusing = Resolver::new(f.zone, Some(address));
         for check in check(&refusing, &records).await {
             assert!(!check.passed && check.found.is_empty(), "{check:?}");
             assert!(check.reason.is_some_and(|reason| reason.contains("lookup")));

@@ -67,9 +67,9 @@ impl Resolver {
         if is_reserved(name) {
             return Ok(self.zone.lookup(name).unwrap_or_default());
         }
-        let mut name = Name::from_ascii(name).map_err(|_| LookupError::Name)?;
+        let mut name = Name::from_ascii(name).map_err(|_| LookupError::Failed)?;
         name.set_fqdn(true);
-        let upstream = name_servers::resolver(self.server).map_err(|_| LookupError::NoResolver)?;
+        let upstream = name_servers::resolver(self.server).map_err(|_| LookupError::Failed)?;
         let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
         let response = match response.map_err(|_| LookupError::TimedOut)? {
             Ok(response) => response,
@@ -90,10 +90,6 @@ fn without_dot(name: &str) -> String {
 /// The lookup failed, so it is unknown whether the record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
-    #[error("the name is not a valid DNS name")]
-    Name,
-    #[error("no DNS resolver is configured on this system")]
-    NoResolver,
     #[error("the DNS lookup timed out")]
     TimedOut,
     #[error("the DNS lookup failed")]
@@ -106,7 +102,7 @@ mod tests {
 
     use tokio::net::UdpSocket;
 
-    use super::super::DnsServer;
+    use super::super::start;
     use super::*;
     use crate::model::dns::{INBOUND_HOST, Record, RecordKind};
 
@@ -154,10 +150,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_by_the_name_server_is_a_failed_lookup() {
-        let server =
-            DnsServer::start("127.0.0.1:0".parse().expect("an address"), Arc::new(Zone::new()));
-        let server = server.await.expect("started");
-        let resolver = Resolver::new(Arc::new(Zone::new()), Some(server.address()));
+        let started = start("127.0.0.1:0".parse().expect("an address"), Arc::new(Zone::new()));
+        let (address, _tasks) = started.await.expect("started");
+        let resolver = Resolver::new(Arc::new(Zone::new()), Some(address));
         assert_eq!(resolver.mx("example.com").await, Err(LookupError::Failed));
     }
 }

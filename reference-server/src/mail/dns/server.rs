@@ -18,26 +18,18 @@ use super::zone::{RESERVED, Zone, absolute};
 use crate::net::accept;
 use crate::runtime::stop::Stop;
 
-/// A running name server. It stops when it is dropped.
-pub(crate) struct DnsServer {
+/// Starts the name server on UDP and TCP. Port 0 selects a port that is free for both. Also returns
+/// its tasks, which end when they are dropped.
+pub(crate) async fn start(
     address: SocketAddr,
-    _tasks: JoinSet<()>,
-}
-
-impl DnsServer {
-    /// Listens on UDP and TCP. Port 0 selects a port that is free for both.
-    pub(crate) async fn start(address: SocketAddr, zone: Arc<Zone>) -> io::Result<Self> {
-        let (udp, tcp) = bind(address).await?;
-        let address = udp.local_addr()?;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(serve_udp(udp, Arc::clone(&zone)));
-        tasks.spawn(serve_tcp(tcp, zone));
-        Ok(Self { address, _tasks: tasks })
-    }
-
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
+    zone: Arc<Zone>,
+) -> io::Result<(SocketAddr, JoinSet<()>)> {
+    let (udp, tcp) = bind(address).await?;
+    let address = udp.local_addr()?;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(serve_udp(udp, Arc::clone(&zone)));
+    tasks.spawn(serve_tcp(tcp, zone));
+    Ok((address, tasks))
 }
 
 async fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
@@ -266,15 +258,15 @@ mod tests {
 
     #[tokio::test]
     async fn serves_udp_and_tcp_on_the_same_port() {
-        let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), zone());
-        let address = server.await.expect("started").address();
+        let started = start("127.0.0.1:0".parse().expect("an address"), zone());
+        let (address, _) = started.await.expect("started");
         let question = query("a.test.", RecordType::MX, true).to_vec().expect("encodes");
 
         // The server was dropped, so its port is closed.
         assert!(TcpStream::connect(address).await.is_err());
 
-        let server = DnsServer::start(address, zone()).await.expect("started again");
-        assert_eq!(server.address(), address);
+        let (again, _tasks) = start(address, zone()).await.expect("started again");
+        assert_eq!(again, address);
         let udp = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
         udp.send_to(&question, address).await.expect("sent");
         let mut buffer = [0; 2048];

@@ -131,14 +131,13 @@ impl Session<'_> {
 
 /// The result if the term matches, and the term without its sign.
 fn qualified(term: &str) -> (SpfVerdict, &str) {
-    for (sign, verdict) in
-        [('-', SpfVerdict::Fail), ('~', SpfVerdict::SoftFail), ('?', SpfVerdict::Neutral)]
-    {
-        if let Some(mechanism) = term.strip_prefix(sign) {
-            return (verdict, mechanism);
-        }
-    }
-    (SpfVerdict::Pass, term.strip_prefix('+').unwrap_or(term))
+    let verdict = match term.as_bytes().first() {
+        Some(b'-') => SpfVerdict::Fail,
+        Some(b'~') => SpfVerdict::SoftFail,
+        Some(b'?') => SpfVerdict::Neutral,
+        _ => SpfVerdict::Pass,
+    };
+    (verdict, term.strip_prefix(['-', '~', '?', '+']).unwrap_or(term))
 }
 
 #[cfg(test)]

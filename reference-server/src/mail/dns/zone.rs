@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use hickory_proto::rr::rdata::{MX, TXT};
 use hickory_proto::rr::{Name, RData};
 
-use crate::model::dns::{INBOUND_HOST, Record, RecordKind, spf_host};
+use crate::model::dns::{Record, RecordKind, SPF_HOST};
 
 /// Reserved top-level domains (RFC 2606, RFC 6761) for which the zone is authoritative.
 pub(super) const RESERVED: [&str; 4] = ["test", "example", "invalid", "localhost"];
@@ -65,7 +65,7 @@ impl Zone {
 /// The policy of the addresses that the server sends from.
 fn own() -> (String, RData) {
     let senders = "v=spf1 ip4:127.0.0.0/8 ip6:::1 -all".to_owned();
-    (spf_host(INBOUND_HOST), RData::TXT(TXT::new(vec![senders])))
+    (SPF_HOST.to_owned(), RData::TXT(TXT::new(vec![senders])))
 }
 
 fn rdata(record: &Record) -> Option<RData> {
@@ -93,6 +93,7 @@ fn normal(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::dns::INBOUND_HOST;
 
     fn txt(text: &str) -> RData {
         RData::TXT(TXT::new(vec![text.to_owned()]))

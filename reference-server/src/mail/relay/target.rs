@@ -1,13 +1,12 @@
 //! The relay to send mail to: `smtp://user:password@host:port`.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-/// Host, port and credentials of a relay.
-#[derive(Clone, PartialEq, Eq)]
+/// Host, port and credentials of a relay. It has no `Debug`: they are secret.
+#[derive(Clone)]
 pub(crate) struct RelayTarget {
     pub(super) host: String,
     pub(super) port: u16,
@@ -60,17 +59,6 @@ impl RelayTarget {
     }
 }
 
-impl fmt::Debug for RelayTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.tls {
-            Tls::IfOffered => "smtp",
-            Tls::Upgrade => "smtp+starttls",
-            Tls::FromStart => "smtps",
-        };
-        write!(f, "{scheme}://{}:{}", self.host, self.port)
-    }
-}
-
 /// The text is not a valid relay URL. The message does not repeat it, because it may
 /// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,14 +73,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_relay_urls_and_hides_passwords() {
+    fn parses_relay_urls() {
         let relay = RelayTarget::parse("smtp://ada%40x:s%3Acret@mail.test:587").expect("valid");
         assert_eq!(
             (relay.host.as_str(), relay.port, relay.tls),
             ("mail.test", 587, Tls::IfOffered)
         );
         assert_eq!(relay.credentials, Some(("ada@x".into(), "s:cret".into())));
-        assert_eq!(format!("{relay:?}"), "smtp://mail.test:587");
         assert!(!relay.is_loopback());
 
         let relay = RelayTarget::parse("smtps://[::1]/").expect("valid");
@@ -105,7 +92,7 @@ mod tests {
         for bad in
             ["", "mail.test", "http://mail.test", "smtp://", "smtp://a/b", "smtp://a?x", "smtp:a"]
         {
-            assert_eq!(RelayTarget::parse(bad), Err(InvalidRelay), "{bad}");
+            assert_eq!(RelayTarget::parse(bad).err(), Some(InvalidRelay), "{bad}");
         }
     }
 }

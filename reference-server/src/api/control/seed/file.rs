@@ -189,7 +189,8 @@ impl Seeding<'_, '_> {
         let audience = match known {
             Some(mut known) if known.name != seed.name => {
                 known.name.clone_from(&seed.name);
-                self.tx.update(self.organization, &mut known)?;
+                known.updated_at = self.tx.now.into();
+                self.tx.update(self.organization, &known)?;
                 known
             }
             Some(known) => known,
@@ -222,7 +223,8 @@ impl Seeding<'_, '_> {
         contact.topics = seed.topics.clone().unwrap_or(contact.topics);
         contact.subscribed = seed.subscribed.unwrap_or(contact.subscribed);
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        self.tx.update(self.organization, &mut contact)
+        contact.updated_at = self.tx.now.into();
+        self.tx.update(self.organization, &contact)
     }
 
     /// Adds a webhook, or changes the one with this URL.
@@ -246,7 +248,8 @@ impl Seeding<'_, '_> {
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
-            self.tx.update(self.organization, &mut webhook)?;
+            webhook.updated_at = self.tx.now.into();
+            self.tx.update(self.organization, &webhook)?;
         }
         Ok(())
     }
