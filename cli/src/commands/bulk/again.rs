@@ -3,31 +3,28 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, Utc};
 use svc_bulk::RedisQueue;
 
 use super::plan::Plan;
-use super::store::{JobState, QueueOption, StoredJob, all};
+use super::store::{JobState, StoredJob, all};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::table::RECENT;
 
 /// Refuses to send if a job shares too many people with this one: half of these or more, half of its
 /// own or more (ten at least), or any if it sends the same email. Jobs count that are not complete, that
-/// ended within the last hours, or that are newer than the one that is `continued`. If nothing is
-/// refused, returns a note about the job that shares most.
+/// ended within the last hours, or that are newer than the one that is `continued`.
 pub async fn refuse(
     context: &Context,
     jobs: &[StoredJob],
     plan: &Plan,
     addresses: &HashSet<u64>,
     continued: Option<&StoredJob>,
-    queue: &QueueOption,
-) -> Result<Option<String>, Failure> {
+) -> Result<(), Failure> {
     if plan.only_to.is_some() {
-        return Ok(None);
+        return Ok(());
     }
-    let mut found: Option<((bool, usize), &StoredJob)> = None;
+    let mut found: Option<(usize, &StoredJob)> = None;
     for job in jobs {
         let is_of_interest = match continued {
             Some(old) => old.info.job != job.info.job && job.info.at >= old.info.at,
@@ -40,54 +37,42 @@ pub async fn refuse(
         let same = others.intersection(addresses).count();
         // A few testers of another email are no reason.
         let is_half = same * 2 >= addresses.len() || (same >= 10 && same * 2 >= others.len());
-        let rank = (is_half || job.plan.sends_same_email(plan), same);
-        if same > 0 && found.as_ref().is_none_or(|(other, _)| rank > *other) {
-            found = Some((rank, job));
+        let is_refused = is_half || job.plan.sends_same_email(plan);
+        if is_refused && same > 0 && found.is_none_or(|(most, _)| same > most) {
+            found = Some((same, job));
         }
     }
-    let Some(((is_refused, same), job)) = found else { return Ok(None) };
-    let (id, of) = (&job.info.job, addresses.len());
-    let id_there = format!("{id}{}", if job.is_here() { "" } else { queue.hint() });
-    let svc = |command: &str| context.svc(&format!("bulk {command} {id_there}"));
-    let time = |at: DateTime<Utc>| context.out.local_time(&at.to_rfc3339());
-    let what = match (job.state, job.waits_until()) {
-        (JobState::Running | JobState::Paused, _) => "is being sent".to_owned(),
-        (JobState::Incomplete, _) => "is not complete".to_owned(),
-        (JobState::Cancelled, _) => "had sent to them when it was cancelled".to_owned(),
-        (_, Some(at)) => format!("is scheduled for {}", time(at)),
-        _ => "has been sent".to_owned(),
-    };
-    let when = time(job.info.at);
-    let message = format!("job {id} of {when} has {same} of these {of} addresses, and {what}");
-    if !is_refused {
-        return Ok(Some(message));
-    }
+    let Some((same, job)) = found else { return Ok(()) };
     let next = match (job.state, continued) {
         (JobState::Running | JobState::Paused, _) => {
-            format!("see how far it is: {}", svc("status"))
+            format!("see how far it is: {}", job.svc(context, "status"))
         }
         (JobState::Incomplete, _) => {
-            format!("go on with that job: {}, or give it up: {}", svc("resume"), svc("cancel"))
+            let [resume, cancel] = ["resume", "cancel"].map(|verb| job.svc(context, verb));
+            format!("go on with that job: {resume}, or give it up: {cancel}")
         }
         (_, Some(old)) => {
-            let cancel = context.svc(&format!("bulk cancel {}", old.info.job));
-            format!("give up this job: {cancel}, and {}", without(context, &id_there))
+            format!(
+                "give up this job: {}, and {}",
+                old.svc(context, "cancel"),
+                job.without(context)
+            )
         }
         _ if job.plan.sends_same_email(plan) => {
+            let of = addresses.len();
             format!("send this email only to those who have not got it: --limit {of}")
         }
-        _ => without(context, &id_there),
+        _ => job.without(context),
     };
+    let message = format!(
+        "job {} of {} has {same} of these {} addresses, and is {}",
+        job.info.job,
+        context.out.local_time(&job.info.at.to_rfc3339()),
+        addresses.len(),
+        job.summary().summary
+    );
     let hint = format!("{next}\nsend them another email all the same: --again");
     Err(Failure::input(message).code("sent_again").hint(hint))
-}
-
-/// How to leave out those who have got an email of a job.
-pub fn without(context: &Context, id: &str) -> String {
-    let report = context.svc(&format!("bulk report {id} --status accepted,unknown > got.csv"));
-    format!(
-        "leave out those who have got it: {report}, then add --suppress got.csv to svc bulk send"
-    )
 }
 
 /// The addresses that jobs with the same email have, for one that goes on after them.

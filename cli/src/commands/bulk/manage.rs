@@ -191,10 +191,9 @@ impl Continue {
         let mut job = self.job.find(context).await?;
         job.set(SendState::Running).await?;
         if job.state == JobState::Incomplete {
-            let resume = context.svc(&format!("bulk resume {}", job.info.job));
             return Err(Failure::new(Kind::Refused, "no process is sending the job")
                 .code("job_is_not_running")
-                .hint(format!("send its other emails: {resume}")));
+                .hint(format!("send its other emails: {}", job.svc(context, "resume"))));
         }
         show(context, &job)
     }
@@ -317,7 +316,7 @@ impl Remove {
         if job.state == JobState::Running {
             return Err(Failure::new(Kind::Refused, "the job is being sent")
                 .code("job_is_running")
-                .hint(format!("stop it first: {}", context.svc(&format!("bulk cancel {id}")))));
+                .hint(format!("stop it first: {}", job.svc(context, "cancel"))));
         }
         let waits = match &job.plan.email.scheduled_at {
             Some(at) if job.state != JobState::Cancelled => {
@@ -404,9 +403,8 @@ impl Settle {
         let (sent, resend) = job.settle(&sent, &resend).await?;
         context.out.note(&format!("{sent} rows count as sent; {resend} will be sent again"));
         if resend > 0 {
-            let id = &job.info.job;
             let verb = if job.is_here() { "resume" } else { "work" };
-            context.out.hint(&format!("send them: {}", context.svc(&format!("bulk {verb} {id}"))));
+            context.out.hint(&format!("send them: {}", job.svc(context, verb)));
         }
         show(context, &job)
     }

@@ -74,14 +74,13 @@ impl Resume {
             if count > 0 {
                 context.out.note(&format!("{count} emails are sent again"));
             }
-            let work = format!("bulk work {}{}", job.info.job, self.job.queue.hint());
-            context.out.hint(&format!("send them: {}", context.svc(&work)));
+            context.out.hint(&format!("send them: {}", job.svc(context, "work")));
             return context.out.one(&job.summary(), VIEW);
         }
         if job.folder().is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled) {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
-                .hint(format!("send the file again: {}", again::without(context, &job.info.job))));
+                .hint(format!("send the file again: {}", job.without(context))));
         }
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
@@ -92,9 +91,9 @@ impl Resume {
         let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
-            let option = &self.job.queue;
-            let jobs = store::all(context, true, option.if_set(context).await?.as_ref()).await?;
-            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job), option).await?;
+            let queue = self.job.queue.if_set(context).await?;
+            let jobs = store::all(context, true, queue.as_ref()).await?;
+            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
         if left.count > 0 {
             check_limits(context, left.count)?;
@@ -109,7 +108,7 @@ impl Resume {
         job.set(SendState::Running).await?;
         let sender = Job::new(&client).concurrency(job.plan.concurrency);
         let subscribers = subscribers.as_ref();
-        let sent = run::run(context, sender, &mut job, journal, subscribers, "", &mut stop).await;
+        let sent = run::run(context, sender, &mut job, journal, subscribers, &mut stop).await;
         self.wait.after(sent, context, &client, &job, &mut stop).await
     }
 }

@@ -26,14 +26,13 @@ use crate::stop::StopSignal;
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Sends the rows of a job that are left, to those who are still among the `subscribers`, and reports
-/// the result. `journal` is that of the job if it is open already, and `option` that of its queue.
+/// the result. `journal` is that of the job if it is open already.
 pub async fn run(
     context: &Context,
     sender: Job,
     job: &mut StoredJob,
     journal: Option<Journal>,
     subscribers: Option<&HashSet<u64>>,
-    option: &str,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = job.renderer().await?;
@@ -52,7 +51,7 @@ pub async fn run(
         }
     };
     job.reload().await?;
-    report(context, job, option, interrupted, result.and_then(Result::err))
+    report(context, job, interrupted, result.and_then(Result::err))
 }
 
 /// Runs a job with progress, the settings of this run, and Ctrl-C. Returns whether Ctrl-C has stopped
@@ -157,12 +156,10 @@ fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
     failure.hint("correct the cause, such as the sender, its domain or the template")
 }
 
-/// Prints the result and returns the failure that decides the exit code. `option` is that of the job's
-/// queue.
+/// Prints the result and returns the failure that decides the exit code.
 fn report(
     context: &Context,
     job: &StoredJob,
-    option: &str,
     interrupted: bool,
     error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
@@ -174,18 +171,16 @@ fn report(
         job.plan.left_out.total()
     );
     context.out.done(&sentence, &job.summary())?;
-    let svc = |command: &str, options: &str| {
-        context.svc(&format!("bulk {command} {id}{option}{options}"))
-    };
-    let list = format!("list them: {}", svc("report", ""));
+    let svc = |verb: &str| job.svc(context, verb);
+    let list = format!("list them: {}", svc("report"));
     let resume = match (&job.place, job.state) {
-        (Place::Here { .. }, _) => format!("go on: {}", svc("resume", "")),
+        (Place::Here { .. }, _) => format!("go on: {}", svc("resume")),
         (_, JobState::Paused) => {
-            format!("go on: {}\nthen: {}", svc("continue", ""), svc("work", ""))
+            format!("go on: {}\nthen: {}", svc("continue"), svc("work"))
         }
-        _ => format!("go on: {}", svc("work", "")),
+        _ => format!("go on: {}", svc("work")),
     };
-    let again = |why: &str| format!("{why}, perhaps twice: {}", svc("resume", " --unknown resend"));
+    let again = |why: &str| format!("{why}, perhaps twice: {} --unknown resend", svc("resume"));
     if let Some(error) = error {
         let mut failure = match error.kind {
             ErrorKind::Service(error) => Failure::from(error),
@@ -217,15 +212,8 @@ fn report(
     }
     Err(match () {
         () if interrupted && not_sent > 0 => {
-            let (unclear, next) = match unknown {
-                0 => (String::new(), resume),
-                _ => {
-                    let unclear = format!(", and the outcome of {unknown} is unknown");
-                    (unclear, format!("{resume}\n{list}"))
-                }
-            };
-            let message = format!("interrupted: {not_sent} emails are not sent{unclear}");
-            Failure::new(Kind::Interrupted, message).hint(next)
+            let message = format!("interrupted: {not_sent} emails are not sent");
+            Failure::new(Kind::Interrupted, message).hint(resume)
         }
         () if unknown > 0 => {
             let message = format!(
@@ -244,7 +232,7 @@ fn report(
         }
         () if refused > 0 => {
             let message = format!("{refused} of {total} emails were refused");
-            let hint = format!("{list}\nsend them again: {}", svc("resume", " --refused"));
+            let hint = format!("{list}\nsend them again: {} --refused", svc("resume"));
             Failure::new(Kind::PartlyRefused, message).code("bulk_partly_refused").hint(hint)
         }
         () => return Ok(()),

@@ -207,11 +207,8 @@ impl Send {
             return Err(failure);
         }
         check_limits(context, checked.count)?;
-        if !self.again
-            && let Some(shared) =
-                again::refuse(context, &earlier, &plan, &checked.addresses, None, &option).await?
-        {
-            context.out.note(&shared);
+        if !self.again {
+            again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
         }
         if context.settings.dry_run {
             let count =
@@ -248,21 +245,20 @@ impl Send {
         let lock = jobs.lock()?;
         if !self.again {
             let now = store::all(context, true, queue.as_ref()).await?;
-            again::refuse(context, &now, &plan, &checked.addresses, None, &option).await?;
+            again::refuse(context, &now, &plan, &checked.addresses, None).await?;
         }
         if let Some(queue) = queue.filter(|_| is_to_queue) {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
             let job = context.unless_stopped(&mut stop, stored).await?;
-            let id = &info.job;
-            let work = context.svc(&format!("bulk work {id}{}", option.hint()));
+            let work = job.svc(context, "work");
             context.out.hint(&format!("send it, on any number of machines: {work}"));
-            let sentence = format!("queued job {id}: {} emails", checked.count);
+            let sentence = format!("queued job {}: {} emails", info.job, checked.count);
             return context.out.done(&sentence, &job.summary());
         }
         let mut job = StoredJob::here(&draft.start(&info)?)?;
         drop(lock);
         let sender = Job::new(&client).concurrency(plan.concurrency);
-        let sent = run(context, sender, &mut job, None, None, "", &mut stop).await;
+        let sent = run(context, sender, &mut job, None, None, &mut stop).await;
         self.wait.after(sent, context, &client, &job, &mut stop).await
     }
 

@@ -77,11 +77,6 @@ impl QueueOption {
                 .hint("check the address and the password, and that Redis is running"),
         })
     }
-
-    /// The option for a hint, without the URL.
-    pub fn hint(&self) -> &'static str {
-        if self.queue.is_some() { " --queue URL" } else { "" }
-    }
 }
 
 /// A job, and how far it is.
@@ -277,6 +272,22 @@ impl StoredJob {
     pub fn waits_until(&self) -> Option<DateTime<Utc>> {
         let at = Some(DateTime::from(self.changed));
         at.filter(|at| self.state == JobState::Complete && *at > Utc::now())
+    }
+
+    /// A command about the job, as a command line.
+    pub fn svc(&self, context: &Context, verb: &str) -> String {
+        let is_found = self.is_here() || context.settings.bulk_queue.is_some();
+        let queue = if is_found { "" } else { " --queue URL" };
+        context.svc(&format!("bulk {verb} {}{queue}", self.info.job))
+    }
+
+    /// How to leave out those who have got an email of the job.
+    pub fn without(&self, context: &Context) -> String {
+        let report = self.svc(context, "report");
+        format!(
+            "leave out those who have got it: {report} --status accepted,unknown > got.csv, then add \
+             --suppress got.csv to svc bulk send"
+        )
     }
 
     /// Whether it is in a folder of this machine.

@@ -49,16 +49,12 @@ impl Wait {
         if !self.wait || sent.as_ref().is_err_and(|failure| !is_result(failure)) {
             return sent;
         }
-        let id = &job.info.job;
         let followed = context.unless_stopped(stop, follow(context, client, job)).await;
         let followed = followed.map_err(|failure| match failure.kind() {
-            Kind::CheckFailed => {
-                let report = context.svc(&format!("bulk report {id}"));
-                failure.hint(format!("list them: {report}"))
-            }
+            Kind::CheckFailed => failure.hint(format!("list them: {}", job.svc(context, "report"))),
             _ => {
-                let again = context.svc(&format!("bulk resume {id} --wait"));
-                failure.hint(format!("the emails were sent; go on waiting: {again}"))
+                let again = job.svc(context, "resume");
+                failure.hint(format!("the emails were sent; go on waiting: {again} --wait"))
             }
         });
         match (sent, followed) {

@@ -100,7 +100,6 @@ impl Work {
         }
         let subscribers = subscribers(context, client, &job.plan, stop).await?;
         let sender = Job::new(client).concurrency(usize::from(self.concurrency));
-        let option = self.queue.hint();
-        run(context, sender, &mut job, None, subscribers.as_ref(), option, stop).await
+        run(context, sender, &mut job, None, subscribers.as_ref(), stop).await
     }
 }
