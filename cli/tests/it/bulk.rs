@@ -149,7 +149,7 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
     home.file("people.csv", PEOPLE);
     let run = home.run_with_env(&SEND[1..], &env);
     let question =
-        "1 unsubscribed, 2 invalid, 1 duplicate left out. Send 2 emails from hello@sandbox.test to";
+        "1 duplicate, 2 invalid, 1 unsubscribed left out. Send 2 emails from hello@sandbox.test to";
     assert!(run.code == 2 && run.stderr.contains(question), "{run:?}");
     assert!(service.requests().is_empty() && jobs(&home).is_empty());
 }

@@ -46,7 +46,7 @@ impl Jobs {
             .code("no_state_directory")
             .hint("a job needs a record of what was sent; set HOME or XDG_STATE_HOME to a directory that can be written")
         })?;
-        Ok(Draft { folder: Some(folder), lock: Some(lock) })
+        Ok(Draft { folder, lock: Some(lock) })
     }
 
     /// Removes what processes left behind that were killed before their job started. It holds
@@ -134,32 +134,27 @@ fn sync_folders(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder of a job, removed when it is dropped.
+/// The folder of a job, removed when it is dropped before the job has started.
 pub struct Draft {
-    folder: Option<PathBuf>,
+    pub folder: PathBuf,
     lock: Option<File>,
 }
 
 impl Draft {
-    pub fn folder(&self) -> &Path {
-        self.folder.as_deref().unwrap_or(Path::new(""))
-    }
-
-    /// Makes the draft a job. Returns its folder.
-    pub fn start(mut self, info: &JobInfo) -> Result<PathBuf, Failure> {
-        Journal::open(journal(self.folder()), info)
+    /// Makes the draft a job.
+    pub fn start(&mut self, info: &JobInfo) -> Result<(), Failure> {
+        Journal::open(journal(&self.folder), info)
             .map_err(|error| Failure::other(format!("cannot create the journal: {error}")))?;
-        let folder = self.folder.take().unwrap_or_default();
-        let _ = fs::remove_file(folder.join(DRAFT));
-        Ok(folder)
+        let _ = fs::remove_file(self.folder.join(DRAFT));
+        self.lock = None;
+        Ok(())
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        self.lock = None;
-        if let Some(folder) = &self.folder {
-            let _ = fs::remove_dir_all(folder);
+        if self.lock.take().is_some() {
+            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }

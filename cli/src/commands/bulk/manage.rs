@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
-use schemars::JsonSchema;
-use serde::Serialize;
 use svc_bulk::SendState;
 use svc_sdk::Operation::EmailsCancel;
 
@@ -14,10 +13,11 @@ use super::outcomes::{FinalStatus, Outcome};
 use super::store::{self, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
-use crate::context::Context;
+use crate::context::{Context, Deleted};
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
+use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Records;
 use crate::output::{Column, Items, Show, View};
 use crate::output_schema::of;
@@ -43,11 +43,7 @@ impl List {
         let mut all = store::all(context, is_here, queue.as_ref()).await?;
         all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
         let all = all.iter().map(StoredJob::summary).collect::<Vec<_>>();
-        let none = match is_here {
-            true => "no jobs; start one with `svc bulk send`",
-            false => "no jobs in Redis; add one with `svc bulk send … --queue`",
-        };
-        context.out.list(&all, VIEW, none)
+        context.out.list(&all, VIEW, "no jobs; start one with `svc bulk send`")
     }
 }
 
@@ -293,20 +289,13 @@ async fn cancel_scheduled(
 ///
 /// Jobs that have ended are deleted after 30 days, or the time in SVC_BULK_RETENTION.
 #[derive(Args, Debug)]
-#[command(add = removes(&[], of::<RemovedJob>))]
+#[command(add = removes(&[], of::<Deleted<'_>>))]
 #[command(after_long_help = "\
   svc bulk remove 20261122-101500-1f3a9c02
   svc bulk remove 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes")]
 pub struct Remove {
     #[command(flatten)]
     job: JobOption,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct RemovedJob {
-    job: String,
-    removed: bool,
 }
 
 impl Remove {
@@ -335,7 +324,7 @@ impl Remove {
             return Ok(());
         }
         job.remove().await?;
-        context.out.done(&format!("removed job {id}"), &RemovedJob { job: id, removed: true })
+        context.deleted("job", &id, &id)
     }
 }
 
@@ -419,42 +408,27 @@ fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, F
     list(context, option, Path::new(name))
 }
 
-/// The entries of a file: those of its column of addresses, or else its only column.
+/// The entries of a file: those of its column of addresses, or else its lines.
 pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let bytes = context.inputs.bytes(&context.out, option, path)?;
     // Nobody to leave out is more likely a mistake.
     if bytes.trim_ascii().is_empty() && option != "--suppress" {
         return Ok(Vec::new());
     }
-    let mut records = Records::new(Box::new(std::io::Cursor::new(bytes)), path)?;
     let options = ColumnOptions::default();
-    let mut entries = Vec::new();
-    let (at, is_list) = match records.columns() {
-        None => (None, false),
-        Some(columns) => match (options.address(&columns.iter().map(AsRef::as_ref)), columns) {
-            (Ok(Some(at)), _) => (Some(at), false),
-            (_, [only]) => {
-                // The first line is an entry, not a header.
-                entries.push(only.to_string());
-                (Some(0), true)
-            }
-            _ => return Err(several(&records, option, 1)),
-        },
+    let records = Records::new(Box::new(std::io::Cursor::new(bytes.clone())), path)?;
+    let has_addresses = |columns: &[Arc<str>]| {
+        options.address(&columns.iter().map(AsRef::as_ref)).is_ok_and(|at| at.is_some())
     };
-    while let Some(record) = records.next()? {
-        if record.problem.is_some() && is_list {
-            return Err(several(&records, option, record.number));
-        }
-        let names = record.fields.iter().map(|(name, _)| name.as_ref());
-        let value = at.or_else(|| options.address(&names).ok().flatten());
-        let value = value.and_then(|at| record.fields.get(at)?.1.as_str());
+    if !records.columns().is_none_or(has_addresses) {
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+        return Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect());
+    }
+    let (mut people, mut entries) = (PeopleFile::new(records, &options)?, Vec::new());
+    while let Some(Person { record, address, .. }) = people.next()? {
+        let value = address.and_then(|at| record.fields.get(at)?.1.as_str());
         entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
     }
     Ok(entries)
-}
-
-fn several(records: &Records, option: &str, line: u64) -> Failure {
-    let problem = format!("line {line} has several values, and no column is named `email`");
-    let failure = Failure::input(format!("{option}: {problem}"));
-    records.in_file(failure.hint("write one entry per line, or name the columns"))
 }

@@ -78,11 +78,9 @@ impl LeftOut {
 
     /// Such as `12 unsubscribed, 3 invalid left out`.
     pub fn describe(&self) -> Option<String> {
-        const CODES: [&str; 5] =
-            ["unsubscribed", "suppressed", "invalid", "duplicate", "sent_before"];
-        let counts = CODES.iter().map(|code| (self.of(code), code.replace('_', " ")));
-        let counts = counts.filter(|(count, _)| *count > 0);
-        let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
+        let counts =
+            self.0.iter().map(|(code, count)| format!("{count} {}", code.replace('_', " ")));
+        let counts = counts.collect::<Vec<_>>();
         (!counts.is_empty()).then(|| format!("{} left out", counts.join(", ")))
     }
 }

@@ -181,7 +181,7 @@ impl Send {
             check_durability(context, queue).await?;
         }
         let jobs = Jobs::of(&context.settings);
-        let draft = jobs.draft(&info.job)?;
+        let mut draft = jobs.draft(&info.job)?;
         let earlier = again::earlier(context, queue.as_ref()).await?;
         self.copy_attachments(context, &mut plan, draft.folder())?;
         let people = self.read(context, &client, &plan, draft.folder(), &mut stop).await?;
@@ -233,7 +233,7 @@ impl Send {
                 context.out.note(&preview(number + 1, email));
             }
         }
-        let question = self.question(context, &plan, checked.count, &key, draft.folder());
+        let question = self.question(context, &plan, checked.count, &key, &draft.folder);
         confirm(context, &question).await?;
         check_sender(context, &client, &plan.email.from).await?;
         if stop.recv().now_or_never().is_some() {
@@ -248,14 +248,15 @@ impl Send {
             again::refuse(context, &now, &plan, &checked.addresses, None).await?;
         }
         if let Some(queue) = queue.filter(|_| is_to_queue) {
-            let stored = enqueue(&queue, draft.folder(), &plan, &info);
+            let stored = enqueue(&queue, &draft.folder, &plan, &info);
             let job = context.unless_stopped(&mut stop, stored).await?;
             let work = job.svc(context, "work");
             context.out.hint(&format!("send it, on any number of machines: {work}"));
             let sentence = format!("queued job {}: {} emails", info.job, checked.count);
             return context.out.done(&sentence, &job.summary());
         }
-        let mut job = StoredJob::here(&draft.start(&info)?)?;
+        draft.start(&info)?;
+        let mut job = StoredJob::here(&draft.folder)?;
         drop(lock);
         let sender = Job::new(&client).concurrency(plan.concurrency);
         let sent = run(context, sender, &mut job, None, None, &mut stop).await;

@@ -405,7 +405,7 @@ impl StoredJob {
                 addresses.extend(hash_of(&row.0));
                 Ok(())
             };
-            self.visit(None, &mut add).await?;
+            self.visit(JournalState::default, &mut add).await?;
             return Ok(addresses);
         }
         self.report(|row| {
@@ -435,25 +435,22 @@ impl StoredJob {
             }
             Ok(())
         };
-        self.visit(Some(JournalState::default), &mut add).await?;
+        self.visit(JournalState::default, &mut add).await?;
         Ok(left)
     }
 
-    /// Calls `each` for every row of the job, in their order, with its number and what is known, if
-    /// that is to be read.
+    /// Calls `each` for every row of the job, in their order, with its number and what is known.
     async fn visit(
         &self,
-        known: Option<fn() -> JournalState>,
+        known: fn() -> JournalState,
         each: &mut impl FnMut(u64, PreparedRow, &JournalState) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let stopped = |known: JournalState, is: bool| if is { known.stopped() } else { known };
         match &self.place {
             Place::Here { folder, is_running } => {
-                let read =
-                    |known: fn() -> JournalState| Journal::read(jobs::journal(folder), known());
-                let read = known.map(read).transpose();
-                let read = read.map_err(|error| Failure::other(format!("the journal: {error}")))?;
-                let known = read.map(|(_, known)| stopped(known, !is_running)).unwrap_or_default();
+                let (_, known) = Journal::read(jobs::journal(folder), known())
+                    .map_err(|error| Failure::other(format!("the journal: {error}")))?;
+                let known = stopped(known, !is_running);
                 for (at, row) in rows(folder)?.enumerate() {
                     // So that Ctrl-C arrives.
                     if at % 1_000 == 0 {
@@ -465,10 +462,7 @@ impl StoredJob {
             }
             Place::Redis { queue, chunks, lost, .. } => {
                 for chunk in 0..*chunks {
-                    let known = match known {
-                        Some(known) => queue.read(&self.info.job, chunk, known()).await?,
-                        None => JournalState::default(),
-                    };
+                    let known = queue.read(&self.info.job, chunk, known()).await?;
                     let known = stopped(known, lost.contains(&chunk));
                     for (number, row) in queue.rows(&self.info.job, chunk).await? {
                         each(number, row, &known)?;
@@ -502,7 +496,7 @@ impl StoredJob {
             }
             each(row)
         };
-        self.visit(Some(JournalState::with_rows), &mut tell).await?;
+        self.visit(JournalState::with_rows, &mut tell).await?;
         left_out.try_for_each(|row| each(row?))
     }
 
