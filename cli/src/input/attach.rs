@@ -9,8 +9,8 @@ use svc_sdk::email::Attachment;
 /// An attachment: its source, and what it is in the email.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
-    /// The source of the content.
-    pub source: Source,
+    /// The file with the content, or `-` for standard input.
+    pub path: PathBuf,
     pub file: AttachedFile,
 }
 
@@ -33,15 +33,6 @@ impl AttachedFile {
     }
 }
 
-/// The source of an attachment's content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A file.
-    File(PathBuf),
-    /// Standard input.
-    Stdin,
-}
-
 /// The value parser of the option. A value that is not UTF-8 is a path without `;` parts.
 pub fn parser() -> impl TypedValueParser<Value = Attach> {
     OsStringValueParser::new().try_map(|value| match value.into_string() {
@@ -49,8 +40,7 @@ pub fn parser() -> impl TypedValueParser<Value = Attach> {
         Err(path) => {
             let path = PathBuf::from(path);
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let file = AttachedFile { name, content_type: None };
-            Ok(Attach { source: Source::File(path), file })
+            Ok(Attach { path, file: AttachedFile { name, content_type: None } })
         }
     })
 }
@@ -74,16 +64,13 @@ fn parse(text: &str) -> Result<Attach, String> {
     if path.is_empty() {
         return Err("the path is missing: use PATH[;name=N][;type=MIME]".to_owned());
     }
-    let (source, own_name) = match path {
-        "-" => (Source::Stdin, None),
-        path => (Source::File(path.into()), Path::new(path).file_name()),
-    };
+    let own_name = Path::new(path).file_name().filter(|_| path != "-");
     let own_name = own_name.map(|name| name.to_string_lossy().into_owned());
     let name = name.or(own_name).ok_or_else(|| match path {
         "-" => "an attachment from standard input needs a name: -;name=N".to_owned(),
         path => format!("`{path}` has no file name: add ;name=N"),
     })?;
-    Ok(Attach { source, file: AttachedFile { name, content_type } })
+    Ok(Attach { path: path.into(), file: AttachedFile { name, content_type } })
 }
 
 #[cfg(test)]
@@ -93,7 +80,7 @@ mod tests {
     fn file(path: &str, name: &str, content_type: Option<&str>) -> Attach {
         let content_type = content_type.map(Into::into);
         let file = AttachedFile { name: name.into(), content_type };
-        Attach { source: Source::File(path.into()), file }
+        Attach { path: path.into(), file }
     }
 
     #[test]
@@ -105,8 +92,7 @@ mod tests {
 
     #[test]
     fn standard_input_needs_a_name() {
-        let stdin = Attach { source: Source::Stdin, ..file("x", "r.txt", None) };
-        assert_eq!(parse("-;name=r.txt"), Ok(stdin));
+        assert_eq!(parse("-;name=r.txt"), Ok(file("-", "r.txt", None)));
         assert!(parse("-").is_err());
     }
 

@@ -110,21 +110,12 @@ impl Plan {
         }
     }
 
-    /// Renders the emails of the job in this folder.
-    pub fn renderer(&self, folder: &Path) -> Result<Renderer, Failure> {
-        let files = (0..self.attachments.len()).map(|number| {
-            let copy = folder.join(attachment(number));
-            Attachment::from_path(&copy)
-                .map_err(|error| Failure::input(format!("--attach: {}: {error}", copy.display())))
-        });
-        self.renderer_with(files.collect::<Result<_, _>>()?)
-    }
-
-    /// Renders the emails of the job with these attachments.
-    pub fn renderer_with(&self, attachments: Vec<Attachment>) -> Result<Renderer, Failure> {
-        let attachments = self.attachments.iter().zip(attachments);
+    /// Renders the emails of the job with these contents of its attachments.
+    pub fn renderer(&self, contents: Vec<Vec<u8>>) -> Result<Renderer, Failure> {
         let mut email = self.email.clone();
-        email.attachments = attachments.map(|(file, content)| file.describe(content)).collect();
+        for (file, content) in self.attachments.iter().zip(contents) {
+            email.attachments.push(file.describe(Attachment::from_bytes("", content)));
+        }
         Renderer::new(email, self.unsubscribe.as_deref())
     }
 

@@ -30,14 +30,15 @@ use crate::contact_pages;
 use crate::context::Context;
 use crate::dns::is_same_domain;
 use crate::dry_run;
-use crate::failure::{Failure, Kind};
-use crate::input::attach::Source;
+use crate::failure::Failure;
+use crate::input::attach::Attach;
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::output::{one_line, to_value};
 use crate::output_schema::of;
+use crate::private;
 use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
@@ -183,8 +184,9 @@ impl Send {
         let jobs = Jobs::of(&context.settings);
         let mut draft = jobs.draft(&info.job)?;
         let earlier = again::earlier(context, queue.as_ref()).await?;
-        self.copy_attachments(context, &mut plan, draft.folder())?;
-        let people = self.read(context, &client, &plan, draft.folder(), &mut stop).await?;
+        let contents = self.copy_attachments(context, &mut plan, &draft.folder)?;
+        let people = People::new(&draft.folder, plan.renderer(contents)?)?;
+        let people = self.read(context, &client, people, &mut stop).await?;
         people.opt_outs.ask_about_unknown_words(context).await?;
         if self.audience.is_none() {
             context.out.note(&people.opt_outs.describe());
@@ -314,25 +316,25 @@ impl Send {
         })
     }
 
-    /// Copies the attachments, so that nothing that happens to their files changes what is sent.
+    /// Reads and copies the attachments, so that nothing that happens to their files changes what is sent.
     fn copy_attachments(
         &self,
         context: &Context,
         plan: &mut Plan,
         folder: &Path,
-    ) -> Result<(), Failure> {
-        for (number, attach) in self.content.attach.iter().enumerate() {
-            let Source::File(path) = &attach.source else {
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut contents = Vec::new();
+        for (number, Attach { path, file }) in self.content.attach.iter().enumerate() {
+            if path.as_os_str() == "-" {
                 let problem = "--attach: standard input cannot be attached to several emails";
                 return Err(Failure::usage(problem));
-            };
-            std::fs::copy(context.settings.path(path), folder.join(plan::attachment(number)))
-                .map_err(|error| {
-                    Failure::input(format!("--attach: {}: {error}", path.display()))
-                })?;
-            plan.attachments.push(attach.file.clone());
+            }
+            let content = context.inputs.bytes(&context.out, "--attach", path)?;
+            private::replace(&folder.join(plan::attachment(number)), &content)?;
+            contents.push(content);
+            plan.attachments.push(file.clone());
         }
-        Ok(())
+        Ok(contents)
     }
 
     /// Reads the file or the audience, once.
@@ -340,11 +342,9 @@ impl Send {
         &self,
         context: &Context,
         client: &EmailClient,
-        plan: &Plan,
-        folder: &Path,
+        mut people: People,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
-        let mut people = People::new(folder, plan.renderer(folder)?)?;
         let Some(audience) = &self.audience else {
             let path = self.file.clone().unwrap_or_else(|| "-".into());
             let (file, columns) = (context.inputs.open(&context.out, &path)?, self.columns.clone());

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,6 @@ use serde::Serialize;
 use svc_bulk::{
     JobInfo, Journal, JournalState, QueueStatus, RedisQueue, RowRefusal, SendState, Totals,
 };
-use svc_sdk::email::Attachment;
 
 use super::jobs::{self, Jobs};
 use super::message::Renderer;
@@ -502,16 +501,13 @@ impl StoredJob {
 
     /// Renders the emails of the job.
     pub async fn renderer(&self) -> Result<Renderer, Failure> {
-        let queue = match &self.place {
-            Place::Here { folder, .. } => return self.plan.renderer(folder),
-            Place::Redis { queue, .. } => queue,
-        };
-        let mut attachments = Vec::new();
+        let mut contents = Vec::new();
         for number in 0..self.plan.attachments.len() {
-            let content = queue.file(&self.info.job, &attachment(number)).await?;
-            attachments.push(Attachment::from_bytes("", content));
+            let mut content = Vec::new();
+            self.file(&attachment(number)).await?.read_to_end(&mut content)?;
+            contents.push(content);
         }
-        self.plan.renderer_with(attachments)
+        self.plan.renderer(contents)
     }
 
     pub fn summary(&self) -> JobSummary {

@@ -13,7 +13,7 @@ use crate::command_spec::creates;
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::attach::{Attach, Source};
+use crate::input::attach::Attach;
 use crate::input::{html, json_problem, pairs, read_json};
 use crate::output_schema::email;
 use crate::{advice, times};
@@ -108,8 +108,9 @@ impl Send {
             email.variables.extend(parse_variables(&context.text("--vars", vars)?)?);
         }
         email.variables.extend(pairs::object("--var", self.var)?);
-        for file in &self.content.attach {
-            email.attachments.push(attachment(context, file)?);
+        for Attach { path, file } in &self.content.attach {
+            let content = context.inputs.bytes(&context.out, "--attach", path)?;
+            email.attachments.push(file.describe(Attachment::from_bytes("", content)));
         }
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
             times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
@@ -180,15 +181,4 @@ pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
 pub(crate) fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
     read_json(text)
         .map_err(|problem| Failure::input(format!("--vars is not a JSON object: {problem}")))
-}
-
-fn attachment(context: &Context, file: &Attach) -> Result<Attachment, Failure> {
-    let attachment = match &file.source {
-        Source::File(path) => Attachment::from_path(context.settings.path(path))
-            .map_err(|error| Failure::input(format!("--attach: {}: {error}", path.display())))?,
-        Source::Stdin => {
-            Attachment::from_bytes("", context.inputs.stdin(&context.out, "--attach")?)
-        }
-    };
-    Ok(file.file.describe(attachment))
 }
