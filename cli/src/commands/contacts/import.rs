@@ -162,16 +162,12 @@ impl Import {
         }
         context.requests.show_collected(&context.out)?;
         if context.settings.dry_run {
-            let exists = match self.existing {
-                Existing::Skip => "skipped if the address exists",
-                Existing::Update => "updated if the address exists",
-            };
             let valid = seen - report.len();
-            context.out.note(&format!("{valid} of {total} rows would be created, or {exists}"));
+            context.out.note(&format!("{valid} of {total} rows would be imported"));
         } else {
             report.show(context)?;
         }
-        report.verdict(context, total, end)
+        report.verdict(total, end)
     }
 
     /// Imports a row. A dry run has nothing to report about it.
@@ -184,32 +180,31 @@ impl Import {
         row: &ImportRow,
     ) -> Result<Option<ImportedRow>, Failure> {
         let opts_out = row.subscribed == Some(false);
-        let known =
-            known.get(&rows::comparable(&row.contact.email)).and_then(|all| all.split_first());
+        let known = known.get(&rows::comparable(&row.contact.email));
         match (known, self.existing) {
-            (Some((known, others)), Existing::Skip) => {
-                let mut all = others.iter().chain([known]);
-                let remains = opts_out && all.any(Known::may_be_subscribed);
-                Ok(Some(ImportedRow::skipped(row, Some(&known.id), remains)))
+            (Some(all), Existing::Skip) => {
+                let remains = opts_out && all.iter().any(Known::may_be_subscribed);
+                let result =
+                    if remains { RowResult::RemainsSubscribed } else { RowResult::Skipped };
+                Ok(Some(ImportedRow::new(row, result, Some(&all[0].id))))
             }
-            (Some((known, others)), Existing::Update) => {
-                let update = update(row);
+            (Some(all), Existing::Update) => {
+                let (update, opt_out) = (update(row), ContactUpdate::new().subscribed(false));
                 let mut result = RowResult::Skipped;
-                let opt_out = ContactUpdate::new().subscribed(false);
-                for other in others.iter().filter(|it| opts_out && it.may_be_subscribed()) {
+                for other in all[1..].iter().filter(|it| opts_out && it.may_be_subscribed()) {
                     context.run(client.contacts().update(&other.id, &opt_out)).await?;
                 }
                 if update != ContactUpdate::new() {
                     result = RowResult::Updated;
-                    let updated = context.run(client.contacts().update(&known.id, &update)).await;
+                    let updated = context.run(client.contacts().update(&all[0].id, &update)).await;
                     if updated.is_err() && opts_out {
                         // Whatever is wrong with the other values, the opt-out is applied.
-                        context.run(client.contacts().update(&known.id, &opt_out)).await?;
+                        context.run(client.contacts().update(&all[0].id, &opt_out)).await?;
                     }
                     updated?;
                 }
-                let mut imported = ImportedRow::new(row, result, Some(&known.id));
-                if row.subscribed == Some(true) && known.subscribed == Some(false) {
+                let mut imported = ImportedRow::new(row, result, Some(&all[0].id));
+                if row.subscribed == Some(true) && all[0].subscribed == Some(false) {
                     imported.why = Some(REMAINS_UNSUBSCRIBED.to_owned());
                 }
                 Ok(Some(imported))
@@ -219,20 +214,19 @@ impl Import {
                 if context.settings.dry_run {
                     return context.call(call, "").await.map(|_| None);
                 }
-                match context.run(call).await {
-                    Ok(contact) => {
-                        subscribe(context, client, &contact, row.subscribed).await?;
-                        Ok(Some(ImportedRow::new(row, RowResult::Created, Some(&contact.id))))
-                    }
-                    // Another client added the contact in the meantime.
-                    Err(failure)
-                        if failure.details().status == Some(409)
-                            && self.existing == Existing::Skip =>
-                    {
-                        Ok(Some(ImportedRow::skipped(row, None, opts_out)))
-                    }
-                    Err(failure) => Err(failure),
+                let contact = context.run(call).await?;
+                // Only an update can set it.
+                if let Some(wanted) = row.subscribed.filter(|it| contact.subscribed != Some(*it)) {
+                    let (id, update) = (&contact.id, ContactUpdate::new().subscribed(wanted));
+                    let updated = context.run(client.contacts().update(id, &update)).await;
+                    updated.map_err(|mut failure| {
+                        let message = &mut failure.details_mut().message;
+                        *message =
+                            format!("created as {id}, but not with subscribed={wanted}: {message}");
+                        failure
+                    })?;
                 }
+                Ok(Some(ImportedRow::new(row, RowResult::Created, Some(&contact.id))))
             }
         }
     }
@@ -247,29 +241,6 @@ fn update(row: &ImportRow) -> ContactUpdate {
     update.topics = (!topics.is_empty()).then_some(topics);
     update.subscribed = row.subscribed.filter(|subscribed| !subscribed);
     update
-}
-
-/// Sets the subscription of a new contact, which only an update can do.
-async fn subscribe(
-    context: &Context,
-    client: &EmailClient,
-    contact: &Contact,
-    wanted: Option<bool>,
-) -> Result<(), Failure> {
-    let Some(wanted) = wanted.filter(|wanted| contact.subscribed != Some(*wanted)) else {
-        return Ok(());
-    };
-    let update = ContactUpdate::new().subscribed(wanted);
-    let updated = context.run(client.contacts().update(&contact.id, &update)).await;
-    updated.map(drop).map_err(|mut failure| {
-        let command = format!("contacts update {} --subscribed {wanted}", contact.id);
-        let details = failure.details_mut();
-        details.message = format!(
-            "the contact was created as {}, but setting subscribed to {wanted} failed: {}",
-            contact.id, details.message
-        );
-        failure.hint(format!("run: {}", context.svc(&command)))
-    })
 }
 
 /// A contact that is already in the audience.

@@ -75,15 +75,6 @@ impl ImportedRow {
         }
     }
 
-    /// A row whose contact exists, and may remain subscribed although the file unsubscribes it.
-    pub(super) fn skipped(row: &ImportRow, id: Option<&String>, remains_subscribed: bool) -> Self {
-        let result = match remains_subscribed {
-            true => RowResult::RemainsSubscribed,
-            false => RowResult::Skipped,
-        };
-        Self::new(row, result, id)
-    }
-
     /// A row that was not imported, because its address is in an earlier one, or with this failure.
     pub(super) fn failed(row: &ImportRow, failure: &Failure) -> Self {
         let result = match failure.kind() {
@@ -145,12 +136,7 @@ impl ImportReport {
     }
 
     /// The failure of an import that was ended early by another one, or that did not apply every row.
-    pub(super) fn verdict(
-        &self,
-        context: &Context,
-        total: usize,
-        end: Option<Failure>,
-    ) -> Result<(), Failure> {
+    pub(super) fn verdict(&self, total: usize, end: Option<Failure>) -> Result<(), Failure> {
         let is_unknown = self.0.iter().any(|row| row.result == RowResult::Unknown);
         let has_problem = self.0.iter().any(|row| row.result.is_problem());
         let mut message =
@@ -158,16 +144,9 @@ impl ImportReport {
         match end {
             Some(end) if !is_unknown => {
                 let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));
-                let hint = hint.collect::<String>();
-                let (tried, mut again) = (self.0.len(), context.typed_again());
-                match again.contains("--existing") {
-                    true => again = again.replace("skip", "update"),
-                    false => again.push_str(" --existing update"),
-                }
-                return Err(end.hint(format!(
-                    "{hint}{tried} of {total} rows were tried; go on, which also completes \
-                     contacts that were only created:\n{again}"
-                )));
+                let (hint, tried) = (hint.collect::<String>(), self.0.len());
+                let tried = format!("{tried} of {total} rows were tried; to go on, {AGAIN}");
+                return Err(end.hint(hint + &tried));
             }
             // It must not suggest that no row was processed.
             Some(end) => message.push_str(&format!("; {}", end.details().message)),
@@ -178,16 +157,17 @@ impl ImportReport {
             true => (Kind::OutcomeUnknown, "import_outcome_unknown"),
             false => (Kind::PartlyRefused, "import_partly_refused"),
         };
-        let mut failure = Failure::new(kind, message).code(code).hint(
-            "correct the file, and run the import again with --existing update: it creates no \
-             contact twice, completes those that were only created, and applies the opt-outs",
-        );
+        let hint = format!("correct the file, and {AGAIN}");
+        let mut failure = Failure::new(kind, message).code(code).hint(hint);
         let bad = self.0.iter().filter(|row| row.result.is_problem());
         let field = |row: &ImportedRow| Some((format!("row {}", row.row), row.why.clone()?));
         failure.details_mut().fields = bad.filter_map(field).take(10).collect();
         Err(failure)
     }
 }
+
+const AGAIN: &str = "run the import again with --existing update: it creates no contact twice, \
+     completes those that were only created, and applies the opt-outs";
 
 const REMAINS_SUBSCRIBED: &str = "the contact remains subscribed, although the file says \
      otherwise; --existing update applies its opt-outs";
