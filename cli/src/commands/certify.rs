@@ -1,6 +1,5 @@
 //! The `svc certify` command.
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,14 +12,14 @@ use svc_sdk::Service;
 use tokio::time::Instant;
 
 use self::checks::{CHECKS, Check};
-use self::exam::{Exam, Finding};
+use self::exam::{Exam, Finding, Grade};
 use super::verify::ServiceName;
 use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::private;
@@ -100,7 +99,6 @@ impl Certify {
             secret,
             deliverer: Deliverer::to(context, [url.as_str()])?,
             timeout: RESPONSE_TIMEOUT,
-            is_reached: Cell::new(false),
         };
         if context.settings.dry_run {
             return context.out.value(&previews(&exam, &checks));
@@ -109,12 +107,7 @@ impl Certify {
             let question = format!("Send test deliveries to {}?", without_password(url));
             confirm(context, &question).await?;
         }
-        let (results, ended) = self.examine(context, &exam, &checks).await?;
-        if let Some(path) = &self.junit {
-            let xml = junit(service, &results, ended.as_ref());
-            std::fs::write(context.settings.path(path), xml)
-                .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
-        }
+        let results = self.examine(context, &exam, &checks).await?;
         let named = |grade| {
             let named = results.iter().filter(|check| check.result == grade);
             named.map(|check| check.check).collect::<Vec<_>>()
@@ -124,12 +117,16 @@ impl Certify {
             url: without_password(url),
             service: self.service,
             timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
-            passed: failed.is_empty() && ended.is_none(),
+            passed: failed.is_empty(),
             failures: failed.len(),
             advice: named(Grade::Advice).len(),
             skipped: named(Grade::Skipped).len(),
             checks: &results,
         };
+        if let Some(path) = &self.junit {
+            std::fs::write(context.settings.path(path), junit(service, &report))
+                .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
+        }
         context.out.one_as_list(&report, &results, VIEW)?;
         context.out.note(&format!(
             "{} passed, {} failed, {} advice, {} skipped",
@@ -139,15 +136,12 @@ impl Certify {
             report.skipped
         ));
         if !failed.is_empty() {
-            let mut message = format!("the receiver failed: {}", failed.join(", "));
-            if let Some(ended) = ended {
-                message += &format!("; {}", ended.details().message);
-            }
+            let message = format!("the receiver failed: {}", failed.join(", "));
             let hint = "repeat each with the command below it, or in `reproduce` of the JSON\n\
                  if it accepts no delivery at all: check the URL, --service and --secret-file";
             return Err(Failure::check(message).code("receiver_failed").hint(hint));
         }
-        ended.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// The selected checks that apply to the service.
@@ -164,56 +158,35 @@ impl Certify {
         Ok(checks)
     }
 
-    /// Examines the receiver. Fails if the first request does not reach it. The failure beside the results
-    /// says why the examination ended early.
+    /// Examines the receiver. Fails if the first check does not reach it.
     async fn examine(
         &self,
         context: &Context,
         exam: &Exam,
         checks: &[&'static Check],
-    ) -> Result<(Vec<CheckResult>, Option<Failure>), Failure> {
+    ) -> Result<Vec<CheckResult>, Failure> {
         let timeout = &context.settings.timeout;
         let limit = if timeout.source == Source::Default { DEADLINE } else { timeout.value };
         let deadline = Instant::now() + limit;
         let progress = context.out.progress("examining");
-        let (mut results, mut ended) = (Vec::new(), None);
+        let mut results = Vec::new();
         for (index, check) in checks.iter().enumerate() {
-            let finding = if ended.is_some() {
-                Finding::skipped("not sent: the examination ended before")
-            } else {
-                progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
-                context.out.trace(&format!("{}: {}", check.name, check.sent));
-                match tokio::time::timeout_at(deadline, judge::examine(exam, check)).await {
-                    Ok(Ok(finding)) => finding,
-                    Ok(Err(error)) if !exam.is_reached.get() => return Err(error.into()),
-                    Ok(Err(error)) => {
-                        let finding = Finding::skipped(&error);
-                        let mut failure = Failure::from(error);
-                        let details = failure.details_mut();
-                        details.message =
-                            format!("in the check {}: {}", check.name, details.message);
-                        // Earlier deliveries were sent, so that the receiver was examined in part.
-                        details.kind = Kind::CheckFailed;
-                        details.outcome = None;
-                        ended = Some(failure.hint("look in the receiver's log why it stopped"));
-                        finding
-                    }
-                    Err(_) => {
-                        let late = Failure::check("the examination was not finished in time");
-                        let hint = "allow more time with --timeout, or select checks with --only";
-                        ended = Some(late.code("not_finished").hint(hint));
-                        Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
-                    }
+            progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
+            context.out.trace(&format!("{}: {}", check.name, check.sent));
+            let examined = tokio::time::timeout_at(deadline, judge::examine(exam, check)).await;
+            let Finding { mut result, received, body } = match examined {
+                Ok(Ok(finding)) => finding,
+                Ok(Err(error)) if results.is_empty() => return Err(error.into()),
+                Ok(Err(error)) => Finding::new(Grade::Failed, error),
+                Err(_) => {
+                    let limit = limit.as_secs_f64();
+                    let why = format!("not finished within {limit} s; --timeout allows more");
+                    Finding::new(Grade::Failed, why)
                 }
             };
-            let (result, received, body) = match finding {
-                Finding::Passed(received) => (Grade::Passed, received, None),
-                Finding::Skipped(why) => (Grade::Skipped, why, None),
-                Finding::NotPassed(received, body) => match check.is_advice {
-                    true => (Grade::Advice, received, Some(body)),
-                    false => (Grade::Failed, received, Some(body)),
-                },
-            };
+            if check.is_advice && result == Grade::Failed {
+                result = Grade::Advice;
+            }
             let store = |body| {
                 let dir = context.settings.data_dir.join("certify");
                 let file = dir.join(format!("{}.body", check.name));
@@ -225,29 +198,19 @@ impl Certify {
                 sent: check.sent,
                 expected: check.expected,
                 received,
-                reproduce: body.is_some().then(|| self.again(context, check.name)),
+                reproduce: body.is_some().then(|| self.again(check.name)),
                 body_file: body.as_deref().and_then(store),
             });
         }
-        Ok((results, ended))
+        Ok(results)
     }
 
     /// The command line that repeats a check.
-    fn again(&self, context: &Context, check: &str) -> String {
-        let url = without_password(&self.url);
-        let bundle = context.settings.ca_bundle.as_ref();
-        // The next run finds any other by itself.
-        let bundle = bundle.filter(|bundle| matches!(bundle.source, Source::Option(_)));
-        let options = [
-            ("--service", Some(Service::from(self.service).to_string())),
-            ("--secret-file", Some(self.secret_file.display().to_string())),
-            ("--ca-bundle", bundle.map(|bundle| bundle.value.display().to_string())),
-            ("--only", Some(check.to_owned())),
-        ];
-        let options = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        options.fold(format!("svc certify {}", shell_quoted(&url)), |line, (name, value)| {
-            format!("{line} {name} {}", shell_quoted(&value))
-        })
+    fn again(&self, check: &str) -> String {
+        let (url, service) = (without_password(&self.url), Service::from(self.service));
+        let file = self.secret_file.display().to_string();
+        let (url, file) = (shell_quoted(&url), shell_quoted(&file));
+        format!("svc certify {url} --service {service} --secret-file {file} --only {check}")
     }
 }
 
@@ -267,38 +230,26 @@ fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
 }
 
 /// The results as JUnit XML.
-fn junit(service: Service, results: &[CheckResult], ended: Option<&Failure>) -> String {
-    let (mut cases, mut counts) = (String::new(), [0; 2]);
-    for CheckResult { check, result, sent, expected, received, .. } in results {
-        let outcome = match result {
-            Grade::Failed => Some((0, "failure")),
-            Grade::Skipped => Some((1, "skipped")),
-            Grade::Passed | Grade::Advice => None,
-        };
-        cases += &format!("  <testcase classname=\"certify.{service}\" name=\"{check}\">\n");
+fn junit(service: Service, report: &Examination) -> String {
+    let Examination { failures, skipped, checks, .. } = report;
+    let mut cases = String::new();
+    for CheckResult { check, result, sent, expected, received, .. } in *checks {
         let details = xml(&format!("sent: {sent}\nexpected: {expected}"));
         let received = xml(received);
-        if let Some((index, element)) = outcome {
-            counts[index] += 1;
-            cases += &format!("    <{element} message=\"{received}\">{details}</{element}>\n");
-        } else if !received.is_empty() {
-            cases += &format!("    <system-out>{received}\n{details}</system-out>\n");
-        }
-        cases += "  </testcase>\n";
-    }
-    if let Some(failure) = ended {
+        let outcome = match result {
+            Grade::Failed => format!("<failure message=\"{received}\">{details}</failure>"),
+            Grade::Skipped => format!("<skipped message=\"{received}\">{details}</skipped>"),
+            _ => format!("<system-out>{received}\n{details}</system-out>"),
+        };
         cases += &format!(
-            "  <testcase classname=\"certify.{service}\" name=\"examination\">\n    \
-             <error message=\"{}\"/>\n  </testcase>\n",
-            xml(&failure.details().message)
+            "  <testcase classname=\"certify.{service}\" name=\"{check}\">\n    {outcome}\n  </testcase>\n"
         );
     }
-    let (errors, [failures, skipped]) = (usize::from(ended.is_some()), counts);
-    let total = results.len() + errors;
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <testsuite name=\"svc certify\" tests=\"{total}\" failures=\"{failures}\" \
-         errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
+         <testsuite name=\"svc certify\" tests=\"{}\" failures=\"{failures}\" \
+         errors=\"0\" skipped=\"{skipped}\">\n{cases}</testsuite>\n",
+        checks.len()
     )
 }
 
@@ -333,13 +284,4 @@ struct CheckResult {
     reproduce: Option<String>,
     /// The file with the body of the request that was not passed.
     body_file: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Grade {
-    Passed,
-    Failed,
-    Advice,
-    Skipped,
 }

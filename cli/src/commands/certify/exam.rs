@@ -1,12 +1,13 @@
 //! Makes the requests of the checks, sends them and keeps what was found.
 
-use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use hyper::body::Bytes;
 use hyper::header::LOCATION;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 use uuid::Uuid;
@@ -25,8 +26,6 @@ pub(super) struct Exam {
     pub(super) deliverer: Deliverer,
     /// How long to wait for a response.
     pub(super) timeout: Duration,
-    /// Whether a request has reached the receiver.
-    pub(super) is_reached: Cell<bool>,
 }
 
 /// A request of a check.
@@ -139,36 +138,38 @@ impl Exam {
     pub(super) async fn send(&self, request: &Request) -> Result<Received, DeliveryError> {
         match self.deliverer.post(&request.delivery, self.timeout).await {
             Err(error) if error.is_unsent() => Err(error),
-            received => {
-                self.is_reached.set(true);
-                Ok(Received(received))
-            }
+            received => Ok(Received(received)),
         }
     }
 }
 
-/// What a check found: what the receiver did.
+/// What a check found.
 #[derive(Debug)]
-pub(super) enum Finding {
-    Passed(String),
-    /// With the body of the request.
-    NotPassed(String, Bytes),
-    /// The check could not tell.
-    Skipped(String),
+pub(super) struct Finding {
+    pub(super) result: Grade,
+    /// What the receiver did, or why the check could not tell.
+    pub(super) received: String,
+    /// That of the request, if it was not passed.
+    pub(super) body: Option<Bytes>,
 }
 
 impl Finding {
-    pub(super) fn passed(received: impl fmt::Display) -> Self {
-        Self::Passed(received.to_string())
+    pub(super) fn new(result: Grade, received: impl fmt::Display) -> Self {
+        Self { result, received: received.to_string(), body: None }
     }
 
-    pub(super) fn not_passed(received: impl fmt::Display, request: &Request) -> Self {
-        Self::NotPassed(received.to_string(), request.delivery.body.clone())
+    pub(super) fn failed(received: impl fmt::Display, request: &Request) -> Self {
+        Self { body: Some(request.delivery.body.clone()), ..Self::new(Grade::Failed, received) }
     }
+}
 
-    pub(super) fn skipped(why: impl fmt::Display) -> Self {
-        Self::Skipped(why.to_string())
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Grade {
+    Passed,
+    Failed,
+    Advice,
+    Skipped,
 }
 
 /// What was received for a request.

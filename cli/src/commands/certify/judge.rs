@@ -3,7 +3,7 @@
 use hyper::header::HeaderValue;
 
 use super::checks::{Check, Judge};
-use super::exam::{Exam, Finding, Received, Request};
+use super::exam::{Exam, Finding, Grade, Received, Request};
 use crate::deliver::DeliveryError;
 
 /// Fails if the receiver cannot be reached.
@@ -40,43 +40,48 @@ async fn all(
         };
         // A slow receiver may have accepted what was forged.
         if is_expected && received.timed_out() {
-            return Ok(Finding::skipped(format!("cannot tell from outside: {shown}")));
+            return Ok(Finding::new(Grade::Skipped, format!("cannot tell from outside: {shown}")));
         }
         if !is_expected {
-            return Ok(Finding::not_passed(shown, request));
+            return Ok(Finding::failed(shown, request));
         }
         let received = received.to_string();
         if !seen.contains(&received) {
             seen.push(received);
         }
     }
-    Ok(Finding::passed(seen.join(", ")))
+    Ok(Finding::new(Grade::Passed, seen.join(", ")))
 }
 
 /// A delivery is accepted again.
 async fn repeated(exam: &Exam, request: &Request) -> Result<Finding, DeliveryError> {
     let first = exam.send(request).await?;
     if !first.is_accepted() {
-        return Ok(Finding::skipped(format!("{first}: not accepted the first time")));
+        return Ok(Finding::new(Grade::Skipped, format!("{first}: not accepted the first time")));
     }
     let second = exam.send(request).await?;
     if !second.is_accepted() {
-        return Ok(Finding::not_passed(format!("{first}, then {second}"), request));
+        return Ok(Finding::failed(format!("{first}, then {second}"), request));
     }
     let id = &request.id;
-    Ok(Finding::passed(format!(
-        "{first}, then {second} (only the receiver's own records show if it handled {id} once)"
-    )))
+    Ok(Finding::new(
+        Grade::Passed,
+        format!(
+            "{first}, then {second} (only the receiver's own records show if it handled {id} once)"
+        ),
+    ))
 }
 
 /// The response to a forged delivery contains the correct signature.
 async fn reveals_signature(exam: &Exam, request: &Request) -> Result<Finding, DeliveryError> {
     let received = exam.send(request).await?;
-    let Received(Ok(response)) = &received else { return Ok(Finding::passed(received)) };
+    let Received(Ok(response)) = &received else {
+        return Ok(Finding::new(Grade::Passed, received));
+    };
     let texts = response.headers.values().map(HeaderValue::as_bytes);
     let mut texts = texts.chain([&response.body[..]]).map(String::from_utf8_lossy);
     Ok(match texts.any(|text| text.to_lowercase().contains(&request.digits)) {
-        true => Finding::not_passed(format!("{received}, with the correct signature"), request),
-        false => Finding::passed(&received),
+        true => Finding::failed(format!("{received}, with the correct signature"), request),
+        false => Finding::new(Grade::Passed, &received),
     })
 }
