@@ -2,7 +2,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
@@ -15,7 +14,6 @@ use svc_sdk::Operation::{
 use svc_sdk::Service;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
 use webhook_verify::Secret;
 
 pub use self::receive::Report;
@@ -38,8 +36,6 @@ use crate::urls::{check_url, is_loopback, parse_url};
 mod receive;
 mod session;
 
-/// Time limit for the deletion of the session's webhook at the end.
-const DELETION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Events that the email service reports only if it rewrites the links and adds a picture to the
 /// emails.
 const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
@@ -152,29 +148,19 @@ impl Listen {
             Some(url) => Session::start(context, service, &url, self.events(service)).await?,
             None => None,
         };
-        let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
-        let ended = ended.await;
-        let left = match &session {
-            Some(session) => tokio::select! {
-                ended = timeout(DELETION_TIMEOUT, session.end(context)) => ended.unwrap_or_else(|_| {
-                    Err(session.not_deleted(context, "the service did not respond in time"))
-                }),
-                _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
-            },
+        let serving =
+            self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
+        let ended = serving.await;
+        let deleted = match &session {
+            Some(session) => session.end(context, &mut stop).await,
             None => Ok(()),
         };
-        match (ended?, left) {
-            (Stop::Terminate, left) => left,
-            (Stop::Interrupt, Ok(())) => Err(Failure::new(
-                Kind::Interrupted,
-                match session {
-                    Some(_) => "interrupted; the session's webhook was deleted",
-                    None => "interrupted",
-                },
-            )),
-            (Stop::Interrupt, Err(mut left)) => {
-                left.details_mut().kind = Kind::Interrupted;
-                Err(left)
+        match ended? {
+            Stop::Terminate => deleted,
+            Stop::Interrupt => {
+                let mut failure = deleted.err().unwrap_or_else(|| Failure::other("interrupted"));
+                failure.details_mut().kind = Kind::Interrupted;
+                Err(failure)
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::commands::webhooks::ServiceWebhook;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::resource::Names;
+use crate::stop::StopSignal;
 use crate::urls::parse_url;
 
 /// The last segment of the path of every session's URL.
@@ -43,25 +44,27 @@ impl Session {
         Ok(created.map(|(id, secret)| Self { id, secret, service }))
     }
 
-    /// Deletes the webhook. A failure says how to delete it by hand.
-    pub(super) async fn end(&self, context: &Context) -> Result<(), Failure> {
-        let deleted = match self.service {
-            Service::Email => delete::<email::Webhook>(context, &self.id).await,
-            _ => delete::<extraction::Webhook>(context, &self.id).await,
+    /// Deletes the webhook, unless another signal arrives. A failure says how to delete it by hand.
+    pub(super) async fn end(
+        &self,
+        context: &Context,
+        stop: &mut StopSignal,
+    ) -> Result<(), Failure> {
+        let (id, is_email) = (&self.id, self.service == Service::Email);
+        let delete = async {
+            match is_email {
+                true => delete::<email::Webhook>(context, id).await,
+                false => delete::<extraction::Webhook>(context, id).await,
+            }
         };
-        deleted.map_err(|failure| self.not_deleted(context, &failure.details().message))
-    }
-
-    /// The failure for a webhook that could not be deleted.
-    pub(super) fn not_deleted(&self, context: &Context, why: &str) -> Failure {
-        let group = match self.service {
-            Service::Email => "webhooks",
-            _ => "extraction webhooks",
-        };
-        let command = context.svc(&format!("{group} delete {} --yes", self.id));
-        Failure::other(format!("webhook {} was not deleted: {why}", self.id))
-            .code("webhook_not_deleted")
-            .hint(format!("delete it: {command}"))
+        context.unless_stopped(stop, delete).await.map_err(|failure| {
+            let group = if is_email { "webhooks" } else { "extraction webhooks" };
+            let command = context.svc(&format!("{group} delete {id} --yes"));
+            let why = &failure.details().message;
+            Failure::other(format!("webhook {id} was not deleted: {why}"))
+                .code("webhook_not_deleted")
+                .hint(format!("delete it: {command}"))
+        })
     }
 }
 
