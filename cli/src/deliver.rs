@@ -137,15 +137,19 @@ impl DeliveryResponse {
 }
 
 /// Why a delivery got no response.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// No connection: nothing was sent, so a retry cannot deliver twice.
+    #[error("cannot connect to the application: {0}")]
     NotSent(String),
     /// The TLS handshake failed: nothing was sent, and a retry would fail as well.
+    #[error("cannot establish a TLS connection to the application: {0}")]
     NotTrusted(String),
     /// No response in time. The delivery may have arrived.
+    #[error("the application did not respond within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The connection broke. The delivery may have arrived.
+    #[error("the application closed the connection without a full response: {0}")]
     BrokenOff(String),
 }
 
@@ -171,23 +175,6 @@ impl DeliveryError {
     /// Whether certainly nothing was sent.
     pub fn is_unsent(&self) -> bool {
         matches!(self, Self::NotSent(_) | Self::NotTrusted(_))
-    }
-}
-
-impl std::fmt::Display for DeliveryError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotSent(why) => write!(f, "cannot connect to the application: {why}"),
-            Self::NotTrusted(why) => {
-                write!(f, "cannot establish a TLS connection to the application: {why}")
-            }
-            Self::TimedOut(limit) => {
-                write!(f, "the application did not respond within {} s", limit.as_secs_f64())
-            }
-            Self::BrokenOff(why) => {
-                write!(f, "the application closed the connection without a full response: {why}")
-            }
-        }
     }
 }
 
