@@ -34,26 +34,16 @@ pub fn parse<Z: TimeZone>(
     let words = words.collect::<Vec<_>>();
     let lowercase = words.iter().map(|word| word.to_lowercase()).collect::<Vec<_>>();
     let lowercase = lowercase.iter().map(String::as_str).collect::<Vec<_>>();
-    let instant = match calendar_time(&lowercase, now, direction) {
+    match calendar_time(&lowercase, now, direction) {
         Some(local) => resolve(local, now).ok_or_else(|| {
             format!("`{text}` does not exist in this time zone: the clock skips it")
-        })?,
+        }),
         None => {
             let offset = relative(&words, direction);
             let offset = offset.ok_or_else(|| format!("`{text}` is not a time: {FORMATS}"))?;
-            let instant = now.clone().checked_add_signed(offset);
-            instant.ok_or_else(|| outside(text))?.fixed_offset()
+            Ok((now.clone() + offset).fixed_offset())
         }
-    };
-    // RFC 3339 has years of four digits.
-    if (0..=9999).contains(&chrono::Datelike::year(&instant.naive_utc())) {
-        return Ok(instant);
     }
-    Err(outside(text))
-}
-
-fn outside(text: &str) -> String {
-    format!("`{text}` is not in the years 0 to 9999")
 }
 
 /// `now`, `2h`, `+2h`, `-2h`, `in 30 minutes`, `2 days ago`. The units keep their case, because `M`
@@ -83,10 +73,6 @@ fn calendar_time<Z: TimeZone>(
     direction: Direction,
 ) -> Option<NaiveDateTime> {
     let today = now.date_naive();
-    let words = match words {
-        ["next", rest @ ..] => rest,
-        _ => words,
-    };
     if let [time] = words
         && let Some(time) = time_of_day(time)
     {
@@ -136,13 +122,8 @@ fn day_of(word: &str, today: NaiveDate, direction: Direction) -> Option<NaiveDat
     }
 }
 
-/// `9am`, `9:30pm`, `14:00`, `noon`, `midnight`.
+/// `9am`, `9:30pm`, `14:00`.
 fn time_of_day(word: &str) -> Option<NaiveTime> {
-    let word = match word {
-        "noon" => "12pm",
-        "midnight" => "12am",
-        word => word,
-    };
     let half = word.len() - word.trim_end_matches(['a', 'p', 'm']).len();
     let (clock, half) = word.split_at(word.len() - half);
     let minutes = if half.is_empty() || clock.contains(':') { "" } else { ":00" };
@@ -186,7 +167,6 @@ mod tests {
     fn relative_times_start_now() {
         assert_eq!(at("+2h"), "2026-11-21T12:30:00+02:00");
         assert_eq!(at("in 30 minutes"), "2026-11-21T11:00:00+02:00");
-        assert_eq!(at("in an hour"), "2026-11-21T11:30:00+02:00");
         assert_eq!(at("in 2 weeks"), "2026-12-05T10:30:00+02:00");
         assert_eq!(at("In 1h 30 Min"), "2026-11-21T12:00:00+02:00");
     }
@@ -221,7 +201,7 @@ mod tests {
         assert_eq!(at("tomorrow 9am"), "2026-11-22T09:00:00+02:00");
         assert_eq!(at("Tomorrow at 9:15 pm"), "2026-11-22T21:15:00+02:00");
         assert_eq!(at("monday 14:00"), "2026-11-23T14:00:00+02:00");
-        assert_eq!(at("next saturday noon"), "2026-11-28T12:00:00+02:00");
+        assert_eq!(at("saturday 12pm"), "2026-11-28T12:00:00+02:00");
         assert_eq!(at("2026-12-24 18:00"), "2026-12-24T18:00:00+02:00");
         assert_eq!(at("2026-12-24T18:00"), "2026-12-24T18:00:00+02:00");
         assert_eq!(at("12am"), "2026-11-22T00:00:00+02:00");
@@ -239,7 +219,6 @@ mod tests {
             ("1M", "no months and years, m means minutes"),
             ("in 2 months", "no months and years, m means minutes"),
             ("9999999w", "the longest offset is 36525d"),
-            ("+99999-01-01", "is not in the years 0 to 9999"),
         ] {
             assert!(at(text).contains(problem), "{text}: {}", at(text));
         }
