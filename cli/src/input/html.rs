@@ -1,31 +1,19 @@
 //! Generates the text part of an email from its HTML part.
 
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+
+/// The start tag of a list item, which the converter does not mark.
+static ITEM: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)<li(\s[^>]*)?>").expect("a valid pattern"));
+
 /// Converts HTML to plain text. Links show their URLs, and list items start with a dash.
 pub fn to_text(html: &str) -> String {
-    let text = nanohtml2text::html2text(&with_dashes(html));
+    let text = nanohtml2text::html2text(&ITEM.replace_all(html, "$0- "));
     let text = text.replace("\r\n", "\n").replace('\u{a0}', " ");
     let lines = text.trim().lines().map(str::trim_end);
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Inserts a dash after each `<li>`, because the converter does not mark list items.
-fn with_dashes(html: &str) -> String {
-    let mut marked = String::with_capacity(html.len() + 16);
-    let mut rest = html;
-    while let Some(at) = rest.find('<') {
-        let tag = &rest.as_bytes()[at..];
-        let is_item = tag.get(..3).is_some_and(|name| name.eq_ignore_ascii_case(b"<li"))
-            && tag.get(3).is_some_and(|after| *after == b'>' || after.is_ascii_whitespace());
-        let end = if is_item { rest[at..].find('>') } else { None };
-        let until = at + end.map_or(1, |end| end + 1);
-        marked.push_str(&rest[..until]);
-        if end.is_some() {
-            marked.push_str("- ");
-        }
-        rest = &rest[until..];
-    }
-    marked.push_str(rest);
-    marked
 }
 
 #[cfg(test)]
