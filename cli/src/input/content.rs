@@ -124,7 +124,8 @@ fn is_probably_secret(option: &str, path: &Path, found: &Path) -> bool {
     takes_secret && !found.exists() && name.len() >= 16 && !name.contains(['/', '\\', '.'])
 }
 
-fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
+/// Reads all, up to a limit.
+pub fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LIMIT {

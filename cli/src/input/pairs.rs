@@ -75,12 +75,9 @@ pub fn object<V: Into<Value>>(
 /// Collects headers into an object. A repeated name, in any case, is an error.
 pub fn headers(option: &str, pairs: Vec<(String, String)>) -> Result<Map<String, Value>, Failure> {
     for (index, (name, _)) in pairs.iter().enumerate() {
-        let earlier = pairs[..index].iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
-        if let Some((other, _)) = earlier.filter(|(other, _)| other != name) {
-            return Err(Failure::usage(format!(
-                "{option}: `{other}` and `{name}` are the same header"
-            ))
-            .hint("the case of a name does not matter; remove one"));
+        if pairs[..index].iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            return Err(Failure::usage(format!("{option}: `{name}` is given twice"))
+                .hint("the case of a name does not matter; remove one"));
         }
     }
     object(option, pairs)

@@ -13,14 +13,12 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::content::in_file;
+use super::content::{in_file, read_all};
 use super::{LOSES_DIGITS, loses_digits, on_line, read_json};
 use crate::failure::Failure;
 
 /// The most bytes of a CSV record or a line of NDJSON.
 const MAX_RECORD: u64 = 1 << 20;
-/// The most bytes of a JSON array, which is read as a whole.
-const MAX_ARRAY: u64 = 256 << 20;
 
 /// One record of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -205,12 +203,10 @@ fn record(number: u64, item: Item) -> Record {
 }
 
 fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_ARRAY + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_ARRAY {
-        return Err(Failure::input("the JSON array is larger than 256 MiB")
-            .hint("write one object per line: jq -c '.[]' FILE"));
-    }
+    let bytes = read_all(reader).map_err(|error| {
+        Failure::input(format!("the JSON array: {error}"))
+            .hint("write one object per line: jq -c '.[]' FILE")
+    })?;
     let text =
         std::str::from_utf8(&bytes).map_err(|_| Failure::input(NOT_UTF8).hint(FROM_LATIN_1))?;
     read_json(text).map_err(|problem| Failure::input(format!("not a JSON array: {problem}")))

@@ -122,13 +122,6 @@ fn email(
 }
 
 fn parse(bytes: Vec<u8>, file: &Path) -> Result<Vec<Value>, Failure> {
-    // An object over several lines is not NDJSON.
-    let object = serde_json::from_slice::<Value>(&bytes).ok();
-    if object.is_some_and(|object| object.get("emails").is_some_and(Value::is_array)) {
-        let problem = "an object with the key `emails`, not a JSON array or NDJSON of emails";
-        let hint = "send the list in it: jq .emails FILE | svc emails batch -";
-        return Err(in_file(file, Failure::input(problem).hint(hint)));
-    }
     let mut records = Records::new(Box::new(Cursor::new(bytes)), file)?;
     let failed = |records: &Records, failure| Err(records.in_file(failure));
     if records.columns().is_some() {

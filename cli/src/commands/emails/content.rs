@@ -111,12 +111,10 @@ fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure>
     if value.is_empty() || !content.trim().is_empty() {
         return Ok(());
     }
-    let source = match value.strip_prefix('@') {
-        Some(file) => format!("the file {file}"),
-        None if value == "-" => "standard input".to_owned(),
-        None => return Ok(()),
-    };
-    Err(Failure::input(format!("{option}: {source} is empty"))
+    if value != "-" && !value.starts_with('@') {
+        return Ok(());
+    }
+    Err(Failure::input(format!("{option}: the file or standard input is empty"))
         .hint(format!("nothing was sent; {option} '' sends an empty text on purpose")))
 }
 

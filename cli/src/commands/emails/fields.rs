@@ -31,9 +31,6 @@ pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static str)> {
     email.extra.keys().find_map(|name| Some((name.as_str(), meant(name)?)))
 }
 
-/// The way to send a field that looks misspelled.
-pub(super) const AS_IT_IS: &str = "local_checks = false in the profile sends the field as it is";
-
 /// The fields that the reference does not name. They are sent as they are.
 pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
     email.extra.keys().map(String::as_str)

@@ -132,7 +132,7 @@ impl Send {
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
                 let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");
-                let hint = format!("nothing was sent; {}", fields::AS_IT_IS);
+                let hint = "nothing was sent; local_checks = false in the profile sends the field as it is";
                 return Err(Failure::input(problem).hint(hint));
             }
             fields::warn(context, fields::undocumented(&email));
