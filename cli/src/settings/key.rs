@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
 
 use crate::failure::Failure;
 
@@ -58,35 +61,17 @@ impl fmt::Debug for Key {
     }
 }
 
+/// The prefix of a key or a signing secret, which says what it is, and the rest of the word.
+static SECRET: LazyLock<Regex> = LazyLock::new(|| {
+    let prefix = "(^|[^[:alnum:]])([[:alnum:]]{1,4}_(?:live|test)_|whsec_)";
+    let rest = r#"[^\s[:cntrl:]'"`,;:)\]}>\\…]+"#;
+    Regex::new(&format!("{prefix}{rest}")).expect("a valid pattern")
+});
+
 /// Masks keys and signing secrets in a message, such as a key that was typed in place of another
 /// value. Keys of a service that have another form are not recognized.
 pub fn masked(text: &str) -> Cow<'_, str> {
-    let mut masked = String::new();
-    let (mut copied, mut at) = (0, 0);
-    while let Some(found) = text[at..].find('_') {
-        let underscore = at + found;
-        at = underscore + 1;
-        let start = text[..underscore].rfind(|c: char| !c.is_ascii_alphanumeric());
-        let start = start.map_or(0, |before| before + 1).max(copied);
-        let kinds: &[&str] = match &text[start..underscore] {
-            "whsec" => &[""],
-            service if (1..=4).contains(&service.len()) => &["live_", "test_"],
-            _ => continue,
-        };
-        let Some(kind) = kinds.iter().find(|kind| text[at..].starts_with(**kind)) else { continue };
-        let secret = at + kind.len();
-        let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,;:)]}>\\…".contains(c);
-        let end = text[secret..].find(ends).map_or(text.len(), |length| secret + length);
-        if end > secret {
-            masked.push_str(&text[copied..secret]);
-            masked.push('…');
-            (copied, at) = (end, end);
-        }
-    }
-    match copied {
-        0 => text.into(),
-        _ => (masked + &text[copied..]).into(),
-    }
+    SECRET.replace_all(text, "${1}${2}…")
 }
 
 #[cfg(test)]
