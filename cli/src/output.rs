@@ -11,11 +11,12 @@ mod table;
 mod text;
 mod yaml;
 
+use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use csv::Items;
-pub use format::{ColorChoice, Format};
+pub use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use streams::Stdin;
 pub use streams::Streams;

@@ -1,4 +1,4 @@
-//! The format and the colors of the output, as options name them.
+//! The format of the output, as options name it.
 
 use clap::ValueEnum;
 
@@ -34,16 +34,4 @@ impl Format {
     pub fn is_of_dns_records(self) -> bool {
         matches!(self, Self::Bind | Self::Terraform)
     }
-}
-
-/// When to use colors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
-    #[default]
-    Auto,
-    /// Even if standard output is not a terminal.
-    Always,
-    /// Never.
-    Never,
 }

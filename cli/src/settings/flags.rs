@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueHint};
+use clap::{ArgAction, Args, ColorChoice, Command, FromArgMatches as _, ValueHint};
 use serde_json::Value as Json;
 
 use crate::input::duration;
-use crate::output::{ColorChoice, Format};
+use crate::output::Format;
 
 /// Options that every command takes.
 ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum as _;
+use clap::{ColorChoice, ValueEnum as _};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -18,7 +18,7 @@ use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::input::{duration, switch};
-use crate::output::{ColorChoice, Format};
+use crate::output::Format;
 use crate::urls::without_password;
 use crate::zone::{self, Zone};
 
