@@ -211,13 +211,13 @@ impl ProfileFile {
 fn read(path: &Path) -> Result<DocumentMut, Failure> {
     let Some(text) = read_if_present(path)? else { return Ok(DocumentMut::new()) };
     // Do not use the parser's message: it quotes the line, which may contain a key.
-    let invalid = |problem: String| {
+    let invalid = |problem: &str| {
         Failure::input(format!("{}: {problem}", path.display()))
             .hint("correct it in an editor, or move the file away and set it up again: svc login")
     };
     let document = text.parse::<DocumentMut>().map_err(|error| {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-        invalid(format!("line {} is not TOML", line + 1))
+        invalid(&format!("line {} is not TOML", line + 1))
     })?;
     match shape_error(&document) {
         Some(problem) => Err(invalid(problem)),
@@ -236,23 +236,13 @@ pub fn read_if_present(path: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// Finds an entry of the wrong type, which would make the file unusable.
-fn shape_error(document: &DocumentMut) -> Option<String> {
-    match document.get("profile") {
-        Some(item) if item.is_table_like() => {
-            return Some(
-                "`profile` is the name of the default profile; write [profiles.NAME], not [profile.NAME]"
-                    .to_owned(),
-            );
-        }
-        Some(item) if !item.is_str() => return Some("`profile` is not a string".to_owned()),
-        _ => {}
+fn shape_error(document: &DocumentMut) -> Option<&'static str> {
+    if document.get("profile").is_some_and(|item| !item.is_str()) {
+        return Some("`profile` is the name of the default profile; a profile is [profiles.NAME]");
     }
-    let all = document.get("profiles")?;
-    let Some(all) = all.as_table_like() else {
-        return Some("`profiles` is not a table".to_owned());
-    };
-    let (name, _) = all.iter().find(|(_, profile)| !profile.is_table_like())?;
-    Some(format!("profile `{name}` is not a table"))
+    let all = document.get("profiles")?.as_table_like();
+    let is_right = all.is_some_and(|all| all.iter().all(|(_, profile)| profile.is_table_like()));
+    (!is_right).then_some("`profiles` has only tables: [profiles.NAME]")
 }
 
 /// Locks the files until the handle is dropped, so that concurrent commands do not overwrite each

@@ -163,7 +163,7 @@ fn a_profile_holds_compatibility_settings() {
 fn misplaced_settings_are_explained() {
     for (config, explanation) in [
         ("retries = 3", "retries belongs in a profile: [profiles.NAME]"),
-        ("[profile.work]\nretries = 3", "write [profiles.NAME], not [profile.NAME]"),
+        ("[profile.work]\nretries = 3", "a profile is [profiles.NAME]"),
     ] {
         let home = Home::new();
         home.file("config/svc/config.toml", config);
