@@ -6,7 +6,7 @@ use clap::ValueEnum as _;
 use reqwest::header::HeaderName;
 use serde_json::Value as Json;
 use svc_sdk::RecipientGuard;
-use toml_edit::Item;
+use toml_edit::{Item, Value};
 
 use crate::input::{duration, switch};
 use crate::output::Format;
@@ -238,28 +238,20 @@ impl Setting {
         })
     }
 
-    /// Reads an entry of a profile. The error completes a sentence about the entry.
+    /// Reads an entry of a profile, as a text that has the same value. The error completes a sentence
+    /// about the entry.
     pub(super) fn parse_item(&self, item: &Item) -> Result<Json, String> {
-        let (value, expected) = match self.kind {
-            Kind::List(check) => {
-                let list = item.as_array().map(|list| list.iter().map(toml_edit::Value::as_str));
-                let list = list.and_then(Iterator::collect::<Option<Vec<_>>>);
-                if let Some(problem) = list.iter().flatten().find_map(|it| check(it).err()) {
-                    return Err(format!(": {problem}"));
-                }
-                (list.map(Json::from), "a list of strings")
-            }
-            Kind::Flag => (item.as_bool().map(Json::from), "true or false"),
-            Kind::Number => {
-                let number = item.as_integer().and_then(|number| u32::try_from(number).ok());
-                (number.map(Json::from), "a non-negative integer")
-            }
-            _ => match item.as_str() {
-                Some(text) => return self.parse(text).map_err(|problem| format!(": {problem}")),
-                None => (None, "a string"),
-            },
+        let text = |value: &Value| match value.as_str() {
+            Some(text) => text.to_owned(),
+            // Without the comment behind it.
+            None => value.clone().decorated("", "").to_string(),
         };
-        value.ok_or_else(|| format!(" is not {expected}"))
+        let text = match item {
+            Item::Value(Value::Array(list)) => list.iter().map(text).collect::<Vec<_>>().join(","),
+            Item::Value(value) if value.is_str() || !matches!(self.kind, Kind::Text) => text(value),
+            _ => return Err(" has the wrong type".to_owned()),
+        };
+        self.parse(&text).map_err(|problem| format!(": {problem}"))
     }
 }
 

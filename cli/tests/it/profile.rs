@@ -274,7 +274,7 @@ fn output_timeout_and_retries() {
 fn a_setting_of_the_wrong_type_is_reported() {
     for (config, key) in [
         ("first_page = \"one\"", "first_page"),
-        ("insecure_webhooks = 1", "insecure_webhooks"),
+        ("insecure_webhooks = 2", "insecure_webhooks"),
         ("event_header = true", "event_header"),
         ("timeout = \"soon\"", "timeout"),
     ] {

@@ -131,9 +131,12 @@ fn an_unusable_guard_sends_nothing() {
         assert_eq!(failed.code, 2, "{failed:?}");
         assert!(failed.stderr.contains(problem), "{failed:?}");
     }
-    home.file("config/svc/config.toml", "[profiles.default]\nallow_recipients = \"@b.test\"\n");
+    home.file("config/svc/config.toml", "[profiles.default]\nallow_recipients = [1]\n");
     let failed = run(&home, &service, &one, &[]);
-    assert!(failed.stderr.contains("`allow_recipients` is not a list of strings"), "{failed:?}");
+    assert!(
+        failed.stderr.contains("`allow_recipients`: recipient guard: `1` is not a rule"),
+        "{failed:?}"
+    );
     let doctor = home.run_with_env(&["doctor"], &[("SVC_REDIRECT_RECIPIENTS", "me")]);
     assert_eq!(doctor.code, 2, "{doctor:?}");
     home.file("config/svc/config.toml", "");
