@@ -1,6 +1,6 @@
 //! The `svc completions` command.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use clap_complete::env::Shells;
 
 use crate::command_spec::local;
@@ -28,25 +28,14 @@ use crate::output_schema::of;
   nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu")]
 pub struct Completions {
     /// Shell
-    shell: Shell,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-    Powershell,
-    Elvish,
-    Nushell,
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell", "elvish", "nushell"])]
+    shell: String,
 }
 
 impl Completions {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let value = self.shell.to_possible_value();
-        let shell = value.as_ref().map_or("", |value| value.get_name());
         let mut script = Vec::new();
-        match Shells::builtins().completer(shell) {
+        match Shells::builtins().completer(&self.shell) {
             Some(it) => {
                 it.write_registration(complete::VARIABLE, "svc", "svc", "svc", &mut script)?;
             }
