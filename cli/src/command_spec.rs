@@ -190,7 +190,7 @@ pub(crate) fn check(
         )));
     }
     let base_urls = flags.email_url.is_some() || flags.extraction_url.is_some();
-    if spec.is_of_sandbox && (base_urls || flags.key_file.is_some()) {
+    if (spec.is_of_sandbox || settings.sandbox) && (base_urls || flags.key_file.is_some()) {
         return Err(Failure::usage(
             "the sandbox has its own base URLs and keys: remove --email-url, --extraction-url and --key-file",
         ));

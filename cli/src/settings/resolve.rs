@@ -192,9 +192,6 @@ impl Settings {
         }
         let profile = values.with_default::<String>("profile")?;
         let sandbox = values.with_default("sandbox")?.value;
-        if sandbox {
-            refuse_urls_with_sandbox(flags)?;
-        }
         let mut guard = values.fields::<Guard>()?;
         let unknown_entries = profiles.unknown_entries();
         let of_run = unknown_entries.iter().filter(|entry| entry.is_of(&profile.value));
@@ -480,21 +477,6 @@ fn default_profile(profiles: &ProfileFile) -> Sourced<Json> {
     }
 }
 
-fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
-    let given = [
-        ("--email-url", flags.email_url.is_some()),
-        ("--extraction-url", flags.extraction_url.is_some()),
-        ("--key-file", flags.key_file.is_some()),
-    ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(Failure::usage(format!(
-            "{name} cannot be used with --sandbox: the sandbox has its own URL and keys"
-        ))
-        .hint(format!("omit {name}, or omit --sandbox and unset SVC_SANDBOX"))),
-        None => Ok(()),
-    }
-}
-
 /// When to use colors, by the option or else the environment.
 pub fn color_choice<const N: usize>(flags: &GlobalFlags, environments: [&Env; N]) -> ColorChoice {
     let variable = environments.iter().find_map(|env| match env.get("NO_COLOR") {
@@ -580,15 +562,6 @@ mod tests {
         let broken = [("SVC_SANDBOX", "1"), ("SVC_EMAIL_KEY", "")];
         let settings = home.resolve(&GlobalFlags::default(), &broken).expect("resolved");
         assert!(!settings.is_key_overridden(Service::Email));
-
-        for set in [
-            GlobalFlags { email_url: Some("http://x".into()), ..GlobalFlags::default() },
-            GlobalFlags { extraction_url: Some("http://x".into()), ..GlobalFlags::default() },
-            GlobalFlags { key_file: Some("k".into()), ..GlobalFlags::default() },
-        ] {
-            let refused = home.resolve(&set, &extra).err().expect("refused");
-            assert_eq!(refused.kind(), Kind::Usage);
-        }
     }
 
     #[test]
