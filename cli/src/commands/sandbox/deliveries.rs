@@ -1,6 +1,7 @@
 //! The `svc sandbox deliveries` commands: webhook deliveries and their attempts.
 
 use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
 use svc_reference_server::client::{Delivery, DeliveryFilter, DeliveryState};
 
 use crate::command_spec::{changes, reads};
@@ -34,7 +35,7 @@ pub enum Command {
         #[arg(long, value_name = "ID|URL", add = Values::Webhook.candidates())]
         webhook: Option<String>,
         /// Filter by event
-        #[arg(long, value_name = "EVENT", value_parser = event_name, add = Values::Event.candidates())]
+        #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(events::names()), hide_possible_values = true)]
         event: Option<String>,
         /// Filter by state: pending, delivered, failed or dropped
         #[arg(long, value_name = "STATE", value_parser = parse_state)]
@@ -84,13 +85,4 @@ impl Command {
 
 fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
     text.parse().map_err(|_| "must be pending, delivered, failed or dropped")
-}
-
-fn event_name(text: &str) -> Result<String, String> {
-    let known = events::names().any(|name| name == text);
-    let problem = || {
-        let names = events::names().collect::<Vec<_>>().join(", ");
-        format!("`{text}` is not an event: use one of {names}")
-    };
-    known.then(|| text.to_owned()).ok_or_else(problem)
 }

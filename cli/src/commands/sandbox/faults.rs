@@ -46,7 +46,7 @@ pub enum Command {
         #[arg(long, value_name = "N")]
         skip: Option<u32>,
         /// Response status, from 200 to 599
-        #[arg(long, value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
+        #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599), allow_hyphen_values = true)]
         status: Option<u16>,
         /// Response body: text or JSON, @file or -
         #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
@@ -118,10 +118,4 @@ impl Command {
             }
         }
     }
-}
-
-/// Parses an HTTP status that the sandbox can respond with, as clap's `value_parser`.
-fn status(text: &str) -> Result<u16, String> {
-    let status = text.parse().ok().filter(|status| (200..=599).contains(status));
-    status.ok_or_else(|| "it must be a number from 200 to 599, such as 429 or 503".to_owned())
 }
