@@ -1,34 +1,31 @@
 //! Shell completion of values: ids, names and what the documentation lists. `CompleteEnv` completes
 //! commands and options, and calls these functions in a process of its own.
 //!
-//! A service is queried only if a base URL and a stored key are configured, and only for a limited
-//! time.
-
-mod service;
+//! What a service or the sandbox has is listed by the commands of `svc`, each in another process, and
+//! only for a limited time. No server is started for it.
 
 use std::ffi::{OsStr, OsString};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
 
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
+use serde_json::Value;
 use svc_sdk::{Operation, Scope};
 
-use crate::command_spec;
-use crate::context::Context;
 use crate::events;
-use crate::input::duration;
-use crate::output::{ColorChoice, Format, Look, Printer, Streams, one_line};
+use crate::output::one_line;
 use crate::process::Process;
 use crate::recorded::Records;
+use crate::sandbox::Sandbox;
 use crate::settings::{Env, GlobalFlags, Settings};
 
 /// The environment variable that requests candidates and names the shell.
 pub const VARIABLE: &str = "SVC_COMPLETE";
-/// The environment variable with the time limit for a service.
+/// The environment variable with the time limit for a request to a service.
 const TIMEOUT: &str = "SVC_COMPLETE_TIMEOUT";
 /// The default time limit. The user waits at the prompt.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
+const DEFAULT_TIMEOUT: &str = "1s";
 
 /// The kind of values that an argument is completed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,33 +88,46 @@ impl Values {
                 .map(|operation| (operation.path().to_owned(), operation.name().to_owned()))
                 .collect(),
             Self::Profile => {
-                // The profile name is incomplete while it is being typed.
-                let profiles = settings(|flags| (flags.profile, flags.sandbox) = (None, false))?;
-                let profiles = profiles.profiles().ok()?;
+                let profiles = settings(&typed())?.profiles().ok()?;
                 let url =
                     |name: &str| profiles.text(name, "email_url").unwrap_or_default().to_owned();
                 profiles.names().into_iter().map(|name| (name.clone(), url(&name))).collect()
             }
             Self::Record => {
-                let context = context()?;
-                let (all, _) = Records::in_dir(&context.settings.data_dir).all().ok()?;
-                all.into_iter()
-                    .rev()
-                    .take(SHOWN)
-                    .map(|it| (it.id, it.event.unwrap_or_default()))
-                    .collect()
+                let (all, _) = Records::in_dir(&settings(&typed())?.data_dir).all().ok()?;
+                let newest = all.into_iter().rev().take(SHOWN);
+                newest.map(|it| (it.id, it.event.unwrap_or_default())).collect()
             }
             Self::Job => {
-                let jobs = std::fs::read_dir(settings(|_| ())?.state_dir.join("bulk")).ok()?;
+                let jobs = std::fs::read_dir(settings(&typed())?.state_dir.join("bulk")).ok()?;
                 // A job that is being prepared has no journal.
                 let has_journal =
                     |entry: &std::fs::DirEntry| entry.path().join("journal.ndjson").is_file();
                 let jobs = jobs.flatten().filter(has_journal);
                 plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             }
-            Self::Email if !settings(|_| ())?.sandbox => return None,
-            Self::Email => return Self::SandboxEmail.find(),
-            values => service::fetch(&context()?, values, timeout()),
+            Self::Email if !settings(&typed())?.sandbox => return None,
+            Self::Audience => with_names(listed(&["audiences", "list"], "name")?),
+            Self::Domain => with_names(listed(&["domains", "list"], "name")?),
+            Self::DomainName => names(&listed(&["domains", "list"], "name")?),
+            Self::Contact => {
+                let audiences = listed(&["audiences", "list"], "name")?;
+                let lists = audiences.iter().take(MAX_AUDIENCES).filter_map(|(id, _)| {
+                    start(&["contacts", "list", "--page-size=50", "--", id])
+                });
+                // All are started before the first one is read.
+                let lists = lists.collect::<Vec<_>>().into_iter();
+                lists.filter_map(|list| read(list, "email")).flatten().collect()
+            }
+            Self::Webhook => listed(&["webhooks", "list"], "url")?,
+            Self::ExtractionWebhook => listed(&["extraction", "webhooks", "list"], "url")?,
+            Self::SandboxKey => listed(&["sandbox", "keys", "list"], "service")?,
+            Self::Email | Self::SandboxEmail => listed(&["sandbox", "emails", "list"], "subject")?,
+            Self::SandboxRequest => listed(&["sandbox", "requests", "list"], "operation")?,
+            Self::Template => listed(&["sandbox", "templates", "list"], "subject")?,
+            Self::Message => listed(&["sandbox", "messages", "list"], "subject")?,
+            Self::Delivery => listed(&["sandbox", "deliveries", "list"], "event")?,
+            Self::Fault => listed(&["sandbox", "faults", "list"], "operation")?,
         })
     }
 }
@@ -154,38 +164,72 @@ pub fn sender() -> ArgValueCompleter {
 /// A value and its description.
 type Found = (String, String);
 
-/// The words of the command line that is completed. clap passes only the current one to a completer.
-fn words() -> Vec<OsString> {
-    std::env::args_os().skip_while(|arg| arg != "--").skip(1).collect()
+/// The global options of the command line that is completed. clap passes only the current word to a
+/// completer.
+fn typed() -> GlobalFlags {
+    let words = std::env::args_os().skip_while(|arg| arg != "--").skip(1);
+    GlobalFlags::found_in(&words.collect::<Vec<_>>())
 }
 
-fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
-    let mut flags = GlobalFlags::found_in(&words());
-    change(&mut flags);
-    Settings::resolve(&flags, &Env::of(&Process::current())).ok()
+fn settings(flags: &GlobalFlags) -> Option<Settings> {
+    Settings::resolve(flags, &Env::of(&Process::current())).ok()
 }
 
-/// A context that prints nothing.
-fn context() -> Option<Context> {
-    let Process { stdin, stdout, stderr, terminals, zone, .. } = Process::current();
-    let streams = Streams::new(stdin, stdout, stderr, terminals, true);
-    let look = Look {
-        format: Some(Format::Json),
-        color: ColorChoice::Never,
-        quiet: true,
-        zone,
-        ..Look::default()
-    };
-    let tree = clap::Command::default;
-    let command = command_spec::find(&tree(), &[]);
-    Some(Context::new(settings(|_| ())?, Printer::new(look, streams, false), command, tree, &[]))
+/// The ids that a command lists, each with the field that describes it.
+fn listed(command: &[&str], about: &str) -> Option<Vec<Found>> {
+    read(start(command)?, about)
 }
 
-fn timeout() -> Duration {
-    let set = std::env::var(TIMEOUT).ok().and_then(|text| duration::parse(&text).ok());
-    set.unwrap_or(DEFAULT_TIMEOUT)
+/// Starts a command that prints a list, with the options that decide about the service.
+fn start(command: &[&str]) -> Option<Child> {
+    let flags = typed();
+    let settings = settings(&flags)?;
+    if settings.sandbox || command[0] == "sandbox" {
+        Sandbox::running_url(&settings).ok()??;
+    } else if let Some(path) = &flags.key_file {
+        // A key on standard input would be typed at the prompt, and a named pipe waits.
+        settings.path(path).is_file().then_some(())?;
+    }
+    let limit = std::env::var(TIMEOUT).unwrap_or_else(|_| DEFAULT_TIMEOUT.to_owned());
+    let mut svc = Command::new(std::env::current_exe().ok()?);
+    svc.env_remove(VARIABLE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    svc.args(["--json", "--retries=0", &format!("--timeout={limit}")]);
+    svc.args(flags.sandbox.then_some("--sandbox"));
+    let options: [(_, Option<OsString>); 6] = [
+        ("--profile", flags.profile.map(OsString::from)),
+        ("--email-url", flags.email_url.map(OsString::from)),
+        ("--extraction-url", flags.extraction_url.map(OsString::from)),
+        ("--key-file", flags.key_file.map(OsString::from)),
+        ("--env-file", flags.env_file.map(OsString::from)),
+        ("--ca-bundle", flags.ca_bundle.map(OsString::from)),
+    ];
+    for (option, value) in options {
+        svc.args(value.map(|value| [option.into(), value]).into_iter().flatten());
+    }
+    svc.args(command).spawn().ok()
 }
 
+/// Reads the list that a command prints.
+fn read(list: Child, about: &str) -> Option<Vec<Found>> {
+    let output = list.wait_with_output().ok()?;
+    let items = serde_json::from_slice::<Vec<Value>>(&output.stdout).ok()?;
+    let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
+    let found = items.iter().take(10 * SHOWN).map(|item| (text(item, "id"), text(item, about)));
+    Some(found.filter(|(id, _)| !id.is_empty()).collect())
+}
+
+/// The names, each with its id. One that several have would be refused.
+fn names(found: &[Found]) -> Vec<Found> {
+    let is_unique = |(_, name): &&Found| found.iter().filter(|(_, it)| it == name).count() == 1;
+    found.iter().filter(is_unique).map(|(id, name)| (name.clone(), id.clone())).collect()
+}
+
+fn with_names(ids: Vec<Found>) -> Vec<Found> {
+    [names(&ids), ids].concat()
+}
+
+/// Maximum number of audiences whose contacts are listed.
+const MAX_AUDIENCES: usize = 5;
 /// Maximum number of candidates from a list of any length.
 const SHOWN: usize = 50;
 /// Maximum length of a description, in characters.

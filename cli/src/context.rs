@@ -320,12 +320,6 @@ impl Context {
         sandbox.is_own().await.then_some(sentence)
     }
 
-    /// Uses the running sandbox for a short read, if there is one.
-    pub async fn peek(&self) -> bool {
-        let Some(sandbox) = Sandbox::peek(&self.settings).await else { return false };
-        self.sandbox.set(sandbox).is_ok()
-    }
-
     /// The result of reading, unless a signal ends the command before.
     pub async fn unless_stopped<T>(
         &self,

@@ -142,14 +142,6 @@ impl Sandbox {
         })
     }
 
-    /// The server that runs, for a short read without a lease.
-    pub async fn peek(settings: &Settings) -> Option<Self> {
-        match elsewhere(settings).ok()? {
-            Some(url) => Self::at(&url, settings).await.ok(),
-            None => Some(Self::running(&find(&settings.sandbox_dir)?, None)),
-        }
-    }
-
     /// Connects to the server of SVC_SANDBOX_URL or of a data directory, or starts one in this
     /// process.
     pub async fn attach(settings: &Settings) -> Result<Self, Failure> {
@@ -162,7 +154,7 @@ impl Sandbox {
             if let Some(server) = find(dir)
                 && let Ok(Some(lease)) = lease(&server).await
             {
-                return Ok(Self::running(&server, Some(Hold::Lease(lease))));
+                return Ok(Self::running(&server, lease));
             }
             if let Some(url) = beside(settings).await? {
                 return Self::at(&url, settings).await;
@@ -208,12 +200,12 @@ impl Sandbox {
         }
     }
 
-    fn running(server: &RunningServer, hold: Option<Hold>) -> Self {
+    fn running(server: &RunningServer, lease: TcpStream) -> Self {
         Self {
             url: server.base_url(),
             control_token: server.control_token().map(Secret::new),
             keys: [server.email_key(), server.extraction_key()].map(|key| key.map(Secret::new)),
-            hold: Mutex::new(hold),
+            hold: Mutex::new(Some(Hold::Lease(lease))),
         }
     }
 
