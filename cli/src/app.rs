@@ -116,9 +116,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         }
     };
     let checked = command_spec::check(&spec, &cli.global, &settings);
-    let mut context = Context::new(settings, printer, spec, command, args);
-    context.run_inside = run_inside;
-    context.organization = organization;
+    let context = Context::new(settings, printer, spec, organization, args, command, run_inside);
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }

@@ -39,6 +39,9 @@ const USER_AGENT: &str = concat!("svc/", env!("CARGO_PKG_VERSION"));
 /// of `svc sandbox serve`.
 const SANDBOX_DRY_RUN_URL: &str = "http://127.0.0.1:4080";
 
+/// Runs another command inside this process. Returns its exit code and the ID of its last request.
+pub type RunInside = fn(&[OsString], Process) -> (u8, Option<String>);
+
 /// The context of one command.
 pub struct Context {
     pub settings: Arc<Settings>,
@@ -49,8 +52,7 @@ pub struct Context {
     pub organization: Option<String>,
     /// The tree of all commands.
     pub tree: fn() -> clap::Command,
-    /// Runs another command inside this process.
-    pub run_inside: fn(&[OsString], Process) -> (u8, Option<String>),
+    pub run_inside: RunInside,
     /// The command line of this run, for hints that repeat it with other options.
     typed: Vec<OsString>,
     pub sandbox: Arc<OnceCell<Sandbox>>,
@@ -105,27 +107,24 @@ impl Context {
         settings: Settings,
         out: Printer,
         command: CommandSpec,
-        tree: fn() -> clap::Command,
+        organization: Option<String>,
         typed: &[OsString],
+        tree: fn() -> clap::Command,
+        run_inside: RunInside,
     ) -> Self {
-        let inputs = Inputs::new(settings.env.cwd.clone());
-        let (sandbox, typed) = (Arc::default(), typed.to_vec());
-        let (changes, requests) = (Changes::default(), Requests::default());
-        let exit_code = Cell::new(exit::DONE);
-        let run_inside = |_: &[OsString], _| (exit::code(Kind::Other), None);
         Self {
+            inputs: Inputs::new(settings.env.cwd.clone()),
             settings: Arc::new(settings),
             out,
-            inputs,
             command,
-            organization: None,
+            organization,
             tree,
             run_inside,
-            typed,
-            sandbox,
-            changes,
-            requests,
-            exit_code,
+            typed: typed.to_vec(),
+            sandbox: Arc::default(),
+            changes: Changes::default(),
+            requests: Requests::default(),
+            exit_code: Cell::new(exit::DONE),
             request_id: RefCell::default(),
             not_found: RefCell::default(),
         }
@@ -473,19 +472,13 @@ impl Context {
     }
 
     fn not_configured(&self, service: Service) -> Failure {
-        let login = format!("set it up: {}", self.login(service));
+        let again = command_line::shown("svc --sandbox", &self.typed);
         Failure::new(
             Kind::Unauthenticated,
             format!("the {service} service is not set up: no base URL and no key"),
         )
         .code("not_set_up")
-        .hint(match self.typed.iter().any(command_line::is_not_in_sandbox) {
-            true => login,
-            false => {
-                let again = command_line::shown("svc --sandbox", &self.typed);
-                format!("try it on this machine: {again}\n{login}")
-            }
-        })
+        .hint(format!("try it on this machine: {again}\nset it up: {}", self.login(service)))
     }
 
     /// The command line that stores a key for a service in this run's profile.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Deserializer, Value, json};
 
 use super::arguments::CommandLine;
-use crate::context::Context;
+use crate::context::{Context, RunInside};
 use crate::failure::Failure;
 use crate::process::{Process, Terminals};
 use crate::settings::Env;
@@ -22,7 +22,7 @@ const PASSED_ON: [&str; 7] =
 
 /// What all runs have in common. No request changes it.
 pub struct Runner {
-    run: fn(&[OsString], Process) -> (u8, Option<String>),
+    run: RunInside,
     /// The start of each command line.
     start: Vec<OsString>,
     env: Env,
