@@ -194,19 +194,13 @@ impl Test {
         let call = client.webhooks().test(&id);
         let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
         context.out.one(&test, PLAIN)?;
-        match test.status.map(|status| status.as_u16()) {
-            Some(200..=299) => Ok(()),
-            Some(status) => Err(Failure::check(format!(
-                "the endpoint of webhook {} responded with {status}, which is not 2xx",
-                self.id
-            ))
-            .code("endpoint_answered_error")),
-            None => Err(Failure::check(format!(
-                "the service could not reach the endpoint of webhook {}",
-                self.id
-            ))
-            .code("endpoint_unreachable")
-            .hint(format!("check its URL: {}", context.svc("webhooks list")))),
-        }
+        let (code, problem) = match test.status.map(|status| status.as_u16()) {
+            Some(200..=299) => return Ok(()),
+            Some(status) => ("endpoint_answered_error", format!("responded with {status}")),
+            None => ("endpoint_unreachable", "could not be reached".to_owned()),
+        };
+        Err(Failure::check(format!("the endpoint of webhook {} {problem}", self.id))
+            .code(code)
+            .hint(format!("check its URL: {}", context.svc("webhooks list"))))
     }
 }
