@@ -360,7 +360,8 @@ impl Printer {
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
-            self.streams.leave_line();
+            // After a prompt, or the `^C` that the terminal has echoed.
+            self.streams.write_stderr("\n");
         }
         let details = failure.details();
         let status = details.status.map(|status| status.to_string());

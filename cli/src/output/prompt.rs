@@ -63,11 +63,12 @@ impl Printer {
         })
         .await;
         self.streams.write_stderr(&printable(question));
-        self.streams.set_prompt(true);
         tokio::select! {
             read = tokio::task::spawn_blocking(read) => {
                 let typed = read.map_err(|error| Failure::other(error.to_string()))??;
-                self.streams.set_prompt(!typed.ends_with('\n'));
+                if !typed.ends_with('\n') {
+                    self.streams.write_stderr("\n");
+                }
                 Ok(typed)
             }
             _ = interrupted => Err(Failure::new(Kind::Interrupted, "interrupted")),

@@ -1,7 +1,6 @@
 //! The standard streams of a run, which its tasks and threads share.
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::process::Terminals;
@@ -20,8 +19,6 @@ struct Shared {
     /// Whether the terminal's last line is a frame of a spinner. Locked while anything is written to
     /// the terminal: the spinner runs in a task of its own.
     frame: Mutex<bool>,
-    /// Whether the terminal's last line is a prompt without a line end.
-    prompt: AtomicBool,
 }
 
 pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
@@ -41,7 +38,6 @@ impl Streams {
             terminals,
             dumb,
             frame: Mutex::new(false),
-            prompt: AtomicBool::new(false),
         }))
     }
 
@@ -78,20 +74,10 @@ impl Streams {
         rmcp::transport::stdio()
     }
 
-    /// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
+    /// Writes to standard error, after clearing the spinner.
     pub(super) fn write_stderr(&self, text: &str) {
         let _screen = self.clear_frame();
-        if self.0.prompt.swap(false, Ordering::Relaxed) {
-            self.raw_stderr(b"\n");
-        }
         self.raw_stderr(text.as_bytes());
-    }
-
-    /// Starts a new line after the `^C` that the terminal has echoed.
-    pub(super) fn leave_line(&self) {
-        if !self.0.prompt.load(Ordering::Relaxed) {
-            self.raw_stderr(if self.0.dumb { b"\n" } else { CLEAR_LINE.as_bytes() });
-        }
     }
 
     /// Ignores errors: a closed standard error is not a failure.
@@ -116,11 +102,6 @@ impl Streams {
             self.raw_stderr(CLEAR_LINE.as_bytes());
         }
         shown
-    }
-
-    /// Records whether the terminal's last line is a prompt.
-    pub(super) fn set_prompt(&self, is_open: bool) {
-        self.0.prompt.store(is_open, Ordering::Relaxed);
     }
 
     /// Reads a line of standard input, with its end. Reads no further.
