@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use svc_reference_server::client::{Client, Direction, Notification, NotificationPage, Timestamp};
+use svc_reference_server::client::{Client, Direction, Notification, NotificationPage};
 
 use crate::command_spec::local;
 use crate::context::Context;
@@ -12,7 +12,6 @@ use crate::control;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::{described, of};
 use crate::stop::{Stop, StopSignal};
-use crate::zone::Zone;
 
 /// Watch requests, emails, deliveries and attempts as they happen
 ///
@@ -145,12 +144,8 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
         _ if context.out.is_table() => return Ok(()),
         _ => return context.out.event("", event),
     };
-    let before = format!("{}  {kind:<8}  ", clock(at, context.settings.env.zone));
+    let at = context.settings.env.zone.at(&DateTime::<Utc>::from(at)).format("%H:%M:%S");
+    let before = format!("{at}  {kind:<8}  ");
     let gap = " ".repeat(11_usize.saturating_sub(status.len()).max(2));
     context.out.status_event(&before, &status, &(gap + &after), event)
-}
-
-/// The local time of day.
-fn clock(at: Timestamp, zone: Zone) -> String {
-    zone.at(&DateTime::<Utc>::from(at)).format("%H:%M:%S").to_string()
 }

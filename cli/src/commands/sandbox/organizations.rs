@@ -19,13 +19,6 @@ pub const VIEW: View = View(&[
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
-/// Table columns of an organization in a list.
-pub const LISTED: View = View(&[
-    Column::id("ID", "/id"),
-    Column::text("NAME", "/name"),
-    Column::new("BALANCE", "/balance_cents", Show::Cents),
-]);
-
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Create an organization, with keys for both services
@@ -55,7 +48,7 @@ impl Command {
                 control::show(context, VIEW, request).await
             }
             Self::List => {
-                control::list(context, LISTED, "no organizations", client.organizations()).await
+                control::list(context, VIEW, "no organizations", client.organizations()).await
             }
         }
     }
