@@ -21,38 +21,32 @@ pub struct Env {
     /// Whether signals to this process concern the run.
     pub signals: bool,
     variables: HashMap<String, String>,
-    /// Values that are not UTF-8. Paths may use them.
-    non_utf8: HashMap<String, OsString>,
+    /// The same as they are, because a path need not be UTF-8.
+    raw: Vec<(OsString, OsString)>,
 }
 
 impl Env {
     /// The environment of a process.
     pub fn of(process: &Process) -> Self {
-        let mut env = Self {
+        Self {
             cwd: process.cwd.clone(),
             zone: process.zone,
             signals: process.signals,
-            ..Self::default()
-        };
-        for (name, value) in &process.env {
-            let Some(name) = name.to_str() else { continue };
-            // Keep a value that is not UTF-8, so that it is rejected as a URL or key. Dropping it
-            // would silently fall back to the profile.
-            env.variables.insert(name.to_owned(), value.to_string_lossy().into_owned());
-            if value.to_str().is_none() {
-                env.non_utf8.insert(name.to_owned(), value.clone());
-            }
+            ..Self::with(process.env.clone())
         }
-        env
+    }
+
+    fn with(raw: Vec<(OsString, OsString)>) -> Self {
+        // A value that is not UTF-8 is kept, so that it is rejected as a URL or key. Dropping it would
+        // silently fall back to the profile.
+        let lossy = |text: &OsString| text.to_string_lossy().into_owned();
+        let variables = raw.iter().map(|(name, value)| (lossy(name), lossy(value))).collect();
+        Self { variables, raw, ..Self::default() }
     }
 
     /// All variables.
     pub fn all(&self) -> Vec<(OsString, OsString)> {
-        let value = |name: &String, text: &String| match self.non_utf8.get(name) {
-            Some(value) => value.clone(),
-            None => text.into(),
-        };
-        self.variables.iter().map(|(name, text)| (name.into(), value(name, text))).collect()
+        self.raw.clone()
     }
 
     /// The value of a variable that is set and not empty.
@@ -95,15 +89,15 @@ impl Env {
 
     /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
-        let path = self.non_utf8.get(name).map(PathBuf::from);
-        Some(self.cwd.join(path.or_else(|| self.get(name).map(PathBuf::from))?))
+        let is_set = |(known, path): &&(OsString, OsString)| known == name && !path.is_empty();
+        self.raw.iter().rev().find(is_set).map(|(_, path)| self.cwd.join(path))
     }
 
     /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.
     pub fn from_file(path: &Path, cwd: &Path) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(cwd.join(path))
             .map_err(|error| Failure::input(format!("--env-file: {}: {error}", path.display())))?;
-        let mut variables = HashMap::new();
+        let mut variables = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -117,9 +111,9 @@ impl Env {
             let pair = line.strip_prefix("export ").unwrap_or(line).split_once('=');
             let (name, value) = pair.ok_or_else(|| wrong("is not a NAME=value line"))?;
             let value = unquoted(value.trim()).ok_or_else(|| wrong("has an unclosed quote"))?;
-            variables.insert(name.trim().to_owned(), value);
+            variables.push((name.trim().into(), value.into()));
         }
-        Ok(Self { variables, ..Self::default() })
+        Ok(Self::with(variables))
     }
 }
 
@@ -168,11 +162,7 @@ mod tests {
 
     impl<const N: usize> From<[(&str, &str); N]> for Env {
         fn from(pairs: [(&str, &str); N]) -> Self {
-            let variables = pairs
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect();
-            Self { variables, ..Self::default() }
+            Self::with(pairs.map(|(name, value)| (name.into(), value.into())).to_vec())
         }
     }
 
