@@ -4,7 +4,7 @@
 //! What a service or the sandbox has is listed by the commands of `svc`, each in another process, and
 //! only for a limited time. No server is started for it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::process::{Child, Command, Stdio};
 
 use clap_complete::engine::{
@@ -112,9 +112,10 @@ impl Values {
             Self::DomainName => names(&listed(&["domains", "list"], "name")?),
             Self::Contact => {
                 let audiences = listed(&["audiences", "list"], "name")?;
-                let lists = audiences.iter().take(MAX_AUDIENCES).filter_map(|(id, _)| {
-                    start(&["contacts", "list", "--page-size=50", "--", id])
-                });
+                let lists = audiences
+                    .iter()
+                    .take(MAX_AUDIENCES)
+                    .filter_map(|(id, _)| start(&["contacts", "list", "--page-size=50", "--", id]));
                 // All are started before the first one is read.
                 let lists = lists.collect::<Vec<_>>().into_iter();
                 lists.filter_map(|list| read(list, "email")).flatten().collect()
@@ -182,7 +183,7 @@ fn listed(command: &[&str], about: &str) -> Option<Vec<Found>> {
 
 /// Starts a command that prints a list, with the options that decide about the service.
 fn start(command: &[&str]) -> Option<Child> {
-    let flags = typed();
+    let mut flags = typed();
     let settings = settings(&flags)?;
     if settings.sandbox || command[0] == "sandbox" {
         Sandbox::running_url(&settings).ok()??;
@@ -191,22 +192,10 @@ fn start(command: &[&str]) -> Option<Child> {
         settings.path(path).is_file().then_some(())?;
     }
     let limit = std::env::var(TIMEOUT).unwrap_or_else(|_| DEFAULT_TIMEOUT.to_owned());
+    (flags.timeout, flags.retries) = (Some(limit), Some(0));
     let mut svc = Command::new(std::env::current_exe().ok()?);
     svc.env_remove(VARIABLE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    svc.args(["--json", "--retries=0", &format!("--timeout={limit}")]);
-    svc.args(flags.sandbox.then_some("--sandbox"));
-    let options: [(_, Option<OsString>); 6] = [
-        ("--profile", flags.profile.map(OsString::from)),
-        ("--email-url", flags.email_url.map(OsString::from)),
-        ("--extraction-url", flags.extraction_url.map(OsString::from)),
-        ("--key-file", flags.key_file.map(OsString::from)),
-        ("--env-file", flags.env_file.map(OsString::from)),
-        ("--ca-bundle", flags.ca_bundle.map(OsString::from)),
-    ];
-    for (option, value) in options {
-        svc.args(value.map(|value| [option.into(), value]).into_iter().flatten());
-    }
-    svc.args(command).spawn().ok()
+    svc.arg("--json").args(flags.of_service()).args(command).spawn().ok()
 }
 
 /// Reads the list that a command prints.

@@ -67,13 +67,12 @@ impl Mcp {
             true => settings.mcp_policy.clone().unwrap_or_default(),
             false => GROUPS.map(str::to_owned).to_vec(),
         });
-        let tree = (context.tree)();
-        let mut tools = table::tools(&tree);
+        let mut tools = table::tools(&(context.tree)());
         tools.retain(|tool| self.tools.is_empty() || self.tools.iter().any(|it| it == tool.group));
         let shared = Arc::new(Shared {
             tools,
             allowed,
-            runner: Runner::new(context, tree, is_live)?,
+            runner: Runner::new(context, is_live)?,
             audit: Audit(settings.state_dir.join("mcp.ndjson")),
             root: arguments::root(&settings.env)?,
             is_live,

@@ -122,6 +122,23 @@ impl GlobalFlags {
         })
     }
 
+    /// The options that decide about the service, for another command line.
+    pub fn of_service(&self) -> Vec<OsString> {
+        let options: [(_, Option<OsString>); 8] = [
+            ("--profile", self.profile.clone().map(Into::into)),
+            ("--email-url", self.email_url.clone().map(Into::into)),
+            ("--extraction-url", self.extraction_url.clone().map(Into::into)),
+            ("--key-file", self.key_file.clone().map(Into::into)),
+            ("--env-file", self.env_file.clone().map(Into::into)),
+            ("--ca-bundle", self.ca_bundle.clone().map(Into::into)),
+            ("--timeout", self.timeout.clone().map(Into::into)),
+            ("--retries", self.retries.map(|retries| retries.to_string().into())),
+        ];
+        let sandbox = self.sandbox.then(|| "--sandbox".into());
+        let given = options.into_iter().filter_map(|(option, value)| Some([option.into(), value?]));
+        given.flatten().chain(sandbox).collect()
+    }
+
     /// The options that decide about the output and the service, anywhere in a command line that may
     /// be wrong or incomplete.
     pub fn found_in(args: &[OsString]) -> Self {

@@ -10,15 +10,10 @@ use super::arguments::CommandLine;
 use crate::context::{Context, RunInside};
 use crate::failure::Failure;
 use crate::process::{Process, Terminals};
-use crate::settings::Env;
+use crate::settings::{Env, GlobalFlags};
 
 /// The stack of a run, as that of a main thread.
 const STACK: usize = 8 << 20;
-
-/// The global options that each run gets from the command line of `svc mcp`. The first three need
-/// a profile.
-const PASSED_ON: [&str; 7] =
-    ["email-url", "extraction-url", "key-file", "env-file", "timeout", "retries", "ca-bundle"];
 
 /// What all runs have in common. No request changes it.
 pub struct Runner {
@@ -38,27 +33,21 @@ pub struct Output {
 }
 
 impl Runner {
-    pub fn new(context: &Context, tree: clap::Command, is_live: bool) -> Result<Self, Failure> {
-        let matches = tree.try_get_matches_from(context.typed()).ok();
-        let matches = matches.as_ref().and_then(|matches| matches.subcommand());
-        let mut start = vec!["svc".into(), "--json".into()];
-        for (index, name) in PASSED_ON.iter().enumerate() {
-            let given = matches.and_then(|(_, given)| given.get_raw(&name.replace('-', "_")));
-            for value in given.into_iter().flatten() {
-                if index < 3 && !is_live {
-                    let problem = format!("--{name} has no effect without --profile");
-                    let hint = "name the profile that it is for: --profile NAME";
-                    return Err(Failure::usage(problem).hint(hint));
-                }
-                let mut option = OsString::from(format!("--{name}="));
-                option.push(value);
-                start.push(option);
-            }
+    pub fn new(context: &Context, is_live: bool) -> Result<Self, Failure> {
+        let mut flags = GlobalFlags::found_in(context.typed());
+        let of_profile = [
+            ("--email-url", flags.email_url.is_some()),
+            ("--extraction-url", flags.extraction_url.is_some()),
+            ("--key-file", flags.key_file.is_some()),
+        ];
+        if let Some((name, _)) = of_profile.iter().find(|(_, given)| *given && !is_live) {
+            return Err(Failure::usage(format!("{name} has no effect without --profile"))
+                .hint("name the profile that it is for: --profile NAME"));
         }
-        start.push(match is_live {
-            true => format!("--profile={}", context.settings.profile.value).into(),
-            false => "--sandbox".into(),
-        });
+        flags.sandbox = !is_live;
+        flags.profile = is_live.then(|| context.settings.profile.value.clone());
+        let mut start = vec!["svc".into(), "--json".into()];
+        start.extend(flags.of_service());
         Ok(Self { run: context.run_inside, start, env: context.settings.env.clone() })
     }
 
