@@ -7,23 +7,18 @@ use tokio::time::{Instant, sleep};
 
 use crate::settings::Env;
 
-/// Opens a URL with a command of the environment variable `BROWSER`, in which `%s` stands for the URL,
-/// or in the browser of the system. Returns whether there is one.
+/// Opens a URL with the command of the environment variable `BROWSER`, or in the browser of the system.
+/// Returns whether there is one.
 pub async fn open(url: &str, env: &Env) -> bool {
-    for command in env.get("BROWSER").unwrap_or_else(|| of_system(env)).split(':') {
-        let mut words = command.split_whitespace().map(|word| word.replace("%s", url));
-        let Some(program) = words.next() else { continue };
-        let last = (!command.contains("%s")).then_some(url);
-        let mut command = Command::new(program);
-        command.args(words).args(last);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if let Ok(child) = command.spawn()
-            && is_running(child).await
-        {
-            return true;
-        }
+    let mut words = env.get("BROWSER").unwrap_or_else(|| of_system(env)).split_whitespace();
+    let Some(program) = words.next() else { return false };
+    let mut command = Command::new(program);
+    command.args(words).arg(url);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        Ok(child) => is_running(child).await,
+        Err(_) => false,
     }
-    false
 }
 
 fn of_system(env: &Env) -> &'static str {
