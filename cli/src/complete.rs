@@ -186,7 +186,8 @@ fn start(command: &[&str]) -> Option<Child> {
     let mut flags = typed();
     let settings = settings(&flags)?;
     if settings.sandbox || command[0] == "sandbox" {
-        Sandbox::running_url(&settings).ok()??;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(Sandbox::running_url(&settings)).ok()??;
     } else if let Some(path) = &flags.key_file {
         // A key on standard input would be typed at the prompt, and a named pipe waits.
         settings.path(path).is_file().then_some(())?;

@@ -30,7 +30,7 @@ use crate::contact_pages;
 use crate::context::Context;
 use crate::dns::is_same_domain;
 use crate::dry_run;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
