@@ -92,23 +92,26 @@ impl JournalState {
 
     /// What became of a row, if it was sent or is invalid.
     pub fn row(&self, row: u64) -> Option<RowState> {
-        let Some(Open { in_flight, told: (at, cause), .. }) = self.open.get(&row) else {
+        let Some(Open { in_flight, resend, told: (at, cause), .. }) = self.open.get(&row) else {
             return self.outcomes.as_ref()?.get(&row).cloned();
         };
         let (status, code) = match in_flight {
             true => ("in_flight", None),
             false => ("unknown", Some(cause.as_deref().unwrap_or("interrupted"))),
         };
-        Some(RowState { status, at: *at, id: None, why: RowRefusal::new(code, None) })
+        let again = resend.then_some("is to be sent again");
+        Some(RowState { status, at: *at, id: None, why: RowRefusal::new(code, again) })
     }
 
-    /// How many rows have which outcome. Requests in flight are not counted.
+    /// How many rows have which outcome. Requests in flight, and rows that are to be sent again, are
+    /// not counted.
     pub fn totals(&self) -> Totals {
+        let is_unknown = |open: &&Open| !open.in_flight && !open.resend;
         Totals {
             accepted: self.accepted,
             refused: self.refused.len(),
             invalid: self.invalid,
-            unknown: self.open.values().filter(|open| !open.in_flight).count() as u64,
+            unknown: self.open.values().filter(is_unknown).count() as u64,
         }
     }
 

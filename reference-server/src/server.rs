@@ -350,7 +350,7 @@ async fn load(app: &Shared) -> Result<(), StartError> {
     let loaded = app
         .store
         .write(move |tx| {
-            seed::apply(tx, &context, None)?;
+            seed::start(tx, &context)?;
             keys::load(tx)?;
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);

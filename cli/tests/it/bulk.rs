@@ -739,7 +739,10 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
     let settle = home.run(&["bulk", "settle", &id, "--sent", &file, "--sent", "4"]);
     assert_eq!((settle.code, &settle.json()["accepted"]), (0, &json!(3)), "{settle:?}");
     let settle = home.run(&["bulk", "settle", &id, "--resend", "p3@example.test"]);
-    assert_eq!((settle.code, &settle.json()["state"]), (0, &json!("unknown")), "{settle:?}");
+    assert_eq!((settle.code, &settle.json()["state"]), (0, &json!("incomplete")), "{settle:?}");
+    assert_eq!(settle.json()["not_sent"], 1);
+    let report = home.run(&["bulk", "report", &id, "--status", "unknown"]);
+    assert!(report.stdout.contains("is to be sent again"), "{report:?}");
     let empty = home.file("empty.txt", "");
     let agreed = ["bulk", "settle", &id, "--sent", "p0@example.test", "--resend", &empty];
     let agreed = home.run(&agreed);

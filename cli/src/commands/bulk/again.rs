@@ -75,11 +75,11 @@ pub async fn refuse(
     Err(Failure::input(message).code("sent_again").hint(hint))
 }
 
-/// The addresses that jobs with the same email have, for one that goes on after them.
+/// The addresses that ended jobs with the same email have sent to, for one that goes on after them.
 pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
     let mut addresses = HashSet::new();
     for job in jobs {
-        let is_same = job.plan.sends_same_email(plan);
+        let is_same = job.has_ended() && job.plan.sends_same_email(plan);
         if is_same && job.plan.only_to.is_none() && job.plan.service == plan.service {
             addresses.extend(job.addresses().await?);
         }
@@ -92,9 +92,10 @@ pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>
 pub async fn earlier(
     context: &Context,
     queue: Option<&RedisQueue>,
+    are_needed: bool,
 ) -> Result<Vec<StoredJob>, Failure> {
     let mut kept = Vec::new();
-    for job in all(context, true, queue).await? {
+    for job in all(context, true, queue, are_needed).await? {
         let is_old = job.has_ended() && job.age() > context.settings.bulk_retention;
         if !(is_old && job.is_here() && job.remove().await.is_ok()) {
             kept.push(job);

@@ -9,6 +9,7 @@ use futures_util::stream::{self, StreamExt as _};
 use svc_bulk::SendState;
 use svc_sdk::Operation::EmailsCancel;
 
+use super::jobs::{self, Jobs};
 use super::outcomes::{FinalStatus, Outcome};
 use super::store::{self, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
@@ -40,7 +41,7 @@ impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let queue = self.queue.if_set(context).await?;
         let is_here = self.queue.queue.is_none();
-        let mut all = store::all(context, is_here, queue.as_ref()).await?;
+        let mut all = store::all(context, is_here, queue.as_ref(), false).await?;
         all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
         let all = all.iter().map(StoredJob::summary).collect::<Vec<_>>();
         context.out.list(&all, VIEW, "no jobs; start one with `svc bulk send`")
@@ -227,9 +228,20 @@ impl Cancel {
             job.set(SendState::Cancelled).await?;
         }
         let late = if is_scheduled { cancel_scheduled(context, &mut job).await? } else { None };
+        let unknown = if is_scheduled { job.totals.unknown } else { 0 };
+        let late = late.or_else(|| (unknown > 0).then(|| still_unknown(context, &job, unknown)));
         show(context, &job)?;
         late.map_or(Ok(()), Err)
     }
+}
+
+/// The service may keep emails of which it has told no id.
+fn still_unknown(context: &Context, job: &StoredJob, unknown: u64) -> Failure {
+    let message = format!("{unknown} emails whose outcome is unknown may still be delivered");
+    let list = job.svc(context, "report");
+    Failure::new(Kind::OutcomeUnknown, message)
+        .code("bulk_unknown")
+        .hint(format!("list them: {list} --status unknown"))
 }
 
 /// Cancels the emails that the service keeps until their time. Returns the failure if some were sent
@@ -300,7 +312,12 @@ pub struct Remove {
 
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let job = self.job.find(context).await?;
+        let job = match self.job.find(context).await {
+            Err(failure) if failure.kind() == Kind::Other => {
+                return self.remove_unreadable(context, failure).await;
+            }
+            job => job?,
+        };
         let id = job.info.job.clone();
         if job.state == JobState::Running {
             return Err(Failure::new(Kind::Refused, "the job is being sent")
@@ -324,6 +341,17 @@ impl Remove {
             return Ok(());
         }
         job.remove().await?;
+        context.deleted("job", &id, &id)
+    }
+
+    /// Removes a job of this machine whose record is damaged.
+    async fn remove_unreadable(self, context: &Context, why: Failure) -> Result<(), Failure> {
+        let folder = Jobs::of(&context.settings).find(&self.job.job).map_err(|_| why)?;
+        let id = jobs::name(&folder);
+        confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
+        if !context.settings.dry_run {
+            std::fs::remove_dir_all(folder)?;
+        }
         context.deleted("job", &id, &id)
     }
 }
@@ -353,6 +381,13 @@ pub struct Settle {
 impl Settle {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
+        if job.state == JobState::Cancelled && !self.resend.is_empty() {
+            return Err(Failure::new(
+                Kind::Refused,
+                "the job was cancelled, which cannot be undone",
+            )
+            .code("job_is_cancelled"));
+        }
         // As an address is compared, or any other text.
         let key = |text: &str| check(text).unwrap_or_else(|_| text.to_owned());
         // The rows, and for those that were accepted none.
@@ -427,6 +462,11 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
     }
     let (mut people, mut entries) = (PeopleFile::new(records, &options)?, Vec::new());
     while let Some(Person { record, address, .. }) = people.next()? {
+        if address.is_none() {
+            let problem = format!("{option}: {}: entry {} has no", path.display(), record.number);
+            return Err(Failure::input(format!("{problem} address"))
+                .hint("write one address per line, or objects with the key `email`"));
+        }
         let value = address.and_then(|at| record.fields.get(at)?.1.as_str());
         entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
     }

@@ -92,7 +92,7 @@ impl Resume {
         let left = context.unless_stopped(&mut stop, job.left(again)).await?;
         if !self.again {
             let queue = self.job.queue.if_set(context).await?;
-            let jobs = store::all(context, true, queue.as_ref()).await?;
+            let jobs = store::all(context, true, queue.as_ref(), false).await?;
             again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
         }
         if left.count > 0 {

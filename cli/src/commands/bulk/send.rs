@@ -183,7 +183,7 @@ impl Send {
         }
         let jobs = Jobs::of(&context.settings);
         let mut draft = jobs.draft(&info.job)?;
-        let earlier = again::earlier(context, queue.as_ref()).await?;
+        let earlier = again::earlier(context, queue.as_ref(), !self.again).await?;
         let contents = self.copy_attachments(context, &mut plan, &draft.folder)?;
         let people = People::new(&draft.folder, plan.renderer(contents)?)?;
         let people = self.read(context, &client, people, &mut stop).await?;
@@ -246,7 +246,7 @@ impl Send {
         // Another process may have started a job with the same people while the question was open.
         let lock = jobs.lock()?;
         if !self.again {
-            let now = store::all(context, true, queue.as_ref()).await?;
+            let now = store::all(context, true, queue.as_ref(), true).await?;
             again::refuse(context, &now, &plan, &checked.addresses, None).await?;
         }
         if let Some(queue) = queue.filter(|_| is_to_queue) {

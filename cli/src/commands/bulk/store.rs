@@ -148,30 +148,43 @@ pub async fn find_id(queue: &RedisQueue, start: &str) -> Result<String, Failure>
     jobs::only(&queue.jobs().await?, start, &missing, hint).cloned()
 }
 
-/// The jobs of this machine, if `is_here`, and of a queue. One that cannot be read is warned of.
+/// The jobs of this machine, if `is_here`, and of a queue. One that cannot be read is warned of, or
+/// is a failure if all `are_needed`.
 pub async fn all(
     context: &Context,
     is_here: bool,
     queue: Option<&RedisQueue>,
+    are_needed: bool,
 ) -> Result<Vec<StoredJob>, Failure> {
     let mut all = Vec::new();
-    let mut add = |id: &str, job: Result<StoredJob, Failure>| match job {
-        Ok(job) => all.push(job),
-        Err(failure) => {
-            let problem = &failure.details().message;
-            context.out.warning(&format!("job {id} is left out: {problem}"));
+    let mut add = |id: &str, job: Result<StoredJob, Failure>| {
+        let problem = match job {
+            Ok(job) => {
+                all.push(job);
+                return Ok(());
+            }
+            Err(failure) => failure.details().message.clone(),
+        };
+        if are_needed {
+            let remove = context.svc(&format!("bulk remove {id}"));
+            let message = format!("whom job {id} has sent to cannot be read: {problem}");
+            return Err(Failure::input(message)
+                .code("sent_again")
+                .hint(format!("delete it: {remove}\nor send all the same: --again")));
         }
+        context.out.warning(&format!("job {id} is left out: {problem}"));
+        Ok(())
     };
     let folders = if is_here { Jobs::of(&context.settings).folders()? } else { Vec::new() };
     for folder in folders {
-        add(&jobs::name(&folder), StoredJob::here(&folder));
+        add(&jobs::name(&folder), StoredJob::here(&folder))?;
     }
     let Some(queue) = queue else { return Ok(all) };
     for id in queue.jobs().await? {
         match StoredJob::queued(queue, &id).await {
             // Someone has deleted its keys.
             Err(failure) if failure.kind() == Kind::NotFound => {}
-            job => add(&id, job),
+            job => add(&id, job)?,
         }
     }
     Ok(all)
@@ -627,7 +640,7 @@ pub struct JobSummary {
 /// Table columns of a job.
 pub const VIEW: View = View(&[
     Column::id("JOB", "/job"),
-    Column::new("STATE", "/summary", Show::Status),
+    Column::new("STATUS", "/summary", Show::Status),
     Column::new("TOTAL", "/total", Show::Number),
     Column::new("ACCEPTED", "/accepted", Show::Number),
     Column::new("REFUSED", "/refused", Show::Number),

@@ -61,7 +61,7 @@ impl Work {
         let jobs = match &self.job {
             Some(job) => vec![StoredJob::queued(&queue, &find_id(&queue, job).await?).await?],
             None => {
-                let mut jobs = all(context, false, Some(&queue)).await?;
+                let mut jobs = all(context, false, Some(&queue), false).await?;
                 jobs.retain(|job| matches!(job.state, JobState::Running | JobState::Paused));
                 jobs.sort_by_key(|job| job.info.at);
                 jobs

@@ -20,7 +20,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
     let new = call.body;
     if let Some(name) = new.name.as_deref() {
         check_name(name)?;
-        let mut seeds = seeds(&call.data.app.settings);
+        let mut seeds = seeds(&call.data.app.settings, false);
         if seeds.any(|file| file.organizations.iter().any(|seed| seed.name == name)) {
             let message = format!("the organization {name} already exists");
             return Err(ApiError::new(Code::Conflict, message));

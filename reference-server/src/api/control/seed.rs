@@ -25,8 +25,12 @@ use crate::store::organizations::{self, SANDBOX};
 
 const DELETED: Notification = Notification::Reset { reason: ResetReason::Deleted };
 
-/// What each start and each reset put in place: the seeded organization, and what the file has.
-pub(super) fn seeds(settings: &Settings) -> impl DoubleEndedIterator<Item = Arc<SeedFile>> {
+/// What each start and each reset put in place: the seeded organization, and what the file has. The
+/// domain of the organization may have been deleted since it `is_new`.
+pub(super) fn seeds(
+    settings: &Settings,
+    is_new: bool,
+) -> impl DoubleEndedIterator<Item = Arc<SeedFile>> {
     let sandbox = settings.seed.then(|| {
         let key = |service, key: &Secret| SeedKey {
             key: key.expose().to_owned(),
@@ -40,16 +44,25 @@ pub(super) fn seeds(settings: &Settings) -> impl DoubleEndedIterator<Item = Arc<
                 key(KeyService::Email, &settings.email_key),
                 key(KeyService::Extraction, &settings.extraction_key),
             ],
-            domains: vec![SeedDomain { name: SANDBOX_DOMAIN.to_owned(), verified: None }],
+            domains: match is_new {
+                true => vec![SeedDomain { name: SANDBOX_DOMAIN.to_owned(), verified: None }],
+                false => Vec::new(),
+            },
             ..SeedOrganization::default()
         }]))
     });
     [sandbox, settings.seed_file.clone()].into_iter().flatten()
 }
 
-/// Creates the seeds, for one organization or for all of them.
-pub(crate) fn apply(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(), ApiError> {
-    seeds(&app.settings).try_for_each(|file| file::apply(tx, app, &file, only))
+/// Creates the seeds at a start.
+pub(crate) fn start(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
+    let is_new = organizations::oldest_named(tx.reader(), SANDBOX)?.is_none();
+    seeds(&app.settings, is_new).try_for_each(|file| file::apply(tx, app, &file, None))
+}
+
+/// Creates the seeds after a reset, of one organization or of all of them.
+fn apply(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(), ApiError> {
+    seeds(&app.settings, true).try_for_each(|file| file::apply(tx, app, &file, only))
 }
 
 /// Deletes all data of one organization except its keys, so that a test can continue

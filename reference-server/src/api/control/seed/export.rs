@@ -93,7 +93,7 @@ fn known_keys(
     organization: i64,
 ) -> Result<Vec<SeedKey>, ApiError> {
     let mut known: Vec<SeedKey> = Vec::new();
-    for file in seeds(settings).rev() {
+    for file in seeds(settings, false).rev() {
         for seed in file.organizations.iter().flat_map(|seed| &seed.keys) {
             let found = keys::find(reader, &seed.key)?;
             let is_new = known.iter().all(|other| other.key != seed.key);
