@@ -45,6 +45,13 @@ impl Man {
             return context.out.document(&page, &page);
         };
         let path = context.settings.path(&dir);
+        if let Some(name) = dir.to_str()
+            && tree.find_subcommand(name).is_some()
+            && !path.is_dir()
+        {
+            return Err(Failure::usage(format!("`{name}` is a command, and DIR is a directory"))
+                .hint(format!("the help of the command: svc help {name}")));
+        }
         let written = std::fs::create_dir_all(&path);
         let written = written.and_then(|()| clap_mangen::generate_to(tree, &path));
         let directory = dir.display().to_string();

@@ -7,6 +7,7 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, command, list};
+use crate::suggest;
 
 /// Print the JSON Schema of commands: input, output and errors
 #[derive(Args, Debug)]
@@ -33,13 +34,17 @@ impl Schema {
             return context.out.value(one);
         }
         let prefix = format!("{path} ");
-        let of_group = |command: &&Value| name(command).starts_with(&prefix);
-        let group = described.iter().filter(of_group).collect::<Vec<_>>();
+        let (group, others): (Vec<_>, Vec<_>) =
+            described.into_iter().partition(|command| name(command).starts_with(&prefix));
         if !group.is_empty() {
             return context.out.value(&group);
         }
-        Err(Failure::input(format!("unknown command `svc {path}`"))
-            .hint("list the commands: svc schema --jq '.[].command'"))
+        let known = others.iter().map(name).collect::<Vec<_>>();
+        let hint = match suggest::nearest(&path, known.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean: svc schema {meant}"),
+            None => "list the commands: svc schema --jq '.[].command'".to_owned(),
+        };
+        Err(Failure::input(format!("unknown command `svc {path}`")).hint(hint))
     }
 }
 
