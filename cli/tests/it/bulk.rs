@@ -6,7 +6,7 @@ mod opt_outs;
 use serde_json::{Value, json};
 
 use crate::pty::Terminal;
-use crate::support::{Home, Run, Service};
+use crate::support::{Home, Run, Service, Serving};
 
 const PEOPLE: &str = "email,First Name,token,subscribed\n\
     ada@example.test,Ada & Co,t 1,yes\n\
@@ -707,6 +707,74 @@ fn of_two_processes_at_once_one_sends() {
     let mut codes = runs.each_ref().map(|run| run.code);
     codes.sort_unstable();
     assert_eq!(codes, [0, 2], "{runs:?}");
+}
+
+#[test]
+fn a_list_to_suppress_without_addresses_is_refused() {
+    let home = Home::new();
+    home.file("people.csv", people(0..3));
+    for content in ["[\"p0@example.test\"]", "{\"emails\":[\"p0@example.test\"]}"] {
+        let list = home.file("suppress.json", content);
+        let run = home.run(&[&SEND[..], &["--yes", "--suppress", &list]].concat());
+        assert!(run.code == 2 && run.stderr.contains("has no address"), "{content}: {run:?}");
+    }
+    assert!(jobs(&home).is_empty());
+}
+
+#[test]
+fn with_a_limit_an_incomplete_job_is_resumed_first() {
+    let (home, service) = with_service(&[accepted(&["eml_0"])]);
+    home.file("people.csv", people(0..4));
+    let env = [("SVC_MAX_RECIPIENTS_PER_RUN", "1")];
+    let send = [&SEND[1..], &["--yes", "--limit", "1"]].concat();
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "k"), env[0]];
+    let run = home.run_with_env(&send, &env);
+    assert_eq!(run.code, 0, "{run:?}");
+    // As after a kill: the job has a row more.
+    let job = jobs(&home).remove(0);
+    let journal = job.join("journal.ndjson");
+    let text = std::fs::read_to_string(&journal).expect("a journal");
+    let first = text.lines().next().expect("a line").to_owned() + "\n";
+    std::fs::write(&journal, first).expect("written");
+    let again = home.run_with_env(&send, &env);
+    assert_eq!((again.code, &again.error()["code"]), (2, &json!("sent_again")), "{again:?}");
+    assert!(again.error()["hint"].to_string().contains("bulk resume"), "{again:?}");
+}
+
+#[test]
+fn a_job_whose_record_is_damaged_is_removed_and_stops_another_send() {
+    let home = Home::new();
+    home.file("people.csv", people(0..3));
+    let send = [&SEND[..], &["--yes"]].concat();
+    let id = home.run(&send).json()["job"].as_str().expect("an id").to_owned();
+    let journal = jobs(&home).remove(0).join("journal.ndjson");
+    let damaged = std::fs::read_to_string(&journal).expect("a journal") + "{\"x\":1}\n{\"x\":1}\n";
+    std::fs::write(&journal, damaged).expect("written");
+    let again = home.run(&send);
+    assert_eq!((again.code, &again.error()["code"]), (2, &json!("sent_again")), "{again:?}");
+    let removed = home.run(&["bulk", "remove", &id, "--yes"]);
+    assert_eq!(removed.code, 0, "{removed:?}");
+    assert!(jobs(&home).is_empty());
+    assert_eq!(home.run(&send).code, 0);
+}
+
+#[test]
+fn a_cancellation_tells_what_may_still_be_delivered() {
+    let home = Home::new();
+    let serving = Serving::start(&home);
+    home.file("people.csv", people(0..3));
+    let fault = ["sandbox", "faults", "add", "--operation", "emails.send_batch", "--drop", "after"];
+    assert_eq!(home.run(&fault).code, 0);
+    let sent = home.run(&[&SEND[..], &["--yes", "--at", "+1d"]].concat());
+    assert_eq!(sent.code, 9, "{sent:?}");
+    let id = sent.json()["job"].as_str().expect("an id").to_owned();
+    let cancelled = home.run(&["--sandbox", "bulk", "cancel", &id]);
+    assert_eq!(cancelled.code, 9, "{cancelled:?}");
+    assert!(cancelled.stderr.contains("3 emails whose outcome is unknown"), "{cancelled:?}");
+    let resend = home.run(&["bulk", "settle", &id, "--resend", "p0@example.test"]);
+    assert_eq!(resend.code, 6, "{resend:?}");
+    drop(serving);
 }
 
 #[test]

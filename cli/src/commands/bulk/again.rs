@@ -75,11 +75,12 @@ pub async fn refuse(
     Err(Failure::input(message).code("sent_again").hint(hint))
 }
 
-/// The addresses that ended jobs with the same email have sent to, for one that goes on after them.
+/// The addresses that jobs with the same email have sent to or are sending to, for one that goes on
+/// after them. One that nobody sends is to be resumed first: [`refuse`] says so.
 pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
     let mut addresses = HashSet::new();
     for job in jobs {
-        let is_same = job.has_ended() && job.plan.sends_same_email(plan);
+        let is_same = job.state != JobState::Incomplete && job.plan.sends_same_email(plan);
         if is_same && job.plan.only_to.is_none() && job.plan.service == plan.service {
             addresses.extend(job.addresses().await?);
         }
