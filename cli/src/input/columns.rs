@@ -51,7 +51,11 @@ impl ColumnOptions {
             };
             rule.choose(column, about);
         }
-        self.opt_out.iter().for_each(|column| rule.choose(column, About::OptedOut));
+        for column in &self.opt_out {
+            // Of a time or a reason, any value still counts.
+            let is_any = rule.about(column) == About::TimeOfOptOut;
+            rule.choose(column, if is_any { About::TimeOfOptOut } else { About::OptedOut });
+        }
         rule
     }
 

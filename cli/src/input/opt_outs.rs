@@ -73,7 +73,8 @@ impl OptOuts {
         self.is_told |= columns.iter().any(|column| self.about(column) == About::Subscribed);
     }
 
-    fn about(&self, column: &str) -> About {
+    /// What a column is about, by what the user says of it or by its name.
+    pub fn about(&self, column: &str) -> About {
         self.columns.get(column).copied().unwrap_or_else(|| about(column))
     }
 

@@ -271,6 +271,11 @@ fn columns_that_contradict_each_other_refuse_the_file() {
     let hint = import(status, &[]).error()["hint"].to_string();
     assert!(hint.contains("opts out: --column 'Newsletter=subscribed'"), "{hint}");
     assert_eq!(import(csv, &["--opt-out", "unsubscribed"]).code, 0);
+    let reason = "email,subscribed,bounce_type\na@x.test,yes,hard\nb@x.test,yes,\n";
+    let hint = import(reason, &[]).error()["hint"].to_string();
+    assert!(hint.contains("--opt-out 'bounce_type'"), "{hint}");
+    let update = ["--opt-out", "bounce_type", "--existing", "update"];
+    assert_eq!(import(reason, &update).code, 0);
     let kept = contacts(&home, &audience);
     assert!(kept.len() == 2 && kept.iter().all(|contact| contact["subscribed"] == false));
 }
