@@ -5,6 +5,15 @@ use std::ffi::OsString;
 
 use crate::urls::without_password;
 
+/// Options that are refused with `--sandbox`, or have no effect there.
+const NOT_IN_SANDBOX: [&str; 4] = ["--email-url", "--extraction-url", "--key-file", "--profile"];
+
+/// Whether a word of a command line is an option of live services.
+pub fn is_not_in_sandbox(arg: &OsString) -> bool {
+    let arg = arg.to_string_lossy();
+    NOT_IN_SANDBOX.contains(&arg.split('=').next().unwrap_or_default())
+}
+
 /// The same command line, quoted for the shell, after the name of the program, which may have more
 /// options.
 pub fn shown(program: &str, args: &[OsString]) -> String {

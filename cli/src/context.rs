@@ -472,13 +472,19 @@ impl Context {
     }
 
     fn not_configured(&self, service: Service) -> Failure {
-        let again = command_line::shown("svc --sandbox", &self.typed);
+        let login = format!("set it up: {}", self.login(service));
         Failure::new(
             Kind::Unauthenticated,
             format!("the {service} service is not set up: no base URL and no key"),
         )
         .code("not_set_up")
-        .hint(format!("try it on this machine: {again}\nset it up: {}", self.login(service)))
+        .hint(match self.typed.iter().any(command_line::is_not_in_sandbox) {
+            true => login,
+            false => {
+                let again = command_line::shown("svc --sandbox", &self.typed);
+                format!("try it on this machine: {again}\n{login}")
+            }
+        })
     }
 
     /// The command line that stores a key for a service in this run's profile.

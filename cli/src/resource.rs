@@ -165,10 +165,9 @@ impl<'a, R: Resource> Names<'a, R> {
         let none = || {
             let list = self.context.svc(&format!("{} list", R::GROUP));
             let failure = Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
-            if R::IS_IN_ONE_LIST {
-                failure.hint(format!("list the existing ones: {list}"))
-            } else {
-                failure
+            match R::IS_IN_ONE_LIST {
+                true => failure.hint(format!("list the existing ones: {list}")),
+                false => failure,
             }
         };
         self.find(text).await?.ok_or_else(none)

@@ -24,6 +24,8 @@ use crate::settings::{Settings, Sourced, is_unknown};
 
 /// The port of the sandbox, unless an option says otherwise.
 pub const PORT: u16 = 4080;
+/// How long a server may take to tell that it is there.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for finding a server or becoming one.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -53,7 +55,9 @@ pub async fn beside(settings: &Settings) -> Result<Option<Sourced<String>>, Fail
     for name in ["SVC_SANDBOX_ADDR", "SVC_SANDBOX_NETWORK"] {
         if let Some(Sourced { source, .. }) = settings.variable(name)? {
             let value = usual_url(settings)?;
-            return Ok(health(&value).await.is_ok().then_some(Sourced { value, source }));
+            let found = tokio::time::timeout(PROBE_TIMEOUT, health(&value)).await;
+            let is_there = found.is_ok_and(|health| health.is_ok());
+            return Ok(is_there.then_some(Sourced { value, source }));
         }
     }
     Ok(None)

@@ -230,10 +230,17 @@ impl Engine {
                 }
                 match (command, &mut self.advancing) {
                     (Command::Advance(by), advancing) => {
-                        let (target, was_running) = (clock.now(), !clock.is_frozen());
+                        let from = advancing.as_ref().map_or(clock.now(), |it| it.target);
+                        let target = from.saturating_add(by);
+                        if !time::is_representable(target) {
+                            let message = "must not move the clock beyond the year 9999";
+                            let _ = reply.send(Err(ApiError::field("advance", message)));
+                            return;
+                        }
+                        let was_running = !clock.is_frozen();
                         let begun = Advancing { target, was_running, replies: Vec::new() };
                         let advancing = advancing.get_or_insert(begun);
-                        advancing.target = advancing.target.saturating_add(by);
+                        advancing.target = target;
                         advancing.replies.push(reply);
                         clock.freeze(clock.now());
                         return;

@@ -64,7 +64,8 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the database, creates it if it is new, and starts the threads. It is the file `svc.db`
     /// in the directory, or in memory. Also returns the clock, which continues from where it was
-    /// saved. The database may grow to `max_bytes`, and keeps the newest emails and received messages if their number is limited.
+    /// saved. The database may grow to `max_bytes`, and keeps the newest emails and received messages
+    /// if their number is limited.
     pub(crate) fn open(
         directory: Option<&Path>,
         max_bytes: Option<u64>,

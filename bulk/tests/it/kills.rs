@@ -1,8 +1,8 @@
 //! Jobs of thousands of rows whose processes are killed at random: no email is sent twice, and none is
 //! missing except those that are reported as unknown. With idempotency keys, each is sent once.
 //!
-//! `SVC_BULK_KILLS` says how often each job, then of 10 000 rows, is disturbed. The tests with Redis print `NOT RUN` if
-//! `redis-server` is not installed; with `SVC_TEST_REDIS=1` they fail instead.
+//! `SVC_BULK_KILLS` says how often each job is disturbed, which then has 10 000 rows. The tests with
+//! Redis print `NOT RUN` if `redis-server` is not installed; with `SVC_TEST_REDIS=1` they fail instead.
 
 use std::collections::HashMap;
 use std::io;

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::private;
-use crate::settings::Source;
+use crate::settings::{Source, Sourced};
 use crate::signing::{read_secret, usable};
 use crate::urls::{check_url, is_loopback, parse_url, without_password};
 
@@ -169,7 +169,7 @@ impl Certify {
         let limit = if timeout.source == Source::Default { DEADLINE } else { timeout.value };
         let deadline = Instant::now() + limit;
         let progress = context.out.progress("examining");
-        let mut results = Vec::new();
+        let (mut results, mut is_late) = (Vec::new(), false);
         for (index, check) in checks.iter().enumerate() {
             progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
             context.out.trace(&format!("{}: {}", check.name, check.sent));
@@ -178,13 +178,15 @@ impl Certify {
                 Ok(Ok(finding)) => finding,
                 Ok(Err(error)) if results.is_empty() => return Err(error.into()),
                 Ok(Err(error)) => Finding::new(Grade::Failed, error),
+                Err(_) if is_late => Finding::new(Grade::Skipped, "not sent: no time was left"),
                 Err(_) => {
+                    is_late = true;
                     let limit = limit.as_secs_f64();
                     let why = format!("not finished within {limit} s; --timeout allows more");
                     Finding::new(Grade::Failed, why)
                 }
             };
-            if check.is_advice && result == Grade::Failed {
+            if check.is_advice && result == Grade::Failed && !is_late {
                 result = Grade::Advice;
             }
             let store = |body| {
@@ -198,7 +200,7 @@ impl Certify {
                 sent: check.sent,
                 expected: check.expected,
                 received,
-                reproduce: body.is_some().then(|| self.again(check.name)),
+                reproduce: body.is_some().then(|| self.again(context, check.name)),
                 body_file: body.as_deref().and_then(store),
             });
         }
@@ -206,11 +208,18 @@ impl Certify {
     }
 
     /// The command line that repeats a check.
-    fn again(&self, check: &str) -> String {
+    fn again(&self, context: &Context, check: &str) -> String {
         let (url, service) = (without_password(&self.url), Service::from(self.service));
         let file = self.secret_file.display().to_string();
         let (url, file) = (shell_quoted(&url), shell_quoted(&file));
-        format!("svc certify {url} --service {service} --secret-file {file} --only {check}")
+        let bundle = match &context.settings.ca_bundle {
+            Some(Sourced { value, source: Source::Option(_) }) => {
+                format!(" --ca-bundle {}", shell_quoted(&value.display().to_string()))
+            }
+            // The next run finds any other by itself.
+            _ => String::new(),
+        };
+        format!("svc certify {url} --service {service} --secret-file {file}{bundle} --only {check}")
     }
 }
 

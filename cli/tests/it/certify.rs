@@ -126,9 +126,12 @@ fn the_examination_has_a_deadline() {
     let run = certify(&receiver, "email", &["--timeout", "300ms"]);
     assert_eq!((run.code, &run.error()["code"]), (10, &"receiver_failed".into()), "{run:?}");
     let report = run.json();
-    assert_eq!((&report["passed"], &report["skipped"]), (&false.into(), &0.into()));
+    assert_eq!((&report["passed"], &report["failures"]), (&false.into(), &1.into()));
     let received = "not finished within 0.3 s; --timeout allows more";
     assert_eq!(report["checks"][0]["received"], received);
+    // No check has failed that was not sent.
+    assert_eq!(report["checks"][1]["result"], "skipped");
+    assert_eq!(report["checks"][1]["received"], "not sent: no time was left");
 }
 
 #[test]
@@ -173,6 +176,11 @@ fn a_failed_check_can_be_repeated() {
         "svc certify {url} --service extraction --secret-file secret.txt --only body-not-utf8"
     );
     assert_eq!(check["reproduce"], line);
+    let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+    let bundle = home.file("authorities.pem", authority.cert.pem());
+    let trusting = [&args(url, "extraction", &only)[..], &["--ca-bundle", &bundle]].concat();
+    let trusting = home.run(&trusting).json()["checks"][0]["reproduce"].clone();
+    assert!(trusting.as_str().expect("a line").contains(&format!(" --ca-bundle {bundle} --only ")));
     let again = line.split(' ').skip(1).collect::<Vec<_>>();
     assert_eq!(with_result(&home.run(&again).json(), &["failed"]), ["body-not-utf8"]);
     let file = check["body_file"].as_str().expect("a file");

@@ -95,6 +95,9 @@ fn without_configuration_the_error_suggests_the_sandbox_and_login() {
          set it up: svc login --service email\n"
     );
     assert_eq!(home.run(&["extraction", "me"]).error()["code"], "not_set_up");
+    // The sandbox refuses this option.
+    let error = home.run(&["--email-url=http://127.0.0.1:9", "extraction", "me"]).error();
+    assert_eq!(error["hint"], "set it up: svc login --service extraction");
 }
 
 #[test]
@@ -339,10 +342,11 @@ fn an_email_scheduled_for_the_past_is_not_sent() {
 }
 
 #[test]
-fn urls_without_a_scheme_are_recognized() {
+fn commands_as_directories_and_urls_without_a_scheme_are_recognized() {
     let home = Home::new();
     for (args, hint) in [
-        (&["listen", "--forward-to", "localhost:3000"][..], "did you mean http://localhost:3000?"),
+        (&["man", "emails"][..], "the help of the command: svc help emails"),
+        (&["listen", "--forward-to", "localhost:3000"], "did you mean http://localhost:3000?"),
         (&["trigger", "email.sent", "--to", "3000"], "did you mean http://localhost:3000?"),
         (
             &["webhooks", "create", "x.test/h", "--event", "email.sent"],

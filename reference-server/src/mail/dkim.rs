@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn hides_keys_in_debug_output() {
+    fn what_is_no_key_is_refused() {
         assert!(SigningKey::from_pkcs8(b"no key").is_err());
     }
 

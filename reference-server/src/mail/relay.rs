@@ -142,13 +142,19 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
     let has_utf8 = connection.server_info().supports_feature(Extension::SmtpUtfEight);
     let is_ascii = sender.is_ascii() && recipients.iter().all(|address| address.is_ascii());
     let parameter = if has_utf8 && !is_ascii { " SMTPUTF8" } else { "" };
-    let of_sender = command(connection, &format!("MAIL FROM:<{sender}>{parameter}")).await?;
+    let of_sender = match sender.is_ascii() || has_utf8 {
+        true => command(connection, &format!("MAIL FROM:<{sender}>{parameter}")).await?,
+        false => no_utf8(),
+    };
     if of_sender != Handoff::Accepted {
         return Ok(vec![of_sender; recipients.len()]);
     }
     let mut outcomes = Vec::with_capacity(recipients.len());
     for recipient in recipients {
-        outcomes.push(command(connection, &format!("RCPT TO:<{recipient}>")).await?);
+        outcomes.push(match recipient.is_ascii() || has_utf8 {
+            true => command(connection, &format!("RCPT TO:<{recipient}>")).await?,
+            false => no_utf8(),
+        });
     }
     if !outcomes.contains(&Handoff::Accepted) {
         return Ok(outcomes);
@@ -203,6 +209,10 @@ fn reply_of(error: &SmtpError) -> String {
     let code = error.status().map(|code| code.to_string()).unwrap_or_default();
     let text = error.source().map(ToString::to_string).unwrap_or_default();
     reason(&format!("{code} {text}"))
+}
+
+fn no_utf8() -> Handoff {
+    Handoff::Refused("550 5.6.7 the relay does not support internationalized addresses".to_owned())
 }
 
 #[cfg(test)]
@@ -484,19 +494,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn internationalized_addresses_name_smtputf8_if_the_relay_offers_it() {
+    async fn internationalized_addresses_require_smtputf8() {
         let (address, mut lines) = server(|_| None, "250-x\r\n250 SMTPUTF8").await;
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["zoë@d.test"]), SOURCE).await;
         assert_eq!(outcome, [Handoff::Accepted]);
         let mail = "MAIL FROM:<a@b.test> SMTPUTF8";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == mail));
 
-        // Otherwise the relay itself refuses the recipient.
-        let script = |line: &str| (!line.is_ascii()).then_some("553 5.6.7 ASCII only");
-        let (address, mut lines) = server(script, "250 x").await;
+        let (address, _lines) = server(|_| None, "250 x").await;
         let outcome =
             send(&relay(address, ""), "a@b.test", &to(&["zoë@d.test", "c@d.test"]), SOURCE).await;
-        assert_eq!(outcome, [Handoff::Refused("553 5.6.7 ASCII only".into()), Handoff::Accepted]);
-        assert!(drain(&mut lines).iter().any(|(_, line)| line == "MAIL FROM:<a@b.test>"));
+        assert!(matches!(&outcome[..], [Handoff::Refused(_), Handoff::Accepted]), "{outcome:?}");
     }
 }

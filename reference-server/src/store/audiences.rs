@@ -16,11 +16,15 @@ pub(crate) struct Audience {
     pub(crate) id: String,
     pub(crate) name: String,
     created_at: Timestamp,
-    pub(crate) updated_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 impl Row for Audience {
     const TABLE: &'static str = "audience";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 /// Inserts an audience, by default with a new ID.

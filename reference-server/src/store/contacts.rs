@@ -24,11 +24,15 @@ pub(crate) struct Contact {
     pub(crate) topics: Vec<String>,
     pub(crate) subscribed: bool,
     created_at: Timestamp,
-    pub(crate) updated_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 impl Row for Contact {
     const TABLE: &'static str = "contact";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 impl Contact {

@@ -43,6 +43,10 @@ pub(crate) struct Flags {
 
 impl Row for Domain {
     const TABLE: &'static str = "domain";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
@@ -81,7 +85,7 @@ pub(crate) fn set_flags(
     flags: Flags,
 ) -> Result<(), ApiError> {
     if domain.flags != flags {
-        (domain.flags, domain.updated_at) = (flags, tx.now.into());
+        domain.flags = flags;
         tx.update(organization, domain)?;
     }
     Ok(())

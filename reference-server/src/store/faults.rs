@@ -69,7 +69,7 @@ pub(crate) fn trigger(
         if fault.hits.len() < MAX_HITS {
             fault.hits.push(FaultHit { at: tx.now.into(), operation: operation.to_string() });
         }
-        tx.update(organization, &fault)?;
+        tx.update(organization, &mut fault)?;
         return Ok(Some((fault.id, fault.definition)));
     }
     Ok(None)

@@ -8,11 +8,15 @@ use serde_json::Value;
 
 use super::tx::{Reader, Tx};
 use crate::model::error::ApiError;
+use crate::model::timestamp::Timestamp;
 
 /// A row of a table with the columns `id`, `organization` and `data`.
 pub(crate) trait Row: Serialize + DeserializeOwned {
     /// The table, which is also what errors call a row.
     const TABLE: &'static str;
+
+    /// Sets the time of its last change, if it has one.
+    fn touch(&mut self, _now: Timestamp) {}
 }
 
 impl Reader<'_> {
@@ -59,7 +63,8 @@ impl Tx<'_> {
     }
 
     /// Stores a changed row.
-    pub(crate) fn update<R: Row>(&self, organization: i64, row: &R) -> Result<(), ApiError> {
+    pub(crate) fn update<R: Row>(&self, organization: i64, row: &mut R) -> Result<(), ApiError> {
+        row.touch(self.now.into());
         let sql = format!(
             "UPDATE {} SET data = ?2 WHERE id = ?2 ->> 'id' AND organization = ?1",
             R::TABLE

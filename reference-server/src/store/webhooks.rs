@@ -11,11 +11,16 @@ use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id;
+use crate::model::timestamp::Timestamp;
 use crate::store::keys::random_hex;
 use crate::store::{Reader, Tx};
 
 impl Row for Webhook {
     const TABLE: &'static str = "webhook";
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now;
+    }
 }
 
 /// Inserts a new webhook with a random signing secret.

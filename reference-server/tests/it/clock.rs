@@ -142,6 +142,12 @@ async fn rejects_an_advance_beyond_the_year_9999() {
     assert_eq!(rejected.status, 422, "{rejected:?}");
     assert!(rejected.body.contains("must not move the clock beyond the year 9999"), "{rejected:?}");
     assert!(sandbox.advance("1d").await.body.starts_with(r#"{"now":"9"#));
+    // Of several at once, together, too.
+    let advance = || sandbox.control("POST /_sandbox/clock", r#"{"advance":"200000d"}"#);
+    let (one, other) = tokio::join!(advance(), advance());
+    let mut statuses = [one.status, other.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 422]);
 }
 
 /// The benchmark `advance` measures how long this takes.

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
@@ -67,16 +67,40 @@ async fn child() {
     let mut secrets = vec![KEY.to_owned(), EXTRACTION_KEY.to_owned()];
     exercise(&receiver, &mut secrets).await;
     exercise_relay().await;
+    exercise_deleted_webhook().await;
 
     let text = log.text();
-    for line in ["ready", "path=\"/api/v1/emails\" status=202", "status=422", "status=401"] {
+    for line in [
+        "ready",
+        "path=\"/api/v1/emails\" status=202",
+        "status=422",
+        "status=401",
+        "the relay did not get a message",
+    ] {
         assert!(text.contains(line), "the log does not contain {line}");
     }
+    // An attempt to a webhook that was deleted meanwhile is no defect.
+    assert!(!text.contains("panicked"), "{text}");
     let lines = text.lines().filter(|line| {
         line.to_lowercase().contains(MARKER) || secrets.iter().any(|secret| line.contains(secret))
     });
     let lines: Vec<&str> = lines.collect();
     assert!(lines.is_empty(), "{lines:#?}");
+}
+
+/// A webhook that is deleted during an attempt.
+async fn exercise_deleted_webhook() {
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"t"}"#;
+    let sandbox = Sandbox::start().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", silent.local_addr().expect("an address"));
+    let hook = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
+    let hook = sandbox.call("POST /api/v1/webhooks", &hook).await.id();
+    assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+    let _attempt = silent.accept().await.expect("an attempt");
+    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{hook}"), "").await;
+    assert!(deleted.status < 300, "{deleted:?}");
+    sandbox.settle().await;
 }
 
 /// Sends valid and invalid requests to most parts of the server.

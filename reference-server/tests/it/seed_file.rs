@@ -183,6 +183,22 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
     other.start().await.expect("started");
 }
 
+/// The file is right: the data directory has the key already.
+#[tokio::test]
+async fn a_seeded_key_of_another_organization_is_no_mistake_of_the_file() {
+    let directory = private_dir();
+    let file = FILE.replace("URL", "http://127.0.0.1:9/");
+    let builder = || {
+        let builder = Server::builder().data_dir(directory.path());
+        builder.seed_file(&file).expect("a valid file")
+    };
+    builder().start().await.expect("started").stop().await;
+    let error = builder().email_key("mk_test_shop").start().await.expect_err("refused");
+    assert!(matches!(error, StartError::Database(_)), "{error:?}");
+    let message = "a key of Sandbox belongs to the organization \"Shop\" of this server";
+    assert!(error.to_string().contains(message), "{error}");
+}
+
 #[tokio::test]
 async fn an_audience_gets_the_name_that_the_file_has_for_its_id() {
     let directory = private_dir();

@@ -76,7 +76,7 @@ pub async fn refuse(
 }
 
 /// The addresses that jobs with the same email have sent to or are sending to, for one that goes on
-/// after them. One that nobody sends is to be resumed first: [`refuse`] says so.
+/// after them. An incomplete job is left out, so that [`refuse`] names it: it has to be resumed first.
 pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
     let mut addresses = HashSet::new();
     for job in jobs {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
-use svc_bulk::SendState;
+use svc_bulk::{Journal, SendState};
 use svc_sdk::Operation::EmailsCancel;
 
 use super::jobs::{self, Jobs};
@@ -348,10 +348,15 @@ impl Remove {
     async fn remove_unreadable(self, context: &Context, why: Failure) -> Result<(), Failure> {
         let folder = Jobs::of(&context.settings).find(&self.job.job).map_err(|_| why)?;
         let id = jobs::name(&folder);
-        confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
-        if !context.settings.dry_run {
-            std::fs::remove_dir_all(folder)?;
+        if Journal::is_open(jobs::journal(&folder))? {
+            return Err(Failure::new(Kind::Refused, "the job is being sent").code("job_is_running"));
         }
+        confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
+        if context.settings.dry_run {
+            context.out.note(&format!("job {id} would be deleted"));
+            return Ok(());
+        }
+        std::fs::remove_dir_all(folder)?;
         context.deleted("job", &id, &id)
     }
 }

@@ -28,7 +28,7 @@ pub enum Command {
     Freeze,
     /// Advance the clock and wait until the work then due is done
     ///
-    /// At most 10 minutes, or --timeout; the advance goes on then.
+    /// It waits for 10 minutes, or --timeout. The advance itself goes on.
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
     #[command(after_long_help = "svc sandbox clock advance 90s")]
     Advance {

@@ -208,10 +208,9 @@ impl Serve {
             let text = error.to_string();
             let problem = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
             let option = problem.split(['\'', ' ']).find_map(|word| word.strip_prefix("--"));
-            let variable = option.unwrap_or_default().to_uppercase().replace('-', "_");
-            let values = text.lines().find(|line| line.trim().starts_with("[possible values"));
+            let variable = option.unwrap_or("…").to_uppercase().replace('-', "_");
             let failure = Failure::usage(format!("SVC_SANDBOX_{variable}: {problem}"));
-            match values {
+            match text.lines().find(|line| line.trim().starts_with("[possible values")) {
                 Some(values) => failure.hint(values.trim()),
                 None => failure,
             }

@@ -73,10 +73,8 @@ impl Status {
 async fn listens(url: &str) -> bool {
     let addr = url.strip_prefix("http://").unwrap_or(url);
     let connect = tokio::net::TcpStream::connect(addr);
-    matches!(tokio::time::timeout(PROBE_TIMEOUT, connect).await, Ok(Ok(_)))
+    matches!(tokio::time::timeout(sandbox::PROBE_TIMEOUT, connect).await, Ok(Ok(_)))
 }
-
-const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> {
     context.out.one(&NotRunning { status: "not running", data: dir }, VIEW)?;

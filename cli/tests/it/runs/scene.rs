@@ -225,7 +225,7 @@ impl Scene<'_> {
         Outcome { code, stdout: self.mask.apply(&stdout), stderr: self.mask.apply(&stderr) }
     }
 
-    /// Runs on a terminal, as people do: inside this process where nobody types.
+    /// Runs on a terminal, as people do. A case in which nothing is typed runs inside this process.
     pub fn on_terminal(&mut self, spec: &str, run: &Run) -> Outcome {
         let line = self.fill(&run.line);
         let mut command = self.command(&line, spec, run.setup);

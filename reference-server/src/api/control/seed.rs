@@ -57,7 +57,16 @@ pub(super) fn seeds(
 /// Creates the seeds at a start.
 pub(crate) fn start(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     let is_new = organizations::oldest_named(tx.reader(), SANDBOX)?.is_none();
-    seeds(&app.settings, is_new).try_for_each(|file| file::apply(tx, app, &file, None))
+    seeds(&app.settings, is_new).try_for_each(|file| {
+        let is_given = app.settings.seed_file.as_ref().is_some_and(|own| Arc::ptr_eq(own, &file));
+        file::apply(tx, app, &file, None).map_err(|error| match error.first_problem() {
+            // Its paths are not those of the file that was given.
+            Some((_, problem)) if !is_given => {
+                ApiError::new(error.code(), format!("a key of {SANDBOX} {problem}"))
+            }
+            _ => error,
+        })
+    })
 }
 
 /// Creates the seeds after a reset, of one organization or of all of them.

@@ -97,8 +97,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, ApiErro
     let updated = call.data.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
         if update?.apply(&mut contact)? {
-            contact.updated_at = tx.now.into();
-            tx.update(organization, &contact)?;
+            tx.update(organization, &mut contact)?;
         }
         Ok(contact)
     });

@@ -97,8 +97,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = active.unwrap_or(webhook.active);
         if webhook != before {
-            webhook.updated_at = tx.now.into();
-            tx.update(organization, &webhook)?;
+            tx.update(organization, &mut webhook)?;
         }
         Ok(webhook)
     });

@@ -69,7 +69,7 @@ impl Resolver {
         }
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::Failed)?;
         name.set_fqdn(true);
-        let upstream = name_servers::resolver(self.server).map_err(|_| LookupError::Failed)?;
+        let upstream = name_servers::resolver(self.server).map_err(|_| LookupError::NoResolver)?;
         let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
         let response = match response.map_err(|_| LookupError::TimedOut)? {
             Ok(response) => response,
@@ -90,6 +90,8 @@ fn without_dot(name: &str) -> String {
 /// The lookup failed, so it is unknown whether the record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
+    #[error("no DNS resolver is configured on this system")]
+    NoResolver,
     #[error("the DNS lookup timed out")]
     TimedOut,
     #[error("the DNS lookup failed")]

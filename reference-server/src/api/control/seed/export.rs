@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
+use serde_json::Value;
 
 use super::seeds;
 use crate::api::framework::ControlCall;
@@ -112,14 +113,28 @@ fn export_template(template: Template) -> SeedTemplate {
 
 fn export_contact(contact: contacts::Contact) -> SeedContact {
     let mut metadata = contact.metadata;
-    // TOML has no null.
-    metadata.retain(|_, value| toml::Value::try_from(&*value).is_ok());
+    metadata.values_mut().for_each(remove_nulls);
     SeedContact {
         email: contact.email,
         name: contact.name,
         topics: Some(contact.topics).filter(|topics| !topics.is_empty()),
         subscribed: Some(contact.subscribed).filter(|subscribed| !subscribed),
         metadata: Some(metadata).filter(|metadata| !metadata.is_empty()),
+    }
+}
+
+/// TOML has no null.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            items.iter_mut().for_each(remove_nulls);
+        }
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        _ => {}
     }
 }
 

@@ -189,8 +189,7 @@ impl Seeding<'_, '_> {
         let audience = match known {
             Some(mut known) if known.name != seed.name => {
                 known.name.clone_from(&seed.name);
-                known.updated_at = self.tx.now.into();
-                self.tx.update(self.organization, &known)?;
+                self.tx.update(self.organization, &mut known)?;
                 known
             }
             Some(known) => known,
@@ -223,8 +222,7 @@ impl Seeding<'_, '_> {
         contact.topics = seed.topics.clone().unwrap_or(contact.topics);
         contact.subscribed = seed.subscribed.unwrap_or(contact.subscribed);
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        contact.updated_at = self.tx.now.into();
-        self.tx.update(self.organization, &contact)
+        self.tx.update(self.organization, &mut contact)
     }
 
     /// Adds a webhook, or changes the one with this URL.
@@ -248,8 +246,7 @@ impl Seeding<'_, '_> {
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
         if webhook != before {
-            webhook.updated_at = self.tx.now.into();
-            self.tx.update(self.organization, &webhook)?;
+            self.tx.update(self.organization, &mut webhook)?;
         }
         Ok(())
     }
