@@ -149,7 +149,7 @@ impl Journal {
             Err(error) => return Err(error),
         };
         match file.try_lock_shared() {
-            Ok(()) => Ok(false),
+            Ok(()) => file.unlock().map(|()| false),
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -81,7 +81,11 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
     let file = File::open(path).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read_server_file(directory),
-        Ok(()) | Err(TryLockError::Error(_)) => None,
+        Ok(()) => {
+            let _ = file.unlock();
+            None
+        }
+        Err(TryLockError::Error(_)) => None,
     }
 }
 
@@ -93,7 +97,7 @@ const SERVER_FILE: &str = "server.json";
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
-    _lock: File,
+    lock: File,
     published: Option<RunningServer>,
 }
 
@@ -121,7 +125,7 @@ impl DataDir {
             match lock.try_lock() {
                 Ok(()) => {
                     let _ = std::fs::remove_file(directory.join(SERVER_FILE));
-                    return Ok(Self { path: directory.to_owned(), _lock: lock, published: None });
+                    return Ok(Self { path: directory.to_owned(), lock, published: None });
                 }
                 Err(TryLockError::WouldBlock) => match read_server_file(directory) {
                     Some(running) => return Err(DataDirError::InUse(Some(running))),
@@ -155,11 +159,14 @@ impl DataDir {
 }
 
 impl Drop for DataDir {
+    /// Closing the lock would not do: a process that the application is just starting has it
+    /// open, too, for a moment.
     fn drop(&mut self) {
         // Another server has written it if this one's directory was removed.
         if read_server_file(&self.path) == self.published {
             let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
         }
+        let _ = self.lock.unlock();
     }
 }
 
@@ -256,8 +263,16 @@ pub(crate) fn create_private_file(path: &Path) -> std::io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(unix)]
     use super::*;
+
+    #[tokio::test]
+    async fn it_is_released_while_a_process_being_started_has_the_lock_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = DataDir::lock(directory.path(), Network::Loopback).await.unwrap();
+        let _inherited = first.lock.try_clone().unwrap();
+        drop(first);
+        DataDir::lock(directory.path(), Network::Loopback).await.unwrap();
+    }
 
     #[cfg(unix)]
     #[test]
