@@ -1,4 +1,4 @@
-//! The commands to measure, their environment and their limits.
+//! The commands to measure, and their environment.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,6 @@ pub struct Run {
     pub program: PathBuf,
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
-    pub limit: Option<Limit>,
-}
-
-/// Maximum figures of a command.
-#[derive(Clone, Copy)]
-pub struct Limit {
-    pub cpu_ms: f64,
-    pub peak_kib: u64,
 }
 
 impl Run {
@@ -73,36 +65,30 @@ impl Runs {
     }
 
     pub fn all(&self) -> Vec<Run> {
-        let limit = |cpu_ms, mib: u64| Some(Limit { cpu_ms, peak_kib: mib * 1024 });
         vec![
-            self.svc("svc --version", "--version", &self.http, limit(3.0, 8)),
-            self.svc("svc --help", "--help", &self.http, limit(3.0, 8)),
-            self.svc("svc send, http", SEND, &self.http, limit(4.0, 10)),
-            self.svc(
-                "svc send, https",
-                SEND,
-                &self.https,
-                Some(Limit { cpu_ms: 9.0, peak_kib: u64::MAX }),
-            ),
+            self.svc("svc --version", "--version", &self.http),
+            self.svc("svc --help", "--help", &self.http),
+            self.svc("svc send, http", SEND, &self.http),
+            self.svc("svc send, https", SEND, &self.https),
             self.xh("xh --version", &["--version"]),
             self.xh("xh post, http", &self.post(&self.http)),
             self.xh("xh post, https", &self.post(&self.https)),
         ]
     }
 
-    fn svc(&self, name: &'static str, line: &str, url: &str, limit: Option<Limit>) -> Run {
+    fn svc(&self, name: &'static str, line: &str, url: &str) -> Run {
         let mut env = self.env();
         env.extend([
             ("SVC_EMAIL_URL", url.to_owned()),
             ("SVC_EMAIL_KEY", "mk_test_bench".to_owned()),
         ]);
         let args = line.split(' ').map(str::to_owned).collect();
-        Run { name, program: self.svc.clone(), args, env, limit }
+        Run { name, program: self.svc.clone(), args, env }
     }
 
     fn xh(&self, name: &'static str, args: &[impl AsRef<str>]) -> Run {
         let args = args.iter().map(|arg| arg.as_ref().to_owned()).collect();
-        Run { name, program: self.xh.clone(), args, env: self.env(), limit: None }
+        Run { name, program: self.xh.clone(), args, env: self.env() }
     }
 
     fn post(&self, url: &str) -> Vec<String> {

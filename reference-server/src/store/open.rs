@@ -21,8 +21,8 @@ const VERSION: u32 = 9;
 pub(crate) enum OpenError {
     /// The database has another schema. It was not changed.
     #[error(
-        "{path} was written by another version of svc (schema version {found}; this version reads \
-         {VERSION}) and was not changed; move the data directory away, or use another one"
+        "{path} is not a database of this version of svc (schema version {found}; this version \
+         reads {VERSION}) and was not changed; move the data directory away, or use another one"
     )]
     OtherSchema { path: PathBuf, found: u32 },
     #[error("{0}{hint}", hint = hint(.0))]
