@@ -11,6 +11,7 @@ mod crash;
 mod deliveries;
 mod docs;
 mod process;
+mod readme_examples;
 mod receiver;
 mod sdk_and_server;
 mod structure;

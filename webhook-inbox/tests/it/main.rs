@@ -11,8 +11,6 @@ mod dead_letters;
 mod logged;
 mod outages;
 mod postgres;
-#[path = "../../../webhook-verify/tests/it/readme.rs"]
-mod readme;
 mod readme_sql;
 mod server;
 mod sqlite;

@@ -3,7 +3,6 @@
 
 mod dedup;
 mod logged;
-mod readme;
 mod receivers;
 mod redis;
 mod sockets;

@@ -1,29 +1,40 @@
-//! The README's examples are complete: each compiles with the dependencies above it.
+//! The examples in the READMEs of the libraries for receivers are complete: each compiles with the
+//! dependencies above it.
 //!
-//! That they compile with this crate's own dependencies is a doc test. With
+//! That they compile with the dependencies of the library itself is a doc test. With
 //! `SVC_TEST_README=1`, each is compiled in a package of its own, which may download crates.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-// `webhook-inbox` includes this file, too.
-const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+/// The folders of the libraries.
+const LIBRARIES: [&str; 2] = ["webhook-inbox", "webhook-verify"];
 
 /// An example, with the dependencies of the nearest `toml` block above it.
 struct Example {
-    line: usize,
+    /// The library, and the line of its README in which the example ends.
+    place: String,
     dependencies: String,
     code: String,
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 fn examples() -> Vec<Example> {
+    LIBRARIES.into_iter().flat_map(examples_of).collect()
+}
+
+fn examples_of(library: &str) -> Vec<Example> {
+    let readme = fs::read_to_string(root().join(library).join("README.md")).unwrap();
     let mut examples = Vec::new();
     let mut dependencies = None;
     let mut block: Option<(&str, String)> = None;
-    for (at, line) in README.lines().enumerate() {
+    for (at, line) in readme.lines().enumerate() {
         match (&mut block, line.strip_prefix("```")) {
             (None, Some(language)) => block = Some((language, String::new())),
             (Some((language, text)), Some(_)) => {
@@ -32,8 +43,9 @@ fn examples() -> Vec<Example> {
                 } else if language.starts_with("rust") {
                     let dependencies = dependencies.take();
                     let dependencies = dependencies
-                        .unwrap_or_else(|| panic!("README, line {}: no dependencies", at + 1));
-                    examples.push(Example { line: at + 1, dependencies, code: text.clone() });
+                        .unwrap_or_else(|| panic!("{library}, line {}: no dependencies", at + 1));
+                    let place = format!("{library}-line-{}", at + 1);
+                    examples.push(Example { place, dependencies, code: text.clone() });
                 }
                 block = None;
             }
@@ -47,8 +59,8 @@ fn examples() -> Vec<Example> {
 #[test]
 fn every_example_lists_the_crates_that_it_uses() {
     let examples = examples();
-    assert!(examples.len() >= 4, "{} examples", examples.len());
-    for Example { line, dependencies, code } in examples {
+    assert!(examples.len() >= 8, "{} examples", examples.len());
+    for Example { place, dependencies, code } in examples {
         // The packages of our libraries have other names.
         let listed: BTreeSet<String> = dependencies
             .lines()
@@ -76,7 +88,7 @@ fn every_example_lists_the_crates_that_it_uses() {
             .filter(|name| *name != "std" && !imported(name))
             .map(ToOwned::to_owned)
             .collect();
-        assert_eq!(used, listed, "crates of the example that ends in line {line} of the README");
+        assert_eq!(used, listed, "crates of the example {place}");
     }
 }
 
@@ -86,14 +98,12 @@ fn every_example_compiles_as_printed() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut members = Vec::new();
-    for Example { line, dependencies, code } in examples() {
-        let name = format!("line-{line}");
-        let package = directory.path().join(&name);
+    for Example { place, dependencies, code } in examples() {
+        let package = directory.path().join(&place);
         fs::create_dir_all(package.join("src")).unwrap();
         let manifest = format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}"
+            "[package]\nname = \"{place}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}"
         );
         fs::write(package.join("Cargo.toml"), manifest).unwrap();
         let code = match code.contains("fn main()") {
@@ -102,18 +112,17 @@ fn every_example_compiles_as_printed() {
             false => format!("#[test]\nfn example() {{\n{code}}}\n\nfn main() {{}}\n"),
         };
         fs::write(package.join("src/main.rs"), code).unwrap();
-        members.push(format!("{name:?}"));
+        members.push(format!("{place:?}"));
     }
-    let workspace = format!(
-        "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n\
-         [patch.crates-io]\nsvc-webhook-inbox = {{ path = {:?} }}\n\
-         svc-webhook-verify = {{ path = {:?} }}\n",
-        members.join(", "),
-        root.join("webhook-inbox"),
-        root.join("webhook-verify")
+    let mut workspace = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n[patch.crates-io]\n",
+        members.join(", ")
     );
+    for library in LIBRARIES {
+        writeln!(workspace, "svc-{library} = {{ path = {:?} }}", root().join(library)).unwrap();
+    }
     fs::write(directory.path().join("Cargo.toml"), workspace).unwrap();
-    fs::copy(root.join("Cargo.lock"), directory.path().join("Cargo.lock")).unwrap();
+    fs::copy(root().join("Cargo.lock"), directory.path().join("Cargo.lock")).unwrap();
     let target = std::env::current_exe().unwrap();
     let target = target.ancestors().find(|path| path.ends_with("debug")).unwrap();
     let check = Command::new(env!("CARGO"))
