@@ -30,7 +30,7 @@ fn examples() -> Vec<Example> {
 }
 
 fn examples_of(library: &str) -> Vec<Example> {
-    let readme = fs::read_to_string(root().join(library).join("README.md")).unwrap();
+    let readme = fs::read_to_string(root().join(library).join("README.md")).expect("a README");
     let mut examples = Vec::new();
     let mut dependencies = None;
     let mut block: Option<(&str, String)> = None;
@@ -49,7 +49,7 @@ fn examples_of(library: &str) -> Vec<Example> {
                 }
                 block = None;
             }
-            (Some((_, text)), None) => writeln!(text, "{line}").unwrap(),
+            (Some((_, text)), None) => text.extend([line, "\n"]),
             (None, None) => {}
         }
     }
@@ -121,14 +121,19 @@ fn every_example_compiles_as_printed() {
     for library in LIBRARIES {
         writeln!(workspace, "svc-{library} = {{ path = {:?} }}", root().join(library)).unwrap();
     }
+    // With the same profile, what the lints in CI have compiled is used again.
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let profile =
+        manifest.find("[profile.dev]").unwrap()..manifest.find("[profile.release]").unwrap();
+    workspace.push_str(&manifest[profile]);
     fs::write(directory.path().join("Cargo.toml"), workspace).unwrap();
     fs::copy(root().join("Cargo.lock"), directory.path().join("Cargo.lock")).unwrap();
     let target = std::env::current_exe().unwrap();
-    let target = target.ancestors().find(|path| path.ends_with("debug")).unwrap();
+    let debug = target.ancestors().find(|path| path.ends_with("debug")).unwrap();
     let check = Command::new(env!("CARGO"))
         .args(["check", "--workspace", "--all-targets"])
         .current_dir(directory.path())
-        .env("CARGO_TARGET_DIR", target.join("readme"))
+        .env("CARGO_TARGET_DIR", debug.parent().unwrap())
         .output()
         .unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));

@@ -149,6 +149,25 @@ fn the_local_server_switches_on_no_feature_that_changes_its_host() {
 }
 
 /// Programs that use a server in a container need no server of their own.
+/// Otherwise `.ci/peers` compiles again what the workspace has compiled.
+#[test]
+fn the_separate_test_workspaces_have_the_profile_of_the_workspace() {
+    let profile = |folder: &str| {
+        let manifest =
+            fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("it exists");
+        let manifest = toml::from_str::<toml::Table>(&manifest).expect("TOML");
+        manifest["profile"]["dev"].as_table().expect("a table").clone()
+    };
+    let whole = profile(".");
+    for folder in ["tests/peers", "webhook-inbox/sqlx-tests"] {
+        let own = profile(folder);
+        assert_eq!(own["debug"], whole["debug"], "{folder}");
+        for (package, settings) in own["package"].as_table().expect("a table") {
+            assert_eq!(settings, &whole["package"][package], "{folder}: {package}");
+        }
+    }
+}
+
 #[test]
 fn the_client_of_the_control_interface_needs_no_server() {
     let options = ["-p", "svc-reference-server", "--no-default-features", "-e", "normal"];

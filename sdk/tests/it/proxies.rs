@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::process::Command;
 
 use crate::mock_server::{MockServer, response};
@@ -226,8 +226,10 @@ async fn a_refusing_proxy_means_not_sent() {
         assert!(error.is_connect(), "{refusal}: {error}");
         assert_eq!(proxy.received().len(), 1);
     }
-    // No proxy listens at this address.
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let result = run(&[("HTTPS_PROXY", &format!("http://{gone}")), ("SVC_TEST_URL", &url)]).await;
+    // Nobody else gets the port, and no proxy listens.
+    let gone = TcpSocket::new_v4().unwrap();
+    gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let gone_url = format!("http://{}", gone.local_addr().unwrap());
+    let result = run(&[("HTTPS_PROXY", &gone_url), ("SVC_TEST_URL", &url)]).await;
     assert_eq!(result, "connect not_sent");
 }

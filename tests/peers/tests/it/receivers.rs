@@ -13,8 +13,8 @@ use axum::routing::post;
 use axum_github_webhook_extract::{GithubEvent, GithubToken};
 use hmac_sha256::HMAC;
 use serde_json::Value;
-use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use standardwebhooks::Webhook;
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -41,11 +41,7 @@ async fn axum_github_webhook_extract() {
         .with_state(GithubToken(Arc::new(SECRET.to_owned())));
     let report = certify("github", app).await;
     assert_eq!(with_result(&report, "failed"), ["doubled-header"], "{report:#}");
-    assert_eq!(
-        with_result(&report, "advice"),
-        ["old-delivery", "future-delivery"],
-        "{report:#}"
-    );
+    assert_eq!(with_result(&report, "advice"), ["old-delivery", "future-delivery"], "{report:#}");
 }
 
 /// `standardwebhooks`. It signs the id and the time together with the body, so it cannot
