@@ -5,6 +5,7 @@
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
 //! If the serving command exits while another one connects, the other one starts its own server.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,8 +51,12 @@ pub fn usual_url(settings: &Settings) -> Result<String, Failure> {
 }
 
 /// The URL of the server of this container, which may belong to another user: where the environment
-/// says how a server listens, that is the one that is meant.
+/// says how a server listens, that is the one that is meant, unless the data directory has the data
+/// of another one that this user can read.
 pub async fn beside(settings: &Settings) -> Result<Option<Sourced<String>>, Failure> {
+    if File::open(settings.sandbox_dir.join("svc.db")).is_ok() {
+        return Ok(None);
+    }
     for name in ["SVC_SANDBOX_ADDR", "SVC_SANDBOX_NETWORK"] {
         if let Some(Sourced { source, .. }) = settings.variable(name)? {
             let value = usual_url(settings)?;

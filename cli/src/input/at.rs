@@ -2,8 +2,8 @@
 //! words such as `tomorrow 9am`.
 
 use chrono::{
-    DateTime, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
-    TimeZone, Weekday,
+    DateTime, Datelike as _, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime,
+    TimeDelta, TimeZone, Weekday,
 };
 
 use super::duration;
@@ -34,15 +34,20 @@ pub fn parse<Z: TimeZone>(
     let words = words.collect::<Vec<_>>();
     let lowercase = words.iter().map(|word| word.to_lowercase()).collect::<Vec<_>>();
     let lowercase = lowercase.iter().map(String::as_str).collect::<Vec<_>>();
-    match calendar_time(&lowercase, now, direction) {
+    let instant = match calendar_time(&lowercase, now, direction) {
         Some(local) => resolve(local, now).ok_or_else(|| {
             format!("`{text}` does not exist in this time zone: the clock skips it")
-        }),
+        })?,
         None => {
             let offset = relative(&words, direction);
             let offset = offset.ok_or_else(|| format!("`{text}` is not a time: {FORMATS}"))?;
-            Ok((now.clone() + offset).fixed_offset())
+            (now.clone() + offset).fixed_offset()
         }
+    };
+    // RFC 3339 has years of four digits.
+    match instant.naive_utc().year() {
+        0..=9999 => Ok(instant),
+        _ => Err(format!("`{text}` is not in the years 0 to 9999")),
     }
 }
 
@@ -229,5 +234,7 @@ mod tests {
         for text in ["", "soon", "25:00", "13pm", "tomorrow 25", "9", "2026-13-01 09:00", "+"] {
             assert!(at(text).contains("tomorrow 9am"), "{text}: {}", at(text));
         }
+        let far = at("+99999-01-01 9am");
+        assert!(far.contains("is not in the years 0 to 9999"), "{far}");
     }
 }

@@ -243,11 +243,14 @@ impl Setting {
     pub(super) fn parse_item(&self, item: &Item) -> Result<Json, String> {
         let text = |value: &Value| match value.as_str() {
             Some(text) => text.to_owned(),
+            None if let Some(number) = value.as_integer() => number.to_string(),
             // Without the comment behind it.
             None => value.clone().decorated("", "").to_string(),
         };
         let text = match item {
-            Item::Value(Value::Array(list)) => list.iter().map(text).collect::<Vec<_>>().join(","),
+            Item::Value(Value::Array(list)) if matches!(self.kind, Kind::List(_)) => {
+                list.iter().map(text).collect::<Vec<_>>().join(",")
+            }
             Item::Value(value) if value.is_str() || !matches!(self.kind, Kind::Text) => text(value),
             _ => return Err(" has the wrong type".to_owned()),
         };

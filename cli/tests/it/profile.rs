@@ -257,7 +257,7 @@ fn batch_key_and_local_checks() {
 #[test]
 fn output_timeout_and_retries() {
     let service = Service::always(503, "{}");
-    let shown = run(&home("retries = 4\noutput = \"yaml\""), &service, &["audiences", "list"]);
+    let shown = run(&home("retries = 0x4\noutput = \"yaml\""), &service, &["audiences", "list"]);
     assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
     let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);

@@ -183,6 +183,24 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
     other.start().await.expect("started");
 }
 
+/// A key of the seeded organization that the file limits is the same key after a restart.
+#[tokio::test]
+async fn a_limited_key_of_the_sandbox_stays_the_same() {
+    let directory = private_dir();
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        let file = "[[organizations]]\nname = \"Sandbox\"\nkeys = [{ key = \"mk_test_sandbox\", \
+                    service = \"email\", scopes = [\"emails:send\"] }]\n";
+        let builder = Server::builder().data_dir(directory.path());
+        let server = builder.seed_file(file).expect("a valid file").start().await.expect("started");
+        let sandbox = Sandbox::of(server);
+        keys.push(sandbox.control("GET /_sandbox/keys", "").await.body);
+        sandbox.server.stop().await;
+    }
+    assert!(keys[0].contains(r#"["emails:send"]"#), "{keys:?}");
+    assert_eq!(keys[0], keys[1]);
+}
+
 /// The file is right: the data directory has the key already.
 #[tokio::test]
 async fn a_seeded_key_of_another_organization_is_no_mistake_of_the_file() {

@@ -344,11 +344,30 @@ impl Remove {
         context.deleted("job", &id, &id)
     }
 
-    /// Removes a job of this machine whose record is damaged.
+    /// Removes a job whose record is damaged.
     async fn remove_unreadable(self, context: &Context, why: Failure) -> Result<(), Failure> {
-        let folder = Jobs::of(&context.settings).find(&self.job.job).map_err(|_| why)?;
-        let id = jobs::name(&folder);
-        if Journal::is_open(jobs::journal(&folder))? {
+        let here = Jobs::of(&context.settings).find(&self.job.job).ok();
+        let here = here.filter(|_| self.job.queue.queue.is_none());
+        let queue = match here {
+            None => Some(self.job.queue.connect(context).await?),
+            Some(_) => None,
+        };
+        // Only if it is still unreadable, and that one alone.
+        let (id, job) = match (&here, &queue) {
+            (Some(folder), _) => (jobs::name(folder), StoredJob::here(folder)),
+            (None, Some(queue)) => {
+                let id = store::find_id(queue, &self.job.job).await?;
+                let job = StoredJob::queued(queue, &id).await;
+                (id, job)
+            }
+            (None, None) => return Err(why),
+        };
+        if job.is_ok() {
+            return Err(why);
+        }
+        if let Some(folder) = &here
+            && Journal::is_open(jobs::journal(folder))?
+        {
             return Err(Failure::new(Kind::Refused, "the job is being sent").code("job_is_running"));
         }
         confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
@@ -356,7 +375,11 @@ impl Remove {
             context.out.note(&format!("job {id} would be deleted"));
             return Ok(());
         }
-        std::fs::remove_dir_all(folder)?;
+        match (here, queue) {
+            (Some(folder), _) => std::fs::remove_dir_all(folder)?,
+            (None, Some(queue)) => queue.remove(&id).await?,
+            (None, None) => {}
+        }
         context.deleted("job", &id, &id)
     }
 }

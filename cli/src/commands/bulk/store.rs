@@ -168,9 +168,9 @@ pub async fn all(
         if are_needed {
             let remove = context.svc(&format!("bulk remove {id}"));
             let message = format!("whom job {id} has sent to cannot be read: {problem}");
-            return Err(Failure::input(message).code("sent_again").hint(format!(
-                "send all the same: --again\nor delete it, if it is of this machine: {remove}"
-            )));
+            return Err(Failure::input(message)
+                .code("sent_again")
+                .hint(format!("send all the same: --again\nor delete it: {remove}")));
         }
         context.out.warning(&format!("job {id} is left out: {problem}"));
         Ok(())

@@ -38,12 +38,18 @@ pub(super) fn seeds(
             scopes: None,
             mode: None,
         };
+        let keys = [
+            key(KeyService::Email, &settings.email_key),
+            key(KeyService::Extraction, &settings.extraction_key),
+        ];
+        // The file may limit them, each time to the same scopes.
+        let own = settings.seed_file.iter().flat_map(|file| &file.organizations);
+        let own = own.filter(|organization| organization.name == SANDBOX);
+        let own = own.flat_map(|organization| &organization.keys).collect::<Vec<_>>();
+        let is_left = |key: &SeedKey| own.iter().all(|own| own.key != key.key);
         Arc::new(SeedFile::of(vec![SeedOrganization {
             name: SANDBOX.to_owned(),
-            keys: vec![
-                key(KeyService::Email, &settings.email_key),
-                key(KeyService::Extraction, &settings.extraction_key),
-            ],
+            keys: keys.into_iter().filter(is_left).collect(),
             domains: match is_new {
                 true => vec![SeedDomain { name: SANDBOX_DOMAIN.to_owned(), verified: None }],
                 false => Vec::new(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::audiences::required_name;
 use crate::api::framework::{Call, Reply};
-use crate::mail::dkim::{self, SigningKey};
+use crate::mail::dkim::{self, SANDBOX_KEY, SigningKey};
 use crate::mail::dns::{self, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::RecordKind;
@@ -54,7 +54,8 @@ pub(crate) fn insert(
     key: &[u8],
 ) -> Result<Domain, ApiError> {
     let selector = match name {
-        SANDBOX_DOMAIN => "sandbox".to_owned(),
+        // On a public server, each has a key of its own.
+        SANDBOX_DOMAIN if key == SANDBOX_KEY => "sandbox".to_owned(),
         _ => format!("svc{}", random_hex::<4>()?),
     };
     let record = SigningKey::from_pkcs8(key)?.record();
