@@ -51,8 +51,8 @@ pub fn usual_url(settings: &Settings) -> Result<String, Failure> {
 }
 
 /// The URL of the server of this container, which may belong to another user: where the environment
-/// says how a server listens, that is the one that is meant, unless the data directory has the data
-/// of another one that this user can read.
+/// says how a server listens, that is the one that is meant. A data directory that this user can
+/// read and that has data comes first.
 pub async fn beside(settings: &Settings) -> Result<Option<Sourced<String>>, Failure> {
     if File::open(settings.sandbox_dir.join("svc.db")).is_ok() {
         return Ok(None);

@@ -233,6 +233,25 @@ async fn rows_that_are_unknown_are_sent_again_on_the_operators_word() {
     }
 }
 
+/// A job of this machine whose ID begins in the same way stays.
+#[tokio::test]
+async fn a_damaged_job_is_removed_from_redis() {
+    let Some(job) = Queued::new(false).await else { return };
+    let here = job.plan_args(1, &[]);
+    let here = here.iter().filter(|arg| *arg != "--queue").map(String::as_str);
+    let here = job.svc(&here.collect::<Vec<_>>()).await;
+    let id = job.plan(2, &[]).await;
+    let mut connection = job.redis.connection().await;
+    let key = format!("svc:bulk:{{{id}}}");
+    let damage = redis::cmd("HSET").arg(key).arg("info").arg("x").exec_async(&mut connection).await;
+    damage.expect("written");
+    let remove = ["bulk", "remove", &id[..4], "--queue", &job.redis.url(), "--yes"];
+    assert_eq!(job.svc(&remove).await, json!({"id": id, "deleted": true}));
+    let list = job.svc(&["bulk", "list"]).await;
+    let ids = list.as_array().expect("a list").iter().map(|one| &one["job"]);
+    assert_eq!(ids.collect::<Vec<_>>(), [&here["job"]]);
+}
+
 /// A sandbox, a Redis, and the command line.
 struct Queued {
     receiver: Receiver,

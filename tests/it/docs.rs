@@ -552,7 +552,7 @@ fn relative(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().expect("tests/ lies in the workspace")
 }

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::docs::root;
 
 /// The folders of the libraries.
 const LIBRARIES: [&str; 2] = ["webhook-inbox", "webhook-verify"];
@@ -19,10 +20,6 @@ struct Example {
     place: String,
     dependencies: String,
     code: String,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn examples() -> Vec<Example> {

@@ -9,6 +9,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::docs::root;
+
 /// The dependencies between our crates that the design allows.
 const DEPENDENCIES: [(&str, &[&str]); 8] = [
     ("svc-webhook-verify", &[]),
@@ -525,9 +527,4 @@ fn host_triple() -> String {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.expect("rustc -vV names the host").to_owned()
-}
-
-fn root() -> PathBuf {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().expect("tests/ lies in the workspace").to_owned()
 }

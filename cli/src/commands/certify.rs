@@ -186,7 +186,7 @@ impl Certify {
                     Finding::new(Grade::Failed, why)
                 }
             };
-            // Not what was not answered, which has no body.
+            // A receiver that did not answer, whose finding has no body, has failed.
             if check.is_advice && result == Grade::Failed && body.is_some() {
                 result = Grade::Advice;
             }

@@ -344,44 +344,46 @@ impl Remove {
         context.deleted("job", &id, &id)
     }
 
-    /// Removes a job whose record is damaged.
+    /// Removes a job whose record is damaged: that one alone, and only if it is still unreadable.
     async fn remove_unreadable(self, context: &Context, why: Failure) -> Result<(), Failure> {
-        let here = Jobs::of(&context.settings).find(&self.job.job).ok();
-        let here = here.filter(|_| self.job.queue.queue.is_none());
-        let queue = match here {
-            None => Some(self.job.queue.connect(context).await?),
-            Some(_) => None,
-        };
-        // Only if it is still unreadable, and that one alone.
-        let (id, job) = match (&here, &queue) {
-            (Some(folder), _) => (jobs::name(folder), StoredJob::here(folder)),
-            (None, Some(queue)) => {
-                let id = store::find_id(queue, &self.job.job).await?;
-                let job = StoredJob::queued(queue, &id).await;
-                (id, job)
+        let start = &self.job.job;
+        let here = Jobs::of(&context.settings).find(start).ok();
+        if let Some(folder) = here.filter(|_| self.job.queue.queue.is_none()) {
+            let id = jobs::name(&folder);
+            if StoredJob::here(&folder).is_ok() {
+                return Err(why);
             }
-            (None, None) => return Err(why),
-        };
-        if job.is_ok() {
-            return Err(why);
-        }
-        if let Some(folder) = &here
-            && Journal::is_open(jobs::journal(folder))?
-        {
-            return Err(Failure::new(Kind::Refused, "the job is being sent").code("job_is_running"));
-        }
-        confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
-        if context.settings.dry_run {
-            context.out.note(&format!("job {id} would be deleted"));
+            if Journal::is_open(jobs::journal(&folder))? {
+                return Err(
+                    Failure::new(Kind::Refused, "the job is being sent").code("job_is_running")
+                );
+            }
+            if is_agreed(context, &id).await? {
+                std::fs::remove_dir_all(folder)?;
+                context.deleted("job", &id, &id)?;
+            }
             return Ok(());
         }
-        match (here, queue) {
-            (Some(folder), _) => std::fs::remove_dir_all(folder)?,
-            (None, Some(queue)) => queue.remove(&id).await?,
-            (None, None) => {}
+        let queue = self.job.queue.connect(context).await?;
+        let id = store::find_id(&queue, start).await?;
+        if StoredJob::queued(&queue, &id).await.is_ok() {
+            return Err(why);
         }
-        context.deleted("job", &id, &id)
+        if is_agreed(context, &id).await? {
+            queue.remove(&id).await?;
+            context.deleted("job", &id, &id)?;
+        }
+        Ok(())
     }
+}
+
+/// Whether an unreadable job is to be deleted. A dry run only says so.
+async fn is_agreed(context: &Context, id: &str) -> Result<bool, Failure> {
+    confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
+    if context.settings.dry_run {
+        context.out.note(&format!("job {id} would be deleted"));
+    }
+    Ok(!context.settings.dry_run)
 }
 
 /// Decide about emails whose outcome is unknown

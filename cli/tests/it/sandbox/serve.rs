@@ -67,6 +67,12 @@ fn the_server_that_the_environment_describes_is_found_without_its_data_directory
     assert!(stopped.error()["message"].as_str().expect("a text").contains("another user"));
     // Nothing else was started there.
     assert!(!other.path("data/svc/sandbox/svc.db").exists());
+
+    // A data directory with data of its own comes first.
+    assert_eq!(other.run(&["sandbox", "organizations", "create", "--name", "Own"]).code, 0);
+    assert_eq!(other.run_with_env(&["sandbox", "reset", "--yes"], &env).code, 0);
+    assert!(home.run(&["sandbox", "organizations", "list"]).stdout.contains("Shop"));
+    assert!(!other.run(&["sandbox", "organizations", "list"]).stdout.contains("Own"));
 }
 
 #[test]

@@ -42,14 +42,14 @@ pub(super) fn seeds(
             key(KeyService::Email, &settings.email_key),
             key(KeyService::Extraction, &settings.extraction_key),
         ];
-        // The file may limit them, each time to the same scopes.
-        let own = settings.seed_file.iter().flat_map(|file| &file.organizations);
-        let own = own.filter(|organization| organization.name == SANDBOX);
-        let own = own.flat_map(|organization| &organization.keys).collect::<Vec<_>>();
-        let is_left = |key: &SeedKey| own.iter().all(|own| own.key != key.key);
+        // The file that was given may have one of them, with fewer scopes.
+        let given = settings.seed_file.iter().flat_map(|file| &file.organizations);
+        let given = given.filter(|organization| organization.name == SANDBOX);
+        let given = given.flat_map(|organization| &organization.keys).collect::<Vec<_>>();
+        let is_not_given = |key: &SeedKey| given.iter().all(|other| other.key != key.key);
         Arc::new(SeedFile::of(vec![SeedOrganization {
             name: SANDBOX.to_owned(),
-            keys: keys.into_iter().filter(is_left).collect(),
+            keys: keys.into_iter().filter(is_not_given).collect(),
             domains: match is_new {
                 true => vec![SeedDomain { name: SANDBOX_DOMAIN.to_owned(), verified: None }],
                 false => Vec::new(),

@@ -163,7 +163,7 @@ async fn test_once(
     let reply = Reply::json(StatusCode::OK, &result)?;
     app.store
         .write(move |tx| {
-            // They may have been deleted meanwhile, by a reset as well.
+            // The organization and the webhook may have been deleted since the test was sent.
             organizations::get(tx.reader(), organization)?;
             if tx.reader().row::<Webhook>(&delivery.webhook, organization)?.is_some() {
                 deliveries::insert(tx, organization, &delivery, &body)?;
