@@ -37,12 +37,22 @@ impl JobInfo {
     pub fn new(source: impl Into<String>) -> Self {
         let at = now();
         let job = format!("{}-{:08x}", at.format("%Y%m%d-%H%M%S"), fastrand::u32(..));
-        Self { job, version: VERSION, at, source: source.into(), rows: None, settings: Value::Null }
+        Self {
+            job,
+            version: VERSION,
+            at,
+            source: source.into(),
+            rows: None,
+            settings: Value::Null,
+        }
     }
 
     pub(crate) fn problem(&self) -> Option<String> {
         if self.version != VERSION {
-            return Some(format!("its format has version {}, not {VERSION}", self.version));
+            return Some(format!(
+                "its format has version {}, not {VERSION}",
+                self.version
+            ));
         }
         let is_visible = self.job.bytes().all(|byte| byte.is_ascii_graphic());
         let is_valid = (1..=100).contains(&self.job.len()) && is_visible;
@@ -153,11 +163,13 @@ impl JournalEntry {
 
 /// How many rows the entries settle, and how many they send again.
 pub(crate) fn counts(entries: &[JournalEntry]) -> (u64, u64) {
-    entries.iter().fold((0, 0), |(sent, resend), entry| match entry {
-        JournalEntry::Settled { rows, .. } => (sent + rows.len() as u64, resend),
-        JournalEntry::Reopened { rows } => (sent, resend + rows.len() as u64),
-        _ => (sent, resend),
-    })
+    entries
+        .iter()
+        .fold((0, 0), |(sent, resend), entry| match entry {
+            JournalEntry::Settled { rows, .. } => (sent + rows.len() as u64, resend),
+            JournalEntry::Reopened { rows } => (sent, resend + rows.len() as u64),
+            _ => (sent, resend),
+        })
 }
 
 /// The outcome of one row of a request. In JSON, it is the id, `{"refused":CODE,"message":…}` or
@@ -189,13 +201,18 @@ pub struct RowRefusal {
 impl RowRefusal {
     pub(crate) fn new(code: Option<&str>, message: Option<&str>) -> Self {
         let shortened = |text: &str| text.chars().take(MAX_MESSAGE).collect::<String>();
-        Self { code: code.map(shortened), message: message.map(shortened) }
+        Self {
+            code: code.map(shortened),
+            message: message.map(shortened),
+        }
     }
 }
 
 /// Omits the message, which may quote the email.
 impl std::fmt::Debug for RowRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RowRefusal").field("code", &self.code).finish_non_exhaustive()
+        f.debug_struct("RowRefusal")
+            .field("code", &self.code)
+            .finish_non_exhaustive()
     }
 }

@@ -164,12 +164,21 @@ impl Job {
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
-        let failed = |error| Error { kind: ErrorKind::Journal(error), totals: Totals::default() };
+        let failed = |error| Error {
+            kind: ErrorKind::Journal(error),
+            totals: Totals::default(),
+        };
         let state = journal.load().await.map_err(failed)?;
         let rows = pin!(rows);
         let (collector, pace) = (self.collector(), Mutex::new(Pace::new(self.rate)));
         let key_life = collector.key_life;
-        let source = RowSource { rows, render, collector, last: None, ended: false };
+        let source = RowSource {
+            rows,
+            render,
+            collector,
+            last: None,
+            ended: false,
+        };
         let ledger = JournalLedger {
             key_life,
             state_of: Arc::clone(&self.state),
@@ -191,7 +200,9 @@ impl Job {
     pub(crate) fn collector(&self) -> Collector {
         // A key is not used for the last requests of its life.
         let margin = |life: Duration| life - (life / 2).min(2 * self.timeout);
-        let key_life = self.key_life.and_then(|life| TimeDelta::from_std(margin(life)).ok());
+        let key_life = self
+            .key_life
+            .and_then(|life| TimeDelta::from_std(margin(life)).ok());
         let rate = self.rate.map_or(MAX_SIZE, |rate| rate as usize);
         let size = self.request_size.min(rate).clamp(1, MAX_SIZE);
         Collector::new(size, key_life, self.local_checks)
@@ -246,7 +257,11 @@ where
             if request.is_some() || source.ended || invalid.len() >= MAX_INVALID {
                 let requests = request.into_iter().collect::<Vec<_>>();
                 let is_end = requests.is_empty() && invalid.is_empty();
-                return Ok((!is_end).then_some(Work { part: (), requests, invalid }));
+                return Ok((!is_end).then_some(Work {
+                    part: (),
+                    requests,
+                    invalid,
+                }));
             }
             let Some(row) = stop.run_until_cancelled(source.rows.next()).await else {
                 return Ok(None);
@@ -292,9 +307,16 @@ where
         let (number, key, intent) = {
             let mut state = lock(&self.state);
             let number = state.next_request();
-            let key = self.key_life.map(|_| format!("{}-{number}", self.journal.info().job));
+            let key = self
+                .key_life
+                .map(|_| format!("{}-{number}", self.journal.info().job));
             let (rows, at) = (request.rows.clone(), now());
-            let intent = JournalEntry::Intent { request: number, at, key: key.clone(), rows };
+            let intent = JournalEntry::Intent {
+                request: number,
+                at,
+                key: key.clone(),
+                rows,
+            };
             state.apply(&intent);
             (number, key, intent)
         };
@@ -352,7 +374,10 @@ struct Pace {
 
 impl Pace {
     fn new(rate: Option<f64>) -> Self {
-        Self { rate, due: Instant::now() }
+        Self {
+            rate,
+            due: Instant::now(),
+        }
     }
 
     /// Starts a request with this many emails, or returns how long it has to wait.

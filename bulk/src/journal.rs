@@ -68,7 +68,9 @@ impl Journal {
             file.sync_all()?;
             // Makes the name of the new file durable.
             if cfg!(unix) {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let folder = path
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
                 File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
             }
         }
@@ -80,9 +82,20 @@ impl Journal {
         }
         // Removes an incomplete last line.
         file.set_len(end)?;
-        let inner = Inner { file: Mutex::new(Appender { file, failed: false }), lock };
+        let inner = Inner {
+            file: Mutex::new(Appender {
+                file,
+                failed: false,
+            }),
+            lock,
+        };
         let state = Some(state.stopped());
-        Ok(Self { info: known, path: path.to_owned(), inner: Arc::new(inner), state })
+        Ok(Self {
+            info: known,
+            path: path.to_owned(),
+            inner: Arc::new(inner),
+            state,
+        })
     }
 
     /// The first line of the file.
@@ -121,7 +134,9 @@ impl Journal {
     ///
     /// If the journal cannot be read or written.
     pub async fn reopen(&mut self, refused: bool, unknown: bool) -> io::Result<u64> {
-        self.amend(|state| state.reopened(refused, unknown)).await.map(|(_, reopened)| reopened)
+        self.amend(|state| state.reopened(refused, unknown))
+            .await
+            .map(|(_, reopened)| reopened)
     }
 
     async fn amend(
@@ -174,7 +189,11 @@ impl Journal {
         let inner = Arc::clone(&self.inner);
         in_background(move || {
             let text = lines(&entries)?;
-            inner.file.lock().unwrap_or_else(PoisonError::into_inner).append(&text, durable)
+            inner
+                .file
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .append(&text, durable)
         })
         .await
     }
@@ -182,7 +201,9 @@ impl Journal {
 
 impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journal").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Journal")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -279,7 +300,9 @@ fn invalid(problem: &str) -> io::Error {
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)?
 }
 
 #[cfg(test)]
@@ -292,7 +315,10 @@ mod tests {
         let path = folder.path().join("job.ndjson");
         let open = || Journal::open(&path, &JobInfo::new("list"));
         let first = open().expect("created");
-        assert_eq!(open().expect_err("locked").kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            open().expect_err("locked").kind(),
+            io::ErrorKind::WouldBlock
+        );
         // What a process inherits between `fork` and `exec`.
         let inherited = first.inner.lock.try_clone().expect("a descriptor");
         drop(first);

@@ -84,7 +84,10 @@ impl RedisQueue {
     /// No error contains the URL.
     pub async fn connect(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Self> {
         let connection = Connection::open(url, ca_pem).await?;
-        Ok(Self { connection, lease: Duration::from_secs(60) })
+        Ok(Self {
+            connection,
+            lease: Duration::from_secs(60),
+        })
     }
 
     /// Sets how long a worker may be silent before others take over what it has claimed. The
@@ -118,9 +121,14 @@ impl RedisQueue {
         let mut claim = redis::cmd("HSETNX");
         claim.arg(key(&info.job, "")).arg("state").arg("preparing");
         if !self.connection.once::<bool>(&claim).await? {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the job exists"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the job exists",
+            ));
         }
-        let stored = self.store(info, emails_per_second.into(), files, rows).await;
+        let stored = self
+            .store(info, emails_per_second.into(), files, rows)
+            .await;
         if stored.is_err() {
             let keys = scripts::KEYS.map(|name| key(&info.job, name));
             let _: io::Result<u64> = self.connection.once(redis::cmd("UNLINK").arg(&keys)).await;
@@ -138,12 +146,28 @@ impl RedisQueue {
         let key = |name| key(&info.job, name);
         let mut batch = redis::pipe();
         let text = serde_json::to_vec(info)?;
-        batch.cmd("HSET").arg(key("")).arg("info").arg(text).arg("rate").arg(rate).ignore();
+        batch
+            .cmd("HSET")
+            .arg(key(""))
+            .arg("info")
+            .arg(text)
+            .arg("rate")
+            .arg(rate)
+            .ignore();
         for (name, content) in files {
-            batch.cmd("HSET").arg(key(":files")).arg(*name).arg(*content).ignore();
+            batch
+                .cmd("HSET")
+                .arg(key(":files"))
+                .arg(*name)
+                .arg(*content)
+                .ignore();
         }
         // No more than a second's worth of emails in a request.
-        let size = if rate > 0.0 { (rate as usize).clamp(1, MAX_CHUNK) } else { MAX_CHUNK };
+        let size = if rate > 0.0 {
+            (rate as usize).clamp(1, MAX_CHUNK)
+        } else {
+            MAX_CHUNK
+        };
         let (mut chunk, mut chunks, mut last) = (Vec::new(), 0_u64, None);
         let mut rows = rows.into_iter();
         loop {
@@ -159,15 +183,30 @@ impl RedisQueue {
             }
             if chunk.len() == size || (is_end && !chunk.is_empty()) {
                 let text = serde_json::to_vec(&chunk)?;
-                batch.cmd("HSET").arg(key(":rows")).arg(chunks).arg(text).ignore();
-                batch.cmd("XADD").arg(key(":chunks")).arg("*").arg("chunk").arg(chunks).ignore();
+                batch
+                    .cmd("HSET")
+                    .arg(key(":rows"))
+                    .arg(chunks)
+                    .arg(text)
+                    .ignore();
+                batch
+                    .cmd("XADD")
+                    .arg(key(":chunks"))
+                    .arg("*")
+                    .arg("chunk")
+                    .arg(chunks)
+                    .ignore();
                 chunks += 1;
                 chunk.clear();
             }
             if batch.len() >= 40 || is_end {
                 // So that nothing is left if the process is killed before the job is complete.
                 for name in ["", ":rows", ":files", ":chunks"] {
-                    batch.cmd("EXPIRE").arg(key(name)).arg(LIFE_OF_DRAFT).ignore();
+                    batch
+                        .cmd("EXPIRE")
+                        .arg(key(name))
+                        .arg(LIFE_OF_DRAFT)
+                        .ignore();
                 }
                 self.connection.pipeline(std::mem::take(&mut batch)).await?;
             }
@@ -177,10 +216,14 @@ impl RedisQueue {
         }
         let publish = &mut script(scripts::PUBLISH, &info.job);
         if !self.connection.once::<bool>(publish.arg(chunks)).await? {
-            return Err(io::Error::other("Redis has lost the job while it was stored"));
+            return Err(io::Error::other(
+                "Redis has lost the job while it was stored",
+            ));
         }
         let created = info.at.timestamp_millis();
-        self.connection.once(redis::cmd("ZADD").arg(JOBS).arg(created).arg(&info.job)).await
+        self.connection
+            .once(redis::cmd("ZADD").arg(JOBS).arg(created).arg(&info.job))
+            .await
     }
 
     /// The ids of all jobs, the oldest first.
@@ -189,7 +232,9 @@ impl RedisQueue {
     ///
     /// If Redis fails.
     pub async fn jobs(&self) -> io::Result<Vec<String>> {
-        self.connection.query(redis::cmd("ZRANGE").arg(JOBS).arg(0).arg(-1)).await
+        self.connection
+            .query(redis::cmd("ZRANGE").arg(JOBS).arg(0).arg(-1))
+            .await
     }
 
     /// What [`create`](Self::create) stored under this name.
@@ -213,7 +258,9 @@ impl RedisQueue {
         job: &str,
         chunk: u64,
     ) -> io::Result<Vec<(u64, T)>> {
-        let Some(rows) = self.field(key(job, ":rows"), chunk).await? else { return Ok(Vec::new()) };
+        let Some(rows) = self.field(key(job, ":rows"), chunk).await? else {
+            return Ok(Vec::new());
+        };
         Ok(serde_json::from_slice(&rows)?)
     }
 
@@ -235,7 +282,10 @@ impl RedisQueue {
     }
 
     async fn log(&self, job: &str, chunk: u64) -> io::Result<Vec<u8>> {
-        Ok(self.field(key(job, ":log"), chunk).await?.unwrap_or_default())
+        Ok(self
+            .field(key(job, ":log"), chunk)
+            .await?
+            .unwrap_or_default())
     }
 
     /// Pauses, continues or cancels a job. No worker starts another attempt; those in flight are
@@ -261,7 +311,10 @@ impl RedisQueue {
     ) -> io::Result<SendState> {
         let (name, cause) = (serde_json::to_value(state)?, serde_json::to_string(&cause)?);
         let command = &mut script(scripts::SET_STATE, job);
-        let state: String = self.connection.query(command.arg(name.as_str()).arg(cause)).await?;
+        let state: String = self
+            .connection
+            .query(command.arg(name.as_str()).arg(cause))
+            .await?;
         state_named(&state).ok_or_else(status::missing)
     }
 
@@ -276,7 +329,9 @@ impl RedisQueue {
         if !refused && !unknown {
             return Ok(0);
         }
-        let counts = self.amend_all(job, |state| state.reopened(refused, unknown)).await?;
+        let counts = self
+            .amend_all(job, |state| state.reopened(refused, unknown))
+            .await?;
         Ok(counts.1)
     }
 
@@ -288,7 +343,8 @@ impl RedisQueue {
     ///
     /// If Redis fails.
     pub async fn settle(&self, job: &str, sent: &[u64], resend: &[u64]) -> io::Result<(u64, u64)> {
-        self.amend_all(job, |state| state.decided(sent, resend)).await
+        self.amend_all(job, |state| state.decided(sent, resend))
+            .await
     }
 
     /// Deletes a job with its rows, outcomes and files. Its workers end.
@@ -297,9 +353,15 @@ impl RedisQueue {
     ///
     /// If Redis fails.
     pub async fn remove(&self, job: &str) -> io::Result<()> {
-        let _: u64 = self.connection.query(redis::cmd("ZREM").arg(JOBS).arg(job)).await?;
+        let _: u64 = self
+            .connection
+            .query(redis::cmd("ZREM").arg(JOBS).arg(job))
+            .await?;
         let keys = scripts::KEYS.map(|name| key(job, name));
-        let _: u64 = self.connection.query(redis::cmd("UNLINK").arg(&keys)).await?;
+        let _: u64 = self
+            .connection
+            .query(redis::cmd("UNLINK").arg(&keys))
+            .await?;
         Ok(())
     }
 
@@ -314,7 +376,9 @@ impl RedisQueue {
         let counts = redis::cmd("HGETALL").arg(key(job, ":counts")).to_owned();
         let counts: BTreeMap<u64, String> = self.connection.query(&counts).await?;
         for (chunk, counts) in counts {
-            let Totals { refused, unknown, .. } = totals(counts.split(' '));
+            let Totals {
+                refused, unknown, ..
+            } = totals(counts.split(' '));
             if refused + unknown == 0 {
                 continue;
             }
@@ -341,9 +405,19 @@ impl RedisQueue {
         }
         added.iter().for_each(|entry| state.apply(entry));
         let mut command = script(scripts::REOPEN, job);
-        command.arg("").arg(0).arg(chunk).arg("").arg("").arg(log.len()).arg(lines(&added)?);
+        command
+            .arg("")
+            .arg(0)
+            .arg(chunk)
+            .arg("")
+            .arg("")
+            .arg(log.len())
+            .arg(lines(&added)?);
         command.arg(u8::from(counts.1 == 0));
-        let is_added = self.connection.query(with_totals(&mut command, state.totals())).await?;
+        let is_added = self
+            .connection
+            .query(with_totals(&mut command, state.totals()))
+            .await?;
         Ok(if is_added { counts } else { (0, 0) })
     }
 
@@ -352,7 +426,9 @@ impl RedisQueue {
         key: String,
         field: impl redis::ToRedisArgs,
     ) -> io::Result<Option<Vec<u8>>> {
-        self.connection.query(redis::cmd("HGET").arg(key).arg(field)).await
+        self.connection
+            .query(redis::cmd("HGET").arg(key).arg(field))
+            .await
     }
 }
 
@@ -368,27 +444,46 @@ fn key(job: &str, name: &str) -> String {
 fn script(script: &str, job: &str) -> redis::Cmd {
     let keys = scripts::KEYS.map(|name| key(job, name));
     let mut command = redis::cmd("EVAL");
-    command.arg([scripts::SHARED, script].concat()).arg(keys.len()).arg(&keys);
+    command
+        .arg([scripts::SHARED, script].concat())
+        .arg(keys.len())
+        .arg(&keys);
     command
 }
 
 fn with_totals(command: &mut redis::Cmd, totals: Totals) -> &mut redis::Cmd {
-    let Totals { accepted, refused, invalid, unknown } = totals;
+    let Totals {
+        accepted,
+        refused,
+        invalid,
+        unknown,
+    } = totals;
     command.arg(accepted).arg(refused).arg(invalid).arg(unknown)
 }
 
 /// Accepted, refused, invalid and unknown.
 fn totals<'a>(counts: impl IntoIterator<Item = &'a str>) -> Totals {
     // Those of a worker that settles what is unknown to others are negative.
-    let mut counts = counts.into_iter().map(|count| count.parse().unwrap_or_default());
+    let mut counts = counts
+        .into_iter()
+        .map(|count| count.parse().unwrap_or_default());
     let mut next = || counts.next().unwrap_or_default();
-    Totals { accepted: next(), refused: next(), invalid: next(), unknown: next() }
+    Totals {
+        accepted: next(),
+        refused: next(),
+        invalid: next(),
+        unknown: next(),
+    }
 }
 
 /// The entries of a chunk's log.
 fn entries(log: &[u8]) -> io::Result<Vec<JournalEntry>> {
-    let lines = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(|_| damaged())).collect()
+    let lines = log
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).map_err(|_| damaged()))
+        .collect()
 }
 
 fn damaged() -> io::Error {

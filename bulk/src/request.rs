@@ -34,7 +34,14 @@ impl Request {
     pub(crate) fn halves(mut self) -> Vec<Self> {
         let half = self.rows.len() / 2;
         let (rows, emails) = (self.rows.split_off(half), self.emails.split_off(half));
-        vec![Self { rows, emails, ..Self::default() }, self]
+        vec![
+            Self {
+                rows,
+                emails,
+                ..Self::default()
+            },
+            self,
+        ]
     }
 }
 
@@ -55,7 +62,14 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn new(size: usize, key_life: Option<TimeDelta>, check: bool) -> Self {
         let (partial, ready, repeats) = Default::default();
-        Self { size, key_life, check, partial, ready, repeats }
+        Self {
+            size,
+            key_life,
+            check,
+            partial,
+            ready,
+            repeats,
+        }
     }
 
     /// Takes in a row. Returns the problem if no valid email can be made of it.
@@ -66,16 +80,18 @@ impl Collector {
         now: DateTime<Utc>,
         render: impl FnOnce() -> Result<Email, M>,
     ) -> Option<String> {
-        let repeat = self.key_life.and_then(|life| state.repeatable(row, now, life));
+        let repeat = self
+            .key_life
+            .and_then(|life| state.repeatable(row, now, life));
         if repeat.is_none() && state.is_kept_back(row) {
             return None;
         }
-        let email = render().map_err(|error| error.to_string()).and_then(|email| {
-            match self.check.then(|| email.check()) {
+        let email = render()
+            .map_err(|error| error.to_string())
+            .and_then(|email| match self.check.then(|| email.check()) {
                 Some(Err(invalid)) => Err(invalid.to_string()),
                 _ => Ok(email),
-            }
-        });
+            });
         let email = match email {
             Ok(email) => email,
             // It was sent, whatever it renders to now.
@@ -116,8 +132,14 @@ impl Collector {
 
 /// About how many bytes an email takes in a request.
 fn size(email: &Email) -> u64 {
-    let texts = [&email.html, &email.text].into_iter().flatten().map(|text| text.len() as u64);
-    let attachments = email.attachments.iter().map(|each| each.content_length() / 3 * 4);
+    let texts = [&email.html, &email.text]
+        .into_iter()
+        .flatten()
+        .map(|text| text.len() as u64);
+    let attachments = email
+        .attachments
+        .iter()
+        .map(|each| each.content_length() / 3 * 4);
     1024 + texts.sum::<u64>() + attachments.sum::<u64>()
 }
 
@@ -132,13 +154,23 @@ impl Cause {
     fn new(code: Option<&str>, fields: &[FieldProblem]) -> Self {
         let field = fields.first().map_or("", |each| &each.field);
         let field = field.split(['.', '[']).next().unwrap_or_default();
-        Self { code: code.unwrap_or_default().to_lowercase(), field: field.to_owned() }
+        Self {
+            code: code.unwrap_or_default().to_lowercase(),
+            field: field.to_owned(),
+        }
     }
 
     /// Whether it certainly concerns all emails of a job.
     pub(crate) fn concerns_job(&self) -> bool {
-        const CODES: [&str; 7] =
-            ["domain", "sender", "template", "scope", "permission", "forbidden", "unauthorized"];
+        const CODES: [&str; 7] = [
+            "domain",
+            "sender",
+            "template",
+            "scope",
+            "permission",
+            "forbidden",
+            "unauthorized",
+        ];
         const FIELDS: [&str; 3] = ["from", "templateId", "template_id"];
         !self.concerns_recipient()
             && (FIELDS.contains(&self.field.as_str())
@@ -163,7 +195,9 @@ impl Cause {
 
 /// The refusal of a request with a single email, and its cause.
 pub(crate) fn refusal(error: &svc_sdk::Error) -> (Cause, RowRefusal) {
-    let status = error.status().map(|status| format!("http_{}", status.as_u16()));
+    let status = error
+        .status()
+        .map(|status| format!("http_{}", status.as_u16()));
     let code = error.code().or(status.as_deref());
     refused(code, error.message(), error.fields())
 }
@@ -173,8 +207,13 @@ fn refused(
     message: Option<&str>,
     fields: &[FieldProblem],
 ) -> (Cause, RowRefusal) {
-    let field = fields.first().map(|each| format!("{}: {}", each.field, each.message));
-    (Cause::new(code, fields), RowRefusal::new(code, field.as_deref().or(message)))
+    let field = fields
+        .first()
+        .map(|each| format!("{}: {}", each.field, each.message));
+    (
+        Cause::new(code, fields),
+        RowRefusal::new(code, field.as_deref().or(message)),
+    )
 }
 
 /// The outcome of each email of a request, and the cause if all were refused for the same one.
@@ -185,7 +224,9 @@ pub(crate) fn outcomes(
     let mut outcomes = vec![RowOutcome::Unknown; sent];
     let (mut seen, mut causes) = (vec![false; sent], Vec::new());
     for item in &response.items {
-        let Some(index) = item.index.filter(|index| *index < sent) else { continue };
+        let Some(index) = item.index.filter(|index| *index < sent) else {
+            continue;
+        };
         outcomes[index] = match &item.outcome {
             // Two results for one email contradict each other.
             _ if seen[index] => RowOutcome::Unknown,
@@ -200,7 +241,9 @@ pub(crate) fn outcomes(
         };
         seen[index] = true;
     }
-    let are_all = outcomes.iter().all(|outcome| matches!(outcome, RowOutcome::Refused(_)));
+    let are_all = outcomes
+        .iter()
+        .all(|outcome| matches!(outcome, RowOutcome::Refused(_)));
     let is_one = causes.iter().all(|(cause, _)| *cause == causes[0].0);
     (outcomes, causes.pop().filter(|_| are_all && is_one))
 }

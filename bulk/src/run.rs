@@ -153,7 +153,12 @@ enum Next {
 
 impl<L: Ledger> Run<L> {
     pub(crate) fn new(job: Job, ledger: L) -> Self {
-        Self { job, ledger, stop: CancellationToken::new(), progress: Mutex::default() }
+        Self {
+            job,
+            ledger,
+            stop: CancellationToken::new(),
+            progress: Mutex::default(),
+        }
     }
 
     /// Sends until nothing is left, the job fails, or it is stopped.
@@ -209,7 +214,11 @@ impl<L: Ledger> Run<L> {
     }
 
     async fn send_part(&self, work: Work<L::Part>) {
-        let Work { mut part, mut requests, invalid } = work;
+        let Work {
+            mut part,
+            mut requests,
+            invalid,
+        } = work;
         let at = self.ledger.now(&part);
         let invalid = invalid.into_iter();
         let invalid = invalid.map(|(row, message)| JournalEntry::Invalid { row, at, message });
@@ -271,7 +280,8 @@ impl<L: Ledger> Run<L> {
                     return Ok(Vec::new());
                 }
                 Err(error) => {
-                    self.failed(part, &mut request, (number, key), retries, error).await?
+                    self.failed(part, &mut request, (number, key), retries, error)
+                        .await?
                 }
             };
             match next {
@@ -294,14 +304,20 @@ impl<L: Ledger> Run<L> {
         retries: u32,
         error: svc_sdk::Error,
     ) -> Result<Next, End> {
-        let (is_unknown, is_repeat) =
-            (error.outcome() == Outcome::Unknown, request.repeats.is_some());
+        let (is_unknown, is_repeat) = (
+            error.outcome() == Outcome::Unknown,
+            request.repeats.is_some(),
+        );
         let is_invalid = error.outcome() == Outcome::Refused
-            && matches!(error.kind(), svc_sdk::ErrorKind::Invalid | svc_sdk::ErrorKind::TooLarge);
+            && matches!(
+                error.kind(),
+                svc_sdk::ErrorKind::Invalid | svc_sdk::ErrorKind::TooLarge
+            );
         if is_invalid && !is_repeat && request.rows.len() == 1 {
             let (cause, refusal) = refusal(&error);
             let results = vec![RowOutcome::Refused(refusal.clone())];
-            self.conclude(part, request, number, (results, Some((cause, refusal)))).await?;
+            self.conclude(part, request, number, (results, Some((cause, refusal))))
+                .await?;
             return Ok(Next::Requests(Vec::new()));
         }
         let status = || error.status().map(|status| status.as_u16().to_string());
@@ -309,7 +325,11 @@ impl<L: Ledger> Run<L> {
         let at = self.ledger.now(part);
         // A refusal of the repetition says nothing about the first request.
         let entry = match is_unknown || is_repeat {
-            true => JournalEntry::Unknown { request: number, at, code },
+            true => JournalEntry::Unknown {
+                request: number,
+                at,
+                code,
+            },
             false => JournalEntry::NotSent { request: number },
         };
         if !self.record(part, vec![entry]).await {
@@ -374,14 +394,25 @@ impl<L: Ledger> Run<L> {
         (results, cause): (Vec<RowOutcome>, Option<(Cause, RowRefusal)>),
     ) -> Result<(), End> {
         let (at, place) = (self.ledger.now(part), L::number(part));
-        let outcome = JournalEntry::Outcome { request: number, at, results: results.clone() };
+        let outcome = JournalEntry::Outcome {
+            request: number,
+            at,
+            results: results.clone(),
+        };
         let rows = request.rows.iter().map(|row| (place, *row));
-        let stopped = self.progress().take(rows, cause, self.ledger.totals().accepted);
+        let stopped = self
+            .progress()
+            .take(rows, cause, self.ledger.totals().accepted);
         let (refusal, reopened) = stopped.unzip();
-        let (here, elsewhere) =
-            reopened.unwrap_or_default().into_iter().partition::<Vec<_>, _>(|(at, _)| *at == place);
+        let (here, elsewhere) = reopened
+            .unwrap_or_default()
+            .into_iter()
+            .partition::<Vec<_>, _>(|(at, _)| *at == place);
         let reopened = JournalEntry::reopened(here.iter().map(|(_, row)| *row).collect());
-        if !self.record(part, [outcome].into_iter().chain(reopened).collect()).await {
+        if !self
+            .record(part, [outcome].into_iter().chain(reopened).collect())
+            .await
+        {
             return Err(End::Lost);
         }
         let outcomes = request.rows.iter().copied().zip(results);
@@ -389,21 +420,32 @@ impl<L: Ledger> Run<L> {
         if let Some(refusal) = refusal {
             self.refuse(refusal, elsewhere).await;
         }
-        if here.is_empty() { Ok(()) } else { Err(End::Stopped) }
+        if here.is_empty() {
+            Ok(())
+        } else {
+            Err(End::Stopped)
+        }
     }
 
     /// Returns whether the entries were recorded.
     async fn record(&self, part: &mut L::Part, entries: Vec<JournalEntry>) -> bool {
-        self.ledger.record(part, entries).await.unwrap_or_else(|error| {
-            self.fail(ErrorKind::Journal(error));
-            false
-        })
+        self.ledger
+            .record(part, entries)
+            .await
+            .unwrap_or_else(|error| {
+                self.fail(ErrorKind::Journal(error));
+                false
+            })
     }
 
     fn report(&self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
         let totals = self.ledger.totals();
         if let Some(observer) = &mut *lock(&self.job.observer) {
-            observer(&RequestReport { outcomes, totals, pause });
+            observer(&RequestReport {
+                outcomes,
+                totals,
+                pause,
+            });
         }
     }
 

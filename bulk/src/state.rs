@@ -87,12 +87,21 @@ impl JournalState {
     /// Nothing is known yet. What became of each row is remembered for [`row`](Self::row), which
     /// takes memory.
     pub fn with_rows() -> Self {
-        Self { outcomes: Some(HashMap::new()), ..Self::default() }
+        Self {
+            outcomes: Some(HashMap::new()),
+            ..Self::default()
+        }
     }
 
     /// What became of a row, if it was sent or is invalid.
     pub fn row(&self, row: u64) -> Option<RowState> {
-        let Some(Open { in_flight, resend, told: (at, cause), .. }) = self.open.get(&row) else {
+        let Some(Open {
+            in_flight,
+            resend,
+            told: (at, cause),
+            ..
+        }) = self.open.get(&row)
+        else {
             return self.outcomes.as_ref()?.get(&row).cloned();
         };
         let (status, code) = match in_flight {
@@ -100,7 +109,12 @@ impl JournalState {
             false => ("unknown", Some(cause.as_deref().unwrap_or("interrupted"))),
         };
         let again = resend.then_some("is to be sent again");
-        Some(RowState { status, at: *at, id: None, why: RowRefusal::new(code, again) })
+        Some(RowState {
+            status,
+            at: *at,
+            id: None,
+            why: RowRefusal::new(code, again),
+        })
     }
 
     /// How many rows have which outcome. Requests in flight, and rows that are to be sent again, are
@@ -138,7 +152,9 @@ impl JournalState {
     /// Counts requests in flight as unknown. For the journal of a job that is not running.
     #[must_use]
     pub fn stopped(mut self) -> Self {
-        self.open.values_mut().for_each(|open| open.in_flight = false);
+        self.open
+            .values_mut()
+            .for_each(|open| open.in_flight = false);
         self
     }
 
@@ -146,7 +162,12 @@ impl JournalState {
     /// sent again.
     pub(crate) fn reopened(&self, refused: bool, unknown: bool) -> Vec<JournalEntry> {
         let unknown = self.open.keys().filter(|_| unknown).copied();
-        let mut rows = self.refused.iter().filter(|_| refused).chain(unknown).collect::<Vec<_>>();
+        let mut rows = self
+            .refused
+            .iter()
+            .filter(|_| refused)
+            .chain(unknown)
+            .collect::<Vec<_>>();
         rows.sort_unstable();
         JournalEntry::reopened(rows).into_iter().collect()
     }
@@ -155,17 +176,26 @@ impl JournalState {
     /// again.
     pub(crate) fn decided(&self, sent: &[u64], resend: &[u64]) -> Vec<JournalEntry> {
         let unknown = |rows: &[u64]| {
-            rows.iter().copied().filter(|row| self.is_unknown(*row)).collect::<Vec<_>>()
+            rows.iter()
+                .copied()
+                .filter(|row| self.is_unknown(*row))
+                .collect::<Vec<_>>()
         };
         let sent = Some(unknown(sent)).filter(|rows| !rows.is_empty());
         let sent = sent.map(|rows| JournalEntry::Settled { rows, at: now() });
-        sent.into_iter().chain(JournalEntry::reopened(unknown(resend))).collect()
+        sent.into_iter()
+            .chain(JournalEntry::reopened(unknown(resend)))
+            .collect()
     }
 
     /// The numbers of the requests in flight.
     #[cfg(feature = "redis")]
     pub(crate) fn in_flight(&self) -> BTreeSet<u64> {
-        self.open.values().filter(|open| open.in_flight).map(|open| open.request).collect()
+        self.open
+            .values()
+            .filter(|open| open.in_flight)
+            .map(|open| open.request)
+            .collect()
     }
 
     /// The number of the next request.
@@ -187,7 +217,9 @@ impl JournalState {
         // A clock that was set back does not tell the age.
         let is_alive = age >= TimeDelta::zero() && age < life;
         let is_open = |row: &u64| {
-            self.open.get(row).is_some_and(|open| open.request == number && !open.in_flight)
+            self.open
+                .get(row)
+                .is_some_and(|open| open.request == number && !open.in_flight)
         };
         let is_repeatable = request.key.is_some() && is_alive && request.rows.iter().all(is_open);
         is_repeatable.then_some((number, request))
@@ -196,13 +228,20 @@ impl JournalState {
     /// Whether any request can be repeated with its idempotency key.
     #[cfg(feature = "redis")]
     pub(crate) fn has_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
-        self.open.keys().any(|row| self.repeatable(*row, now, life).is_some())
+        self.open
+            .keys()
+            .any(|row| self.repeatable(*row, now, life).is_some())
     }
 
     /// Takes in the next entry.
     pub(crate) fn apply(&mut self, entry: &JournalEntry) {
         match entry {
-            JournalEntry::Intent { request, at, key, rows } => {
+            JournalEntry::Intent {
+                request,
+                at,
+                key,
+                rows,
+            } => {
                 for row in rows {
                     let earlier = self.open.remove(row);
                     if earlier.as_ref().is_some_and(|earlier| earlier.resend) {
@@ -210,14 +249,28 @@ impl JournalState {
                     }
                     let before = earlier.map(|earlier| earlier.told);
                     let (request, told) = (*request, (*at, None));
-                    let open = Open { request, in_flight: true, resend: false, told, before };
+                    let open = Open {
+                        request,
+                        in_flight: true,
+                        resend: false,
+                        told,
+                        before,
+                    };
                     self.open.insert(*row, open);
                 }
                 self.next_request = self.next_request.max(request + 1);
-                let sent = Sent { rows: rows.clone(), key: key.clone(), at: *at };
+                let sent = Sent {
+                    rows: rows.clone(),
+                    key: key.clone(),
+                    at: *at,
+                };
                 self.requests.insert(*request, sent);
             }
-            JournalEntry::Outcome { request, at, results } => {
+            JournalEntry::Outcome {
+                request,
+                at,
+                results,
+            } => {
                 let rows = self.rows_of(*request);
                 for (row, result) in rows.iter().zip(results) {
                     let (status, id, why) = match result {
@@ -235,7 +288,9 @@ impl JournalState {
             // Rows that were unknown before the request still are.
             JournalEntry::NotSent { request } => {
                 for row in self.rows_of(*request) {
-                    let Some(mut open) = self.open.remove(&row) else { continue };
+                    let Some(mut open) = self.open.remove(&row) else {
+                        continue;
+                    };
                     if let Some(before) = open.before.take() {
                         (open.told, open.in_flight) = (before, false);
                         self.open.insert(row, open);
@@ -271,8 +326,16 @@ impl JournalState {
 
     /// The rows of a request that have no outcome yet, in their order.
     fn rows_of(&self, request: u64) -> Vec<u64> {
-        let rows = self.requests.get(&request).map(|sent| &sent.rows[..]).unwrap_or_default();
-        let is_open = |row: &&u64| self.open.get(row).is_some_and(|open| open.request == request);
+        let rows = self
+            .requests
+            .get(&request)
+            .map(|sent| &sent.rows[..])
+            .unwrap_or_default();
+        let is_open = |row: &&u64| {
+            self.open
+                .get(row)
+                .is_some_and(|open| open.request == request)
+        };
         rows.iter().filter(is_open).copied().collect()
     }
 
@@ -306,7 +369,15 @@ impl JournalState {
             }
         }
         if let Some(outcomes) = &mut self.outcomes {
-            outcomes.insert(row, RowState { status, at, id: id.cloned(), why });
+            outcomes.insert(
+                row,
+                RowState {
+                    status,
+                    at,
+                    id: id.cloned(),
+                    why,
+                },
+            );
         }
     }
 }
@@ -318,11 +389,20 @@ mod tests {
 
     fn intent(request: u64, rows: &[u64], key: Option<&str>) -> JournalEntry {
         let key = key.map(str::to_owned);
-        JournalEntry::Intent { request, at: Utc::now(), key, rows: rows.to_vec() }
+        JournalEntry::Intent {
+            request,
+            at: Utc::now(),
+            key,
+            rows: rows.to_vec(),
+        }
     }
 
     fn outcome(request: u64, results: &[RowOutcome]) -> JournalEntry {
-        JournalEntry::Outcome { request, at: Utc::now(), results: results.to_vec() }
+        JournalEntry::Outcome {
+            request,
+            at: Utc::now(),
+            results: results.to_vec(),
+        }
     }
 
     fn state(entries: &[JournalEntry]) -> JournalState {
@@ -342,11 +422,20 @@ mod tests {
             intent(1, &[6, 7], Some("k")),
             outcome(0, &[accepted, refused, RowOutcome::Unknown]),
         ]);
-        let totals = Totals { accepted: 1, refused: 1, invalid: 0, unknown: 3 };
+        let totals = Totals {
+            accepted: 1,
+            refused: 1,
+            invalid: 0,
+            unknown: 3,
+        };
         assert_eq!(state.totals(), totals);
         assert!(state.is_settled(1) && state.is_settled(2) && !state.is_settled(5000));
         assert!(state.is_unknown(5000) && state.is_unknown(6) && !state.is_unknown(3));
-        assert!(state.repeatable(6, Utc::now(), DAY).is_some_and(|(request, _)| request == 1));
+        assert!(
+            state
+                .repeatable(6, Utc::now(), DAY)
+                .is_some_and(|(request, _)| request == 1)
+        );
         assert!(
             state.repeatable(6, Utc::now(), TimeDelta::zero()).is_none(),
             "the key has expired"
@@ -364,9 +453,17 @@ mod tests {
             intent(0, &[1, 2, 3], None),
             outcome(0, &[accepted.clone(), refused, RowOutcome::Unknown]),
             intent(1, &[4, 5], None),
-            JournalEntry::Unknown { request: 1, at, code },
+            JournalEntry::Unknown {
+                request: 1,
+                at,
+                code,
+            },
             intent(2, &[6], None),
-            JournalEntry::Invalid { row: 7, at, message: "empty".to_owned() },
+            JournalEntry::Invalid {
+                row: 7,
+                at,
+                message: "empty".to_owned(),
+            },
             JournalEntry::Reopened { rows: vec![5] },
             intent(3, &[5], None),
             outcome(3, &[accepted]),
@@ -375,7 +472,9 @@ mod tests {
         let mut state = JournalState::with_rows();
         entries.iter().for_each(|entry| state.apply(entry));
         let row = |row: u64| {
-            let RowState { status, id, why, .. } = state.row(row)?;
+            let RowState {
+                status, id, why, ..
+            } = state.row(row)?;
             Some(
                 [Some(status.to_owned()), id, why.code, why.message].map(Option::unwrap_or_default),
             )
@@ -393,7 +492,10 @@ mod tests {
         }
         assert_eq!(row(8), None);
         let state = state.stopped();
-        assert_eq!(state.row(6).and_then(|row| row.why.code).as_deref(), Some("interrupted"));
+        assert_eq!(
+            state.row(6).and_then(|row| row.why.code).as_deref(),
+            Some("interrupted")
+        );
         assert_eq!(self::state(&entries).row(1), None, "not asked for");
     }
 
@@ -404,7 +506,11 @@ mod tests {
         let mut state = JournalState::with_rows();
         for entry in [
             intent(0, &[1], None),
-            JournalEntry::Unknown { request: 0, at, code: code.clone() },
+            JournalEntry::Unknown {
+                request: 0,
+                at,
+                code: code.clone(),
+            },
             JournalEntry::Reopened { rows: vec![1] },
         ] {
             state.apply(&entry);
@@ -414,11 +520,17 @@ mod tests {
         let not_sent = JournalEntry::NotSent { request: 1 };
         let killed = state.stopped();
         let cause = |row: u64| killed.row(row).and_then(|row| row.why.code);
-        assert_eq!([1, 2].map(cause), [(); 2].map(|()| Some("interrupted".to_owned())));
+        assert_eq!(
+            [1, 2].map(cause),
+            [(); 2].map(|()| Some("interrupted".to_owned()))
+        );
         let mut taken_back = killed;
         taken_back.apply(&not_sent);
         let row = taken_back.row(1).expect("known");
-        assert_eq!((row.at, row.why.code, taken_back.row(2)), (first, code, None));
+        assert_eq!(
+            (row.at, row.why.code, taken_back.row(2)),
+            (first, code, None)
+        );
     }
 
     #[test]
@@ -432,14 +544,26 @@ mod tests {
     #[test]
     fn an_unknown_row_that_is_sent_again_and_not_processed_stays_unknown() {
         let not_sent = JournalEntry::NotSent { request: 1 };
-        let mut state =
-            state(&[intent(0, &[1, 2], Some("k")), intent(1, &[1, 2, 3], Some("l")), not_sent]);
+        let mut state = state(&[
+            intent(0, &[1, 2], Some("k")),
+            intent(1, &[1, 2, 3], Some("l")),
+            not_sent,
+        ]);
         assert_eq!(state.totals().unknown, 2);
         assert!(state.is_unknown(1) && !state.is_unknown(3));
-        assert!(state.repeatable(1, Utc::now(), DAY).is_none(), "its key belongs to other rows");
+        assert!(
+            state.repeatable(1, Utc::now(), DAY).is_none(),
+            "its key belongs to other rows"
+        );
         state.apply(&intent(2, &[1, 2], None));
         let accepted = RowOutcome::Accepted("eml_1".to_owned());
         state.apply(&outcome(2, &[accepted.clone(), accepted]));
-        assert_eq!(state.totals(), Totals { accepted: 2, ..Totals::default() });
+        assert_eq!(
+            state.totals(),
+            Totals {
+                accepted: 2,
+                ..Totals::default()
+            }
+        );
     }
 }

@@ -9,7 +9,11 @@ use crate::output::OUTPUT_FAILED;
 
 /// Says what an unverified sender's domain needs.
 pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
-    let domain = sender.trim_end_matches('>').rsplit('@').next().unwrap_or_default();
+    let domain = sender
+        .trim_end_matches('>')
+        .rsplit('@')
+        .next()
+        .unwrap_or_default();
     if failure.details().code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
         failure.details_mut().hint = Some(verify(context, domain));
     }
@@ -107,7 +111,9 @@ pub fn accepted_as(context: &Context, id: &str) -> String {
 
 fn concerns_webhook_url(details: &Details) -> bool {
     let webhooks = [Operation::WebhooksCreate, Operation::WebhooksUpdate];
-    details.operation.is_some_and(|operation| webhooks.contains(&operation))
+    details
+        .operation
+        .is_some_and(|operation| webhooks.contains(&operation))
         && details.fields.iter().any(|(field, _)| field == "url")
 }
 
@@ -131,9 +137,15 @@ fn why_not_retried(details: &Details) -> String {
 
 /// The scopes of both services.
 fn scopes() -> String {
-    let (email, extraction): (Vec<&str>, Vec<&str>) =
-        Scope::ALL.iter().map(|scope| scope.as_str()).partition(|scope| scope.contains(':'));
-    format!("email: {}\nextraction: {}", email.join(", "), extraction.join(" or "))
+    let (email, extraction): (Vec<&str>, Vec<&str>) = Scope::ALL
+        .iter()
+        .map(|scope| scope.as_str())
+        .partition(|scope| scope.contains(':'));
+    format!(
+        "email: {}\nextraction: {}",
+        email.join(", "),
+        extraction.join(" or ")
+    )
 }
 
 /// The service has no operation that lists emails.
@@ -165,14 +177,23 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
 fn base_path(details: &Details, context: &Context) -> Option<String> {
     let url = &context.settings.url(details.operation?.service())?.value;
     let url = url::Url::parse(url).ok().filter(|url| url.path() != "/")?;
-    Some(format!("if it exists, check the path of the base URL, {}: svc config show", url.path()))
+    Some(format!(
+        "if it exists, check the path of the base URL, {}: svc config show",
+        url.path()
+    ))
 }
 
 /// Suggests the command that shows the resource that conflicts with the request.
 fn show_conflicting(context: &Context) -> Option<String> {
-    let list = context.list_of_group().filter(|_| context.command.path.ends_with(" create"))?;
+    let list = context
+        .list_of_group()
+        .filter(|_| context.command.path.ends_with(" create"))?;
     // A list of the parts of something has pages.
-    let list = if list.ends_with(" list") { list } else { list + " --all" };
+    let list = if list.ends_with(" list") {
+        list
+    } else {
+        list + " --all"
+    };
     Some(format!("see the current state: {}", context.svc(&list)))
 }
 

@@ -61,7 +61,9 @@ fn with_sections(tree: clap::Command) -> clap::Command {
         short.push_str(&format!("  {:<18}  {}\n", title, names.join(", ")));
         long.push_str(&format!("{title}:\n"));
         for name in names {
-            let about = tree.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = tree
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             long.push_str(&format!("  {name:<11}  {about}\n"));
         }
@@ -76,7 +78,9 @@ fn with_sections(tree: clap::Command) -> clap::Command {
 /// Runs `svc` with the arguments, environment and streams of this process, or completes a command
 /// line for a shell.
 pub fn main() -> u8 {
-    CompleteEnv::with_factory(|| for_completion(command())).var(complete::VARIABLE).complete();
+    CompleteEnv::with_factory(|| for_completion(command()))
+        .var(complete::VARIABLE)
+        .complete();
     run(&std::env::args_os().collect::<Vec<_>>(), Process::current())
 }
 
@@ -100,12 +104,27 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
 /// As [`run`], and returns the ID of the last request that a service has answered.
 fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     let env = &Env::of(&process);
-    let Process { stdin, stdout, stderr, terminals, .. } = process;
-    let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
+    let Process {
+        stdin,
+        stdout,
+        stderr,
+        terminals,
+        ..
+    } = process;
+    let streams = Streams::new(
+        stdin,
+        stdout,
+        stderr,
+        terminals,
+        env.get("TERM") == Some("dumb"),
+    );
     let (cli, spec, organization) = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => {
-            return (report_clap_error(&error, &early_printer(args, env, &streams)), None);
+            return (
+                report_clap_error(&error, &early_printer(args, env, &streams)),
+                None,
+            );
         }
     };
     let (settings, printer) = match prepare(&cli.global, env, &streams) {
@@ -116,7 +135,15 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         }
     };
     let checked = command_spec::check(&spec, &cli.global, &settings);
-    let context = Context::new(settings, printer, spec, organization, args, command, run_inside);
+    let context = Context::new(
+        settings,
+        printer,
+        spec,
+        organization,
+        args,
+        command,
+        run_inside,
+    );
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }
@@ -181,8 +208,14 @@ fn parse(args: &[OsString]) -> Result<(Cli, CommandSpec, Option<String>), clap::
         level = below;
     }
     let spec = command_spec::find(&tree, &path);
-    let organization = spec.is_of_organization.then(|| level.get_one(ORGANIZATION).cloned());
-    Ok((Cli::from_arg_matches_mut(&mut matches)?, spec, organization.flatten()))
+    let organization = spec
+        .is_of_organization
+        .then(|| level.get_one(ORGANIZATION).cloned());
+    Ok((
+        Cli::from_arg_matches_mut(&mut matches)?,
+        spec,
+        organization.flatten(),
+    ))
 }
 
 fn prepare(
@@ -195,7 +228,9 @@ fn prepare(
     let format = settings.format.as_ref().map(|format| format.value);
     let is_json = |format: Format| format != Format::Table && !format.is_of_dns_records();
     if filter.is_some() && flags.output.is_some_and(|format| !is_json(format)) {
-        return Err(Failure::usage("--jq filters JSON and cannot be combined with this --output"));
+        return Err(Failure::usage(
+            "--jq filters JSON and cannot be combined with this --output",
+        ));
     }
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let look = Look {
@@ -237,9 +272,15 @@ fn early_printer(args: &[OsString], env: &Env, streams: &Streams) -> Printer {
     let flags = GlobalFlags::found_in(args);
     let format = match flags.json || flags.jq.is_some() {
         true => Some(Format::Json),
-        false => flags.output.or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok()),
+        false => flags
+            .output
+            .or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok()),
     };
-    let look =
-        Look { format, color: color_choice(&flags, [env]), zone: env.zone, ..Look::default() };
+    let look = Look {
+        format,
+        color: color_choice(&flags, [env]),
+        zone: env.zone,
+        ..Look::default()
+    };
     Printer::new(look, streams.clone(), env.signals)
 }

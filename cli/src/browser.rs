@@ -10,11 +10,19 @@ use crate::settings::Env;
 /// Opens a URL with the command of the environment variable `BROWSER`, or in the browser of the system.
 /// Returns whether there is one.
 pub async fn open(url: &str, env: &Env) -> bool {
-    let mut words = env.get("BROWSER").unwrap_or_else(|| of_system(env)).split_whitespace();
-    let Some(program) = words.next() else { return false };
+    let mut words = env
+        .get("BROWSER")
+        .unwrap_or_else(|| of_system(env))
+        .split_whitespace();
+    let Some(program) = words.next() else {
+        return false;
+    };
     let mut command = Command::new(program);
     command.args(words).arg(url);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     match command.spawn() {
         Ok(child) => is_running(child).await,
         Err(_) => false,

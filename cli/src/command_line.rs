@@ -18,7 +18,9 @@ pub fn is_not_in_sandbox(arg: &OsString) -> bool {
 /// options.
 pub fn shown(program: &str, args: &[OsString]) -> String {
     let args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-    args.fold(program.to_owned(), |line, arg| line + " " + &shell_quoted(&masked(&arg)))
+    args.fold(program.to_owned(), |line, arg| {
+        line + " " + &shell_quoted(&masked(&arg))
+    })
 }
 
 /// A word without the password of a URL: hints end up in logs.
@@ -51,18 +53,38 @@ mod tests {
 
     #[test]
     fn suggests_the_typed_command_line() {
-        assert_eq!(suggested(&["svc", "emails", "get", "x"]), "svc --sandbox emails get x");
         assert_eq!(
-            suggested(&["svc", "emails", "send", "--subject", "It's on", "--text", ""]),
+            suggested(&["svc", "emails", "get", "x"]),
+            "svc --sandbox emails get x"
+        );
+        assert_eq!(
+            suggested(&[
+                "svc",
+                "emails",
+                "send",
+                "--subject",
+                "It's on",
+                "--text",
+                ""
+            ]),
             r"svc --sandbox emails send --subject 'It'\''s on' --text ''"
         );
     }
 
     #[test]
     fn passwords_of_urls_are_not_shown() {
-        let args =
-            ["svc", "bulk", "work", "--queue", "redis://:secret@h:1", "--queue=redis://u:secret@h"];
+        let args = [
+            "svc",
+            "bulk",
+            "work",
+            "--queue",
+            "redis://:secret@h:1",
+            "--queue=redis://u:secret@h",
+        ];
         let shown = suggested(&args);
-        assert!(!shown.contains("secret") && shown.contains("@h:1"), "{shown}");
+        assert!(
+            !shown.contains("secret") && shown.contains("@h:1"),
+            "{shown}"
+        );
     }
 }

@@ -101,7 +101,12 @@ impl CommandSpec {
 
     /// The scopes that the operations need.
     pub fn scope(&self) -> String {
-        let mut scopes = self.operations.iter().copied().map(scope_of).collect::<Vec<_>>();
+        let mut scopes = self
+            .operations
+            .iter()
+            .copied()
+            .map(scope_of)
+            .collect::<Vec<_>>();
         scopes.dedup();
         match self.scope {
             Some(scope) => scope.to_owned(),
@@ -115,28 +120,46 @@ impl CommandSpec {
 
     /// Describes the scopes of a command whose options decide which operations it calls.
     pub(crate) fn with_scope(self, scope: &'static str) -> Self {
-        Self { scope: Some(scope), ..self }
+        Self {
+            scope: Some(scope),
+            ..self
+        }
     }
 
     pub(crate) fn of_sandbox(self) -> Self {
-        Self { is_of_sandbox: true, ..self }
+        Self {
+            is_of_sandbox: true,
+            ..self
+        }
     }
 
     /// Adds the option `--organization`.
     pub(crate) fn of_organization(self) -> Self {
-        Self { is_of_organization: true, ..self.of_sandbox() }
+        Self {
+            is_of_organization: true,
+            ..self.of_sandbox()
+        }
     }
 
     pub(crate) fn with_any_operation(self) -> Self {
-        Self { calls_any_operation: true, ..self }
+        Self {
+            calls_any_operation: true,
+            ..self
+        }
     }
 
     pub(crate) fn until_interrupted(self) -> Self {
-        Self { handles_interrupt: true, ..self }
+        Self {
+            handles_interrupt: true,
+            ..self
+        }
     }
 
     pub(crate) fn of_new_profile(self) -> Self {
-        Self { allows_new_profile: true, ..self }
+        Self {
+            allows_new_profile: true,
+            ..self
+        }
     }
 
     pub(crate) fn calling(self, operations: &'static [Operation]) -> Self {
@@ -155,10 +178,17 @@ pub(crate) fn scope_of(operation: Operation) -> &'static str {
 
 /// The command at a path in the tree. A path that is not a command's reads nothing.
 pub(crate) fn find(tree: &Command, path: &[&str]) -> CommandSpec {
-    let command = path.iter().try_fold(tree, |level, name| level.find_subcommand(name));
-    let declared = command.and_then(|command| command.get::<CommandSpec>()).cloned();
+    let command = path
+        .iter()
+        .try_fold(tree, |level, name| level.find_subcommand(name));
+    let declared = command
+        .and_then(|command| command.get::<CommandSpec>())
+        .cloned();
     let spec = declared.unwrap_or_else(|| reads(&[], || Value::Bool(true)));
-    CommandSpec { path: path.join(" "), ..spec }
+    CommandSpec {
+        path: path.join(" "),
+        ..spec
+    }
 }
 
 /// Every leaf command, in the order of the help.
@@ -167,7 +197,10 @@ pub(crate) fn all(tree: &Command) -> Vec<CommandSpec> {
         for command in level.get_subcommands() {
             let path = [path, &[command.get_name()]].concat();
             match command.get::<CommandSpec>().cloned() {
-                Some(spec) => found.push(CommandSpec { path: path.join(" "), ..spec }),
+                Some(spec) => found.push(CommandSpec {
+                    path: path.join(" "),
+                    ..spec
+                }),
                 None => walk(command, &path, found),
             }
         }
@@ -202,7 +235,9 @@ pub(crate) fn check(
     }
     let format = settings.format.as_ref().map(|format| format.value);
     if format.is_some_and(Format::is_of_dns_records) && path != "domains records" {
-        return Err(Failure::usage("only `svc domains records` has this output format"));
+        return Err(Failure::usage(
+            "only `svc domains records` has this output format",
+        ));
     }
     // The sandbox is sent only a key that it has issued.
     if spec.effect != Effect::Local && !settings.sandbox {

@@ -51,13 +51,22 @@ pub fn complete(command: Command, path: &str) -> Command {
         .hide_short_help(command.has_subcommands())
         .help("Print help (see more with '--help')")
         .long_help("Print help (see a summary with '-h')");
-    let command = command.after_help(GLOBAL_OPTIONS).disable_help_flag(true).arg(help);
-    let of = command.get::<CommandSpec>().is_some_and(|spec| spec.is_of_organization);
+    let command = command
+        .after_help(GLOBAL_OPTIONS)
+        .disable_help_flag(true)
+        .arg(help);
+    let of = command
+        .get::<CommandSpec>()
+        .is_some_and(|spec| spec.is_of_organization);
     let organization = Arg::new(ORGANIZATION)
         .long(ORGANIZATION)
         .value_name("NAME|ID")
         .help("Organization, by name or id [default: Sandbox]");
-    let command = if of { command.arg(organization) } else { command };
+    let command = if of {
+        command.arg(organization)
+    } else {
+        command
+    };
     let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
         Some(scope) => {
             let examples = command.get_after_long_help().map(ToString::to_string);

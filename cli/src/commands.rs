@@ -30,12 +30,41 @@ pub mod whoami;
 
 /// The top-level commands of each section of `svc --help`, in order.
 pub const SECTIONS: [(&str, &[&str]); 6] = [
-    ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
+    (
+        "Email service",
+        &[
+            "emails",
+            "bulk",
+            "audiences",
+            "contacts",
+            "domains",
+            "webhooks",
+        ],
+    ),
     ("Extraction service", &["extraction"]),
-    ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config", "agent"]),
+    (
+        "Setup",
+        &[
+            "login", "logout", "profiles", "whoami", "doctor", "config", "agent",
+        ],
+    ),
     ("Sandbox", &["sandbox", "watch"]),
-    ("Webhook receivers", &["listen", "replay", "trigger", "certify", "verify", "sign"]),
-    ("Other", &["api", "mcp", "completions", "man", "schema", "help", "version"]),
+    (
+        "Webhook receivers",
+        &["listen", "replay", "trigger", "certify", "verify", "sign"],
+    ),
+    (
+        "Other",
+        &[
+            "api",
+            "mcp",
+            "completions",
+            "man",
+            "schema",
+            "help",
+            "version",
+        ],
+    ),
 ];
 
 group! {

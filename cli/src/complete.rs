@@ -69,7 +69,9 @@ impl Values {
     pub fn candidates(self) -> ArgValueCandidates {
         ArgValueCandidates::new(move || {
             let found = self.find().unwrap_or_default().into_iter();
-            found.filter_map(|(value, about)| candidate(&value, &about)).collect()
+            found
+                .filter_map(|(value, about)| candidate(&value, &about))
+                .collect()
         })
     }
 
@@ -89,14 +91,24 @@ impl Values {
                 .collect(),
             Self::Profile => {
                 let profiles = settings(&typed())?.profiles().ok()?;
-                let url =
-                    |name: &str| profiles.text(name, "email_url").unwrap_or_default().to_owned();
-                profiles.names().into_iter().map(|name| (name.clone(), url(&name))).collect()
+                let url = |name: &str| {
+                    profiles
+                        .text(name, "email_url")
+                        .unwrap_or_default()
+                        .to_owned()
+                };
+                profiles
+                    .names()
+                    .into_iter()
+                    .map(|name| (name.clone(), url(&name)))
+                    .collect()
             }
             Self::Record => {
                 let (all, _) = Records::in_dir(&settings(&typed())?.data_dir).all().ok()?;
                 let newest = all.into_iter().rev().take(SHOWN);
-                newest.map(|it| (it.id, it.event.unwrap_or_default())).collect()
+                newest
+                    .map(|it| (it.id, it.event.unwrap_or_default()))
+                    .collect()
             }
             Self::Job => {
                 let jobs = std::fs::read_dir(settings(&typed())?.state_dir.join("bulk")).ok()?;
@@ -118,7 +130,10 @@ impl Values {
                     .filter_map(|(id, _)| start(&["contacts", "list", "--page-size=50", "--", id]));
                 // All are started before the first one is read.
                 let lists = lists.collect::<Vec<_>>().into_iter();
-                lists.filter_map(|list| read(list, "email")).flatten().collect()
+                lists
+                    .filter_map(|list| read(list, "email"))
+                    .flatten()
+                    .collect()
             }
             Self::Webhook => listed(&["webhooks", "list"], "url")?,
             Self::ExtractionWebhook => listed(&["extraction", "webhooks", "list"], "url")?,
@@ -134,7 +149,10 @@ impl Values {
 }
 
 fn plain<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<Found> {
-    values.into_iter().map(|value| (value.into(), String::new())).collect()
+    values
+        .into_iter()
+        .map(|value| (value.into(), String::new()))
+        .collect()
 }
 
 /// Completes `@FILE` for an option that takes text or a file.
@@ -143,7 +161,9 @@ pub fn at_file() -> ArgValueCompleter {
         let path = current.to_str().and_then(|text| text.strip_prefix('@'));
         let found = path.map(|path| PathCompleter::any().complete(OsStr::new(path)));
         let found = found.unwrap_or_default().into_iter();
-        found.map(|candidate| candidate.add_prefix("@")).collect::<Vec<_>>()
+        found
+            .map(|candidate| candidate.add_prefix("@"))
+            .collect::<Vec<_>>()
     })
 }
 
@@ -154,11 +174,14 @@ pub fn sender() -> ArgValueCompleter {
             return Vec::new();
         };
         let domains = Values::DomainName.find().unwrap_or_default();
-        let senders =
-            domains.into_iter().map(|(domain, about)| (format!("{name}@{domain}"), about));
+        let senders = domains
+            .into_iter()
+            .map(|(domain, about)| (format!("{name}@{domain}"), about));
         let typed = current.to_string_lossy().into_owned();
         let senders = senders.filter(|(sender, _)| sender.starts_with(&typed));
-        senders.filter_map(|(sender, about)| candidate(&sender, &about)).collect()
+        senders
+            .filter_map(|(sender, about)| candidate(&sender, &about))
+            .collect()
     })
 }
 
@@ -186,7 +209,10 @@ fn start(command: &[&str]) -> Option<Child> {
     let mut flags = typed();
     let settings = settings(&flags)?;
     if settings.sandbox || command[0] == "sandbox" {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .ok()?;
         runtime.block_on(Sandbox::running_url(&settings)).ok()??;
     } else if let Some(path) = &flags.key_file {
         // A key on standard input would be typed at the prompt, and a named pipe waits.
@@ -195,8 +221,15 @@ fn start(command: &[&str]) -> Option<Child> {
     let limit = std::env::var(TIMEOUT).unwrap_or_else(|_| DEFAULT_TIMEOUT.to_owned());
     (flags.timeout, flags.retries) = (Some(limit), Some(0));
     let mut svc = Command::new(std::env::current_exe().ok()?);
-    svc.env_remove(VARIABLE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    svc.arg("--json").args(flags.of_service()).args(command).spawn().ok()
+    svc.env_remove(VARIABLE)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    svc.arg("--json")
+        .args(flags.of_service())
+        .args(command)
+        .spawn()
+        .ok()
 }
 
 /// Reads the list that a command prints.
@@ -204,14 +237,21 @@ fn read(list: Child, about: &str) -> Option<Vec<Found>> {
     let output = list.wait_with_output().ok()?;
     let items = serde_json::from_slice::<Vec<Value>>(&output.stdout).ok()?;
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
-    let found = items.iter().take(10 * SHOWN).map(|item| (text(item, "id"), text(item, about)));
+    let found = items
+        .iter()
+        .take(10 * SHOWN)
+        .map(|item| (text(item, "id"), text(item, about)));
     Some(found.filter(|(id, _)| !id.is_empty()).collect())
 }
 
 /// The names, each with its id. One that several have would be refused.
 fn names(found: &[Found]) -> Vec<Found> {
     let is_unique = |(_, name): &&Found| found.iter().filter(|(_, it)| it == name).count() == 1;
-    found.iter().filter(is_unique).map(|(id, name)| (name.clone(), id.clone())).collect()
+    found
+        .iter()
+        .filter(is_unique)
+        .map(|(id, name)| (name.clone(), id.clone()))
+        .collect()
 }
 
 fn with_names(ids: Vec<Found>) -> Vec<Found> {
@@ -247,8 +287,18 @@ mod tests {
 
     #[test]
     fn rejects_values_that_a_shell_would_interpret() {
-        for value in ["", "-rf", "a b", "$(reboot)", "`x`", "a;b", "a\nb", "a\u{1b}[2J", "a*", "'"]
-        {
+        for value in [
+            "",
+            "-rf",
+            "a b",
+            "$(reboot)",
+            "`x`",
+            "a;b",
+            "a\nb",
+            "a\u{1b}[2J",
+            "a*",
+            "'",
+        ] {
             assert!(candidate(value, "").is_none(), "{value:?}");
         }
         let found = candidate("aud_1", "News\u{1b}[2J\nletter").expect("a candidate");

@@ -25,8 +25,13 @@ pub async fn is_yes(context: &Context, question: &str) -> Result<bool, Failure> 
     let read = |answer: &str| match answer.to_lowercase().as_str() {
         "y" | "yes" => Ok(true),
         "n" | "no" => Ok(false),
-        _ => Err(Failure::usage(format!("`{answer}` is not an answer: type y or n"))),
+        _ => Err(Failure::usage(format!(
+            "`{answer}` is not an answer: type y or n"
+        ))),
     };
-    let answer = context.out.ask_until(&format!("{question} [y/N] "), read).await?;
+    let answer = context
+        .out
+        .ask_until(&format!("{question} [y/N] "), read)
+        .await?;
     Ok(answer.unwrap_or(false))
 }

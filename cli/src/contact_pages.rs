@@ -25,7 +25,10 @@ pub async fn of_audience(
 ) -> Result<String, Failure> {
     let progress = context.out.progress("reading the audience");
     let mut count = 0_u64;
-    let id = Names::<Audience>::new(context, client).target(audience).await?.id;
+    let id = Names::<Audience>::new(context, client)
+        .target(audience)
+        .await?
+        .id;
     for_each(client, &id, page_size, |contact| {
         count += 1;
         progress.set_text(format!("reading the audience: {count} contacts"));

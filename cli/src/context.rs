@@ -159,7 +159,11 @@ impl Context {
         if let Some(guard) = self.settings.guard.for_run()? {
             let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
             let may_send = self.command.calls_any_operation
-                || self.command.operations.iter().any(|each| sends.contains(each));
+                || self
+                    .command
+                    .operations
+                    .iter()
+                    .any(|each| sends.contains(each));
             if self.settings.dry_run && may_send {
                 self.out.note(&format!("recipient guard: {guard}"));
             }
@@ -203,7 +207,9 @@ impl Context {
     /// A profile belongs to one organization. `svc login` has checked the stored key; a key
     /// from an option or the environment is checked here.
     async fn refuse_another_organization(&self, client: &ExtractionClient) -> Result<(), Failure> {
-        let Some(organization) = &self.settings.organization else { return Ok(()) };
+        let Some(organization) = &self.settings.organization else {
+            return Ok(());
+        };
         if self.settings.dry_run || !self.settings.is_key_overridden(Service::Extraction) {
             return Ok(());
         }
@@ -249,7 +255,8 @@ impl Context {
         deadline: std::time::Duration,
         what: &str,
     ) -> Result<Option<T>, Failure> {
-        self.send(call.timeout(deadline).retries(0), None, what).await
+        self.send(call.timeout(deadline).retries(0), None, what)
+            .await
     }
 
     /// Sends a request, or prints it with `--dry-run`.
@@ -308,7 +315,9 @@ impl Context {
 
     /// The sandbox of this run, found or started on first use.
     pub async fn sandbox(&self) -> Result<&Sandbox, Failure> {
-        self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings)).await
+        self.sandbox
+            .get_or_try_init(|| Sandbox::attach(&self.settings))
+            .await
     }
 
     /// What to tell a person if no sandbox was running, so that this command has started its own.
@@ -353,7 +362,10 @@ impl Context {
             _ if rest.starts_with("sandbox ") => format!("svc {rest}"),
             _ if self.settings.sandbox => format!("svc --sandbox {rest}"),
             Source::Option(_) => {
-                format!("svc --profile {} {rest}", command_line::shell_quoted(&profile.value))
+                format!(
+                    "svc --profile {} {rest}",
+                    command_line::shell_quoted(&profile.value)
+                )
             }
             _ => format!("svc {rest}"),
         }
@@ -365,7 +377,9 @@ impl Context {
         let tree = (self.tree)();
         let mut words = group.split(' ').chain(["list"]);
         let list = words.try_fold(&tree, |level, word| level.find_subcommand(word))?;
-        let of = list.get_positionals().filter_map(|it| it.get_value_names()?.first());
+        let of = list
+            .get_positionals()
+            .filter_map(|it| it.get_value_names()?.first());
         Some(of.fold(format!("{group} list"), |line, of| format!("{line} {of}")))
     }
 
@@ -381,7 +395,10 @@ impl Context {
 
     /// Reports a deletion of what `shown` describes to people.
     pub fn deleted(&self, noun: &str, id: &str, shown: &str) -> Result<(), Failure> {
-        self.out.done(&format!("deleted {noun} {shown}"), &Deleted { id, deleted: true })
+        self.out.done(
+            &format!("deleted {noun} {shown}"),
+            &Deleted { id, deleted: true },
+        )
     }
 
     /// The base URL and the key of a service.
@@ -408,8 +425,11 @@ impl Context {
             (None, None) => Err(self.not_configured(service)),
             (None, Some(_)) => {
                 let option = url_setting_names(service);
-                Err(Failure::usage(format!("no base URL is set for the {service} service"))
-                    .hint(format!("set it with {option}, or store it with `svc login`")))
+                Err(
+                    Failure::usage(format!("no base URL is set for the {service} service")).hint(
+                        format!("set it with {option}, or store it with `svc login`"),
+                    ),
+                )
             }
             (Some(url), None) => Err(Failure::new(
                 Kind::Unauthenticated,
@@ -433,7 +453,9 @@ impl Context {
         };
         // A dry run starts no server.
         let sandbox = self.sandbox.get();
-        let seeded = sandbox.and_then(|it| it.key(service)).map_or(seeded, Secret::expose);
+        let seeded = sandbox
+            .and_then(|it| it.key(service))
+            .map_or(seeded, Secret::expose);
         let seeded = Key::parse(seeded, "the sandbox")?;
         let given = match self.settings.is_key_overridden(service) {
             true => self.settings.stored_key(service).ok().flatten(),
@@ -444,10 +466,14 @@ impl Context {
         };
         let is_issued = sandbox.has_issued(given.value.expose()).await?;
         let (key, what) = match is_issued {
-            true => (given.value, "this sandbox has issued the key, which is used"),
-            false => {
-                (seeded, "not a key of this sandbox, and not sent to it: the seeded one is used")
-            }
+            true => (
+                given.value,
+                "this sandbox has issued the key, which is used",
+            ),
+            false => (
+                seeded,
+                "not a key of this sandbox, and not sent to it: the seeded one is used",
+            ),
         };
         Ok((key, Some(format!("{}: {what}", given.source))))
     }
@@ -458,7 +484,10 @@ impl Context {
             return Ok(Some(key));
         }
         let key = self.settings.stored_key(service)?;
-        if key.as_ref().is_some_and(|key| key.source == Source::Profile) {
+        if key
+            .as_ref()
+            .is_some_and(|key| key.source == Source::Profile)
+        {
             self.settings.check_destination_of_stored_key(service)?;
         }
         Ok(key.map(|key| key.value))
@@ -466,7 +495,9 @@ impl Context {
 
     /// The key of `--key-file`.
     pub fn key_of_file(&self) -> Result<Option<Key>, Failure> {
-        let Some(path) = &self.settings.key_file else { return Ok(None) };
+        let Some(path) = &self.settings.key_file else {
+            return Ok(None);
+        };
         let bytes = self.inputs.private(&self.out, "--key-file", path)?;
         Key::parse(&String::from_utf8_lossy(&bytes), "--key-file").map(Some)
     }
@@ -478,13 +509,15 @@ impl Context {
             format!("the {service} service is not set up: no base URL and no key"),
         )
         .code("not_set_up")
-        .hint(match self.typed.iter().any(command_line::is_not_in_sandbox) {
-            true => login,
-            false => {
-                let again = command_line::shown("svc --sandbox", &self.typed);
-                format!("try it on this machine: {again}\n{login}")
-            }
-        })
+        .hint(
+            match self.typed.iter().any(command_line::is_not_in_sandbox) {
+                true => login,
+                false => {
+                    let again = command_line::shown("svc --sandbox", &self.typed);
+                    format!("try it on this machine: {again}\n{login}")
+                }
+            },
+        )
     }
 
     /// The command line that stores a key for a service in this run's profile.
@@ -494,15 +527,19 @@ impl Context {
 
     /// The PEM file of `--ca-bundle` or of the profile.
     pub fn ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
-        let Some(bundle) = &self.settings.ca_bundle else { return Ok(None) };
+        let Some(bundle) = &self.settings.ca_bundle else {
+            return Ok(None);
+        };
         if matches!(bundle.source, Source::Environment(_)) {
             // The platform's certificate verifier reads `SSL_CERT_FILE` itself.
             return Ok(None);
         }
         let path = &bundle.value;
-        std::fs::read(self.settings.path(path)).map(Some).map_err(|error| {
-            Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))
-        })
+        std::fs::read(self.settings.path(path))
+            .map(Some)
+            .map_err(|error| {
+                Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))
+            })
     }
 
     /// The text of an option's `TEXT|@FILE|-` value. A file name without `@` is refused.
@@ -512,7 +549,9 @@ impl Context {
     }
 
     fn with_options<T>(&self, call: Call<T>) -> Call<T> {
-        let call = call.timeout(self.settings.timeout.value).retries(self.settings.retries.value);
+        let call = call
+            .timeout(self.settings.timeout.value)
+            .retries(self.settings.retries.value);
         match &self.settings.idempotency_key {
             Some(key) if self.command.effect == Effect::Creates => {
                 call.idempotency_key(key.as_str())

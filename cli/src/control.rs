@@ -50,7 +50,9 @@ pub async fn list<T: Serialize>(
     none: &str,
     request: Request<Vec<T>>,
 ) -> Result<(), Failure> {
-    let Some(items) = send(context, request).await? else { return Ok(()) };
+    let Some(items) = send(context, request).await? else {
+        return Ok(());
+    };
     context.out.list(&items, view, none)?;
     if items.is_empty() {
         note_own_sandbox(context).await;
@@ -64,7 +66,9 @@ pub async fn done<T: Serialize>(
     sentence: &str,
     request: Request<T>,
 ) -> Result<(), Failure> {
-    let Some(value) = send(context, request).await? else { return Ok(()) };
+    let Some(value) = send(context, request).await? else {
+        return Ok(());
+    };
     let value = match to_value(&value) {
         Value::Null => to_value(&Done { ok: true }),
         value => value,
@@ -77,7 +81,9 @@ pub async fn document<T: AsRef<[u8]>>(
     context: &Context,
     request: Request<T>,
 ) -> Result<(), Failure> {
-    let Some(bytes) = send(context, request).await? else { return Ok(()) };
+    let Some(bytes) = send(context, request).await? else {
+        return Ok(());
+    };
     let text = String::from_utf8_lossy(bytes.as_ref());
     context.out.document(&text, &Text { text: &text })
 }
@@ -95,7 +101,12 @@ impl Paging {
             Some(limit) => request().limit(limit),
             None => request(),
         };
-        let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
+        let Some(Page {
+            data: mut items,
+            mut next,
+            ..
+        }) = send(context, request()).await?
+        else {
             return Ok(());
         };
         let streams = context.out.format() == Format::Ndjson;
@@ -106,7 +117,9 @@ impl Paging {
                 context.out.list(&items, view, none)?;
                 items.clear();
             }
-            let Some(page) = send(context, request().cursor(&cursor)).await? else { return Ok(()) };
+            let Some(page) = send(context, request().cursor(&cursor)).await? else {
+                return Ok(());
+            };
             next = page.next.filter(|after| *after != cursor);
             items.extend(page.data);
         }
@@ -115,7 +128,9 @@ impl Paging {
             note_own_sandbox(context).await;
         }
         if next.is_some() {
-            context.out.note("there are more pages; use --all to list every page");
+            context
+                .out
+                .note("there are more pages; use --all to list every page");
         }
         Ok(())
     }
@@ -139,14 +154,20 @@ pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>
                 false if timeout.source == Source::Default => wait,
                 false => timeout.value,
             };
-            context.call_within(request.call, deadline, "waiting").await?
+            context
+                .call_within(request.call, deadline, "waiting")
+                .await?
         }
         None => {
             let what = "contacting the sandbox";
-            context.call_raw(request.call, request.is_idempotent, what, &|_| {}).await?
+            context
+                .call_raw(request.call, request.is_idempotent, what, &|_| {})
+                .await?
         }
     };
-    response.map(|response| (request.decode)(&response).map_err(Failure::from)).transpose()
+    response
+        .map(|response| (request.decode)(&response).map_err(Failure::from))
+        .transpose()
 }
 
 // In place of an empty response.

@@ -55,7 +55,11 @@ impl Delivery {
             map.append(name, value);
         }
         remove_hop_by_hop(&mut map);
-        Self { url: url.to_owned(), headers: map, body: body.into() }
+        Self {
+            url: url.to_owned(),
+            headers: map,
+            body: body.into(),
+        }
     }
 
     /// The delivery as `--dry-run` shows it.
@@ -119,7 +123,13 @@ impl DeliveryResponse {
             return Ok(());
         }
         let body = String::from_utf8_lossy(&self.body);
-        let line = body.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
+        let line = body
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect::<String>();
         let failure = Failure::check(format!(
             "the application responded with {}, which is not 2xx",
             self.status
@@ -157,7 +167,10 @@ impl DeliveryError {
     fn of(error: &reqwest::Error) -> Self {
         let causes = std::iter::successors(error.source(), |&error| {
             // An I/O error does not return its inner error from `source`.
-            match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            match error
+                .downcast_ref::<io::Error>()
+                .and_then(io::Error::get_ref)
+            {
                 Some(inner) => Some(inner as &(dyn StdError + 'static)),
                 None => error.source(),
             }
@@ -181,19 +194,25 @@ impl DeliveryError {
 impl From<DeliveryError> for Failure {
     fn from(error: DeliveryError) -> Self {
         let (code, hint) = match &error {
-            DeliveryError::NotSent(_) => {
-                ("endpoint_unreachable", "check that the application is running")
-            }
+            DeliveryError::NotSent(_) => (
+                "endpoint_unreachable",
+                "check that the application is running",
+            ),
             DeliveryError::NotTrusted(why) => ("endpoint_not_trusted", trust_hint(why)),
-            DeliveryError::TimedOut(_) => {
-                ("endpoint_timed_out", "respond immediately, and do the work afterwards")
-            }
+            DeliveryError::TimedOut(_) => (
+                "endpoint_timed_out",
+                "respond immediately, and do the work afterwards",
+            ),
             DeliveryError::BrokenOff(_) => ("endpoint_broke_off", "check the application's log"),
         };
         if !error.is_unsent() {
-            return Self::new(Kind::OutcomeUnknown, error.to_string()).code(code).hint(hint);
+            return Self::new(Kind::OutcomeUnknown, error.to_string())
+                .code(code)
+                .hint(hint);
         }
-        let mut failure = Self::new(Kind::Unavailable, error.to_string()).code(code).hint(hint);
+        let mut failure = Self::new(Kind::Unavailable, error.to_string())
+            .code(code)
+            .hint(hint);
         failure.details_mut().outcome = Some(Outcome::NotSent.as_str());
         failure
     }
@@ -254,7 +273,9 @@ impl Deliverer {
             None => builder.tls_certs_only([]),
         };
         let client = builder.build();
-        client.map(Self).map_err(|error| Failure::other(format!("cannot set up TLS: {error}")))
+        client
+            .map(Self)
+            .map_err(|error| Failure::other(format!("cannot set up TLS: {error}")))
     }
 
     /// Posts a delivery. A response of any status is `Ok`.
@@ -267,14 +288,26 @@ impl Deliverer {
         let request = self.0.post(&delivery.url).headers(delivery.headers.clone());
         let request = request.body(delivery.body.clone());
         let exchange = async {
-            let response = request.send().await.map_err(|error| DeliveryError::of(&error))?;
+            let response = request
+                .send()
+                .await
+                .map_err(|error| DeliveryError::of(&error))?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            let body = Limited::new(Body::from(response), MAX_RESPONSE_SIZE).collect().await;
+            let body = Limited::new(Body::from(response), MAX_RESPONSE_SIZE)
+                .collect()
+                .await;
             let body = body.map_err(|error| DeliveryError::BrokenOff(error.to_string()))?;
             let (body, duration) = (body.to_bytes(), started.elapsed());
-            Ok(DeliveryResponse { status, headers, body, duration })
+            Ok(DeliveryResponse {
+                status,
+                headers,
+                body,
+                duration,
+            })
         };
-        timeout(within, exchange).await.map_err(|_| DeliveryError::TimedOut(within))?
+        timeout(within, exchange)
+            .await
+            .map_err(|_| DeliveryError::TimedOut(within))?
     }
 }
 
@@ -284,13 +317,22 @@ mod tests {
 
     #[test]
     fn headers_of_a_connection_are_left_out_and_bytes_kept() {
-        let headers =
-            [("Host", &b"elsewhere"[..]), ("content-length", b"999"), ("x-mine", b"k\xe9pt")];
+        let headers = [
+            ("Host", &b"elsewhere"[..]),
+            ("content-length", b"999"),
+            ("x-mine", b"k\xe9pt"),
+        ];
         let delivery = Delivery::new("http://me:pw@localhost:3000/a?c=d", headers, "{}");
         assert_eq!(delivery.headers.len(), 1);
         assert_eq!(delivery.headers["x-mine"].as_bytes(), b"k\xe9pt");
-        assert_eq!(delivery.to_json()["url"], "http://me:***@localhost:3000/a?c=d");
+        assert_eq!(
+            delivery.to_json()["url"],
+            "http://me:***@localhost:3000/a?c=d"
+        );
         let delivery = Delivery::new("http://x.test", [("a", "1"), ("b", "2"), ("A", "3")], "{}");
-        assert_eq!(delivery.to_json()["headers"], json!({"a": ["1", "3"], "b": "2"}));
+        assert_eq!(
+            delivery.to_json()["headers"],
+            json!({"a": ["1", "3"], "b": "2"})
+        );
     }
 }

@@ -27,7 +27,11 @@ impl Check {
         let service = scheme(service);
         let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
             .map_err(|error| Failure::input(error.to_string()))?;
-        Ok(Self { service, verifier, secret })
+        Ok(Self {
+            service,
+            verifier,
+            secret,
+        })
     }
 
     /// Verifies the signature in this header. The failure has the mistakes that explain it.
@@ -54,7 +58,11 @@ pub struct Mistake {
 
 impl Mistake {
     const fn new(code: &'static str, description: &'static str, advice: &'static str) -> Self {
-        Self { code, description, advice }
+        Self {
+            code,
+            description,
+            advice,
+        }
     }
 }
 
@@ -119,8 +127,13 @@ fn diagnose(service: Service, header: &[u8], body: &[u8], secret: &[u8]) -> Vec<
 /// The signatures that the sender may have put into the header.
 fn headers(service: Service, header: &[u8]) -> Vec<Candidate<Vec<u8>>> {
     let trimmed = header.trim_ascii();
-    let unquoted = trimmed.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-    let candidates = [(None, header), (Some(&HEADER_WHITESPACE), unquoted.unwrap_or(trimmed))];
+    let unquoted = trimmed
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
+    let candidates = [
+        (None, header),
+        (Some(&HEADER_WHITESPACE), unquoted.unwrap_or(trimmed)),
+    ];
     let other = match service {
         Service::Email => Service::Extraction,
         _ => Service::Email,
@@ -140,7 +153,9 @@ fn headers(service: Service, header: &[u8]) -> Vec<Candidate<Vec<u8>>> {
 fn secrets(secret: &[u8]) -> Vec<Candidate<Vec<u8>>> {
     let mut keys = vec![(None, secret.to_vec())];
     for quote in [b"\"", b"'"] {
-        let inner = secret.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        let inner = secret
+            .strip_prefix(quote)
+            .and_then(|rest| rest.strip_suffix(quote));
         keys.extend(inner.map(|inner| (Some(&SECRET_QUOTED), inner.to_vec())));
     }
     // With and without a prefix such as `whsec_`.
@@ -148,7 +163,10 @@ fn secrets(secret: &[u8]) -> Vec<Candidate<Vec<u8>>> {
     let mut decoded = Vec::from_iter(after_prefix.map(<[u8]>::to_vec));
     for text in [Some(secret), after_prefix].into_iter().flatten() {
         let text = String::from_utf8_lossy(text);
-        let digits = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
+        let digits = text
+            .trim_end_matches('=')
+            .replace('-', "+")
+            .replace('_', "/");
         decoded.extend(STANDARD_NO_PAD.decode(digits));
         decoded.extend(hex::decode(&*text));
     }
@@ -163,15 +181,24 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
         bodies.push((Some(mistake), candidate.into_owned().into()));
     };
     if let Some(rest) = body.strip_suffix(b"\n") {
-        add(&WHITESPACE_CHANGED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
+        add(
+            &WHITESPACE_CHANGED,
+            rest.strip_suffix(b"\r").unwrap_or(rest).into(),
+        );
     }
     for newline in ["\n", "\r\n"] {
-        add(&WHITESPACE_CHANGED, [body, newline.as_bytes()].concat().into());
+        add(
+            &WHITESPACE_CHANGED,
+            [body, newline.as_bytes()].concat().into(),
+        );
     }
     add(&WHITESPACE_CHANGED, body.trim_ascii().into());
     if let Ok(text) = std::str::from_utf8(body) {
         let unix = text.replace("\r\n", "\n");
-        add(&WHITESPACE_CHANGED, unix.replace('\n', "\r\n").into_bytes().into());
+        add(
+            &WHITESPACE_CHANGED,
+            unix.replace('\n', "\r\n").into_bytes().into(),
+        );
         add(&WHITESPACE_CHANGED, unix.into_bytes().into());
     }
     if let Ok(decoded) = STANDARD.decode(body.trim_ascii()) {

@@ -10,7 +10,9 @@ use crate::output::{Printer, View};
 
 /// A request as it is shown.
 fn to_json(request: &RequestPreview) -> Result<Value, Failure> {
-    let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
+    let bytes = request
+        .body()
+        .map_err(|error| Failure::input(error.to_string()))?;
     let body = (!bytes.is_empty()).then(|| {
         serde_json::from_slice::<Value>(&bytes)
             .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into())
@@ -53,7 +55,9 @@ pub fn show_job(
 ) -> Result<(), Failure> {
     let mut shown = to_json(first)?;
     let text = text(&shown);
-    counts.into_iter().for_each(|(name, count)| shown[name] = count);
+    counts
+        .into_iter()
+        .for_each(|(name, count)| shown[name] = count);
     out.done(text.trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
@@ -80,7 +84,9 @@ impl Requests {
 
     /// Prints what was collected as one list.
     pub fn show_collected(&self, out: &Printer) -> Result<(), Failure> {
-        let Some(requests) = self.0.take() else { return Ok(()) };
+        let Some(requests) = self.0.take() else {
+            return Ok(());
+        };
         if out.is_table() {
             let texts = requests.iter().map(text).collect::<Vec<_>>();
             out.done(texts.join("\n").trim_end(), &())?;

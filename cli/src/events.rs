@@ -14,7 +14,11 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
 
 /// The service that sends an event.
 pub fn service_of(event: &str) -> Service {
-    if event.starts_with("extraction.") { Service::Extraction } else { Service::Email }
+    if event.starts_with("extraction.") {
+        Service::Extraction
+    } else {
+        Service::Email
+    }
 }
 
 /// A body of the event, with a new id and the current time.
@@ -33,7 +37,10 @@ pub fn headers(service: Service, body: &Value) -> Vec<(&'static str, String)> {
     let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
     let mut headers = vec![
         ("content-type", "application/json".to_owned()),
-        ("user-agent", concat!("svc/", env!("CARGO_PKG_VERSION")).to_owned()),
+        (
+            "user-agent",
+            concat!("svc/", env!("CARGO_PKG_VERSION")).to_owned(),
+        ),
     ];
     match service {
         Service::Extraction => headers.push(("x-service-event", text("event"))),

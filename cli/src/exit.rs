@@ -33,11 +33,20 @@ pub const TABLE: [(u8, &str); 13] = [
     (1, "any other failure"),
     (2, "wrong usage, or input refused before anything was sent"),
     (3, "not authenticated: no key, or 401"),
-    (4, "the key lacks the scope; the message names the scope that the operation needs"),
+    (
+        4,
+        "the key lacks the scope; the message names the scope that the operation needs",
+    ),
     (5, "not found: 404"),
-    (6, "refused by the service: 400, 409, 413, 415, 422, and any other 403"),
+    (
+        6,
+        "refused by the service: 400, 409, 413, 415, 422, and any other 403",
+    ),
     (7, "rate limited after all retries: 429"),
-    (8, "not processed, or safe to retry: no connection, timeout, 5xx"),
+    (
+        8,
+        "not processed, or safe to retry: no connection, timeout, 5xx",
+    ),
     (
         9,
         "outcome unknown: the request may have been processed, or --wait ended before the final status",

@@ -157,13 +157,18 @@ impl Failure {
 
     /// The error object of `docs/commands/README.md`.
     pub fn to_json(&self) -> Value {
-        serde_json::to_value(ErrorLine { error: self.details() }).unwrap_or_default()
+        serde_json::to_value(ErrorLine {
+            error: self.details(),
+        })
+        .unwrap_or_default()
     }
 }
 
 /// The operation's name.
 fn name<S: Serializer>(operation: &Option<Operation>, serializer: S) -> Result<S::Ok, S::Error> {
-    operation.map(|operation| operation.to_string()).serialize(serializer)
+    operation
+        .map(|operation| operation.to_string())
+        .serialize(serializer)
 }
 
 /// Whole seconds, rounded up, because a shorter wait would end too early.
@@ -173,7 +178,11 @@ fn seconds<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result<S::O
 }
 
 fn pairs<S: Serializer>(fields: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(fields.iter().map(|(field, message)| FieldError { field, message }))
+    serializer.collect_seq(
+        fields
+            .iter()
+            .map(|(field, message)| FieldError { field, message }),
+    )
 }
 
 /// An error's message followed by those of all its sources.
@@ -207,7 +216,11 @@ mod tests {
 
     #[test]
     fn outcome_unknown_sets_the_outcome_field() {
-        let outcome = |kind| Failure::new(kind, "x").to_json()["error"].get("outcome").cloned();
+        let outcome = |kind| {
+            Failure::new(kind, "x").to_json()["error"]
+                .get("outcome")
+                .cloned()
+        };
         assert_eq!(outcome(Kind::OutcomeUnknown), Some("unknown".into()));
         assert_eq!(outcome(Kind::Other), None);
     }

@@ -62,7 +62,10 @@ pub fn json_problem(error: &serde_json::Error) -> String {
             // serde's message names types and fields, and quotes at most a single value.
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
-            return format!("{}{position}", text.replace("invalid type: ", "wrong type: "));
+            return format!(
+                "{}{position}",
+                text.replace("invalid type: ", "wrong type: ")
+            );
         }
     };
     format!("{problem}{position}")

@@ -3,7 +3,10 @@
 //! The program is a library so that tests can build and inspect its command tree ([`command`]), and
 //! [`run`] it in their own process.
 
-#![expect(unreachable_pub, reason = "the public items are re-exported at the end of this file")]
+#![expect(
+    unreachable_pub,
+    reason = "the public items are re-exported at the end of this file"
+)]
 
 #[macro_use]
 mod command_tree;

@@ -36,7 +36,9 @@ pub fn to_value(response: &impl Serialize) -> Value {
 
 /// The fields of a response beside those that the output of the command has itself.
 pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Value> {
-    let Value::Object(mut fields) = to_value(response) else { return Map::new() };
+    let Value::Object(mut fields) = to_value(response) else {
+        return Map::new();
+    };
     fields.retain(|name, _| !own.contains(&name.as_str()));
     fields
 }
@@ -83,9 +85,20 @@ impl Printer {
         };
         let (stdout_color, stderr_color) = (color(terminals.stdout), color(terminals.stderr));
         let is_table = terminals.stdout && look.filter.is_none();
-        let default = if is_table { Format::Table } else { Format::Json };
+        let default = if is_table {
+            Format::Table
+        } else {
+            Format::Json
+        };
         let format = look.format.unwrap_or(default);
-        Self { look, format, streams, stdout_color, stderr_color, signals }
+        Self {
+            look,
+            format,
+            streams,
+            stdout_color,
+            stderr_color,
+            signals,
+        }
     }
 
     /// An RFC 3339 time in the zone of the run, with its offset. Other text is returned unchanged.
@@ -170,7 +183,9 @@ impl Printer {
         self.raw(&text)?;
         if hidden > 0 {
             let columns = if hidden == 1 { "column" } else { "columns" };
-            self.hint(&format!("{hidden} {columns} not shown; use --wide or --json"));
+            self.hint(&format!(
+                "{hidden} {columns} not shown; use --wide or --json"
+            ));
         }
         Ok(())
     }
@@ -208,7 +223,11 @@ impl Printer {
         }
         let color = table::status_color(status).filter(|_| self.stdout_color);
         let status = color.map_or_else(|| status.to_owned(), |color| color.colorize(status));
-        self.raw(&format!("{}{status}{}\n", one_line(before), one_line(after)))
+        self.raw(&format!(
+            "{}{status}{}\n",
+            one_line(before),
+            one_line(after)
+        ))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
@@ -268,7 +287,9 @@ impl Printer {
         }
         match self.is_table() {
             true => self.streams.write_stderr(&format!("{}\n", printable(note))),
-            false => self.streams.write_stderr(&format!("note: {}\n", one_line(note))),
+            false => self
+                .streams
+                .write_stderr(&format!("note: {}\n", one_line(note))),
         }
     }
 
@@ -276,14 +297,16 @@ impl Printer {
     pub fn hint(&self, hint: &str) {
         if !self.look.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
-            self.streams.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
+            self.streams
+                .write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
         }
     }
 
     /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
         let (yellow, reset) = self.styles("\u{1b}[33m");
-        self.streams.write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
+        self.streams
+            .write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
     }
 
     /// Writes a line of `--verbose`.
@@ -311,7 +334,9 @@ impl Printer {
             (_, 1..) => LevelFilter::DEBUG,
             _ => LevelFilter::INFO,
         };
-        let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
+        let filter = EnvFilter::builder()
+            .with_default_directive(level.into())
+            .from_env_lossy();
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(self.stderr_color && !as_json)
@@ -356,7 +381,8 @@ impl Printer {
         }
         if !self.is_table() {
             let object = failure.to_json().to_string();
-            self.streams.write_stderr(&format!("{}\n", masked(&json_safe(&object))));
+            self.streams
+                .write_stderr(&format!("{}\n", masked(&json_safe(&object))));
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
@@ -366,7 +392,9 @@ impl Printer {
         let details = failure.details();
         let status = details.status.map(|status| status.to_string());
         let status = status.filter(|status| !details.message.contains(status));
-        let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        let status = status
+            .map(|status| format!(" (HTTP {status})"))
+            .unwrap_or_default();
         let message = format!("{}{status}", one_line(&details.message));
         let (red, reset) = self.styles("\u{1b}[1;31m");
         // Ctrl-C without consequences is not an error.
@@ -388,20 +416,33 @@ impl Printer {
         }
         if let Some(hint) = &details.hint {
             let available = 5 - lines.len() - usize::from(details.request_id.is_some());
-            lines.extend(hint.lines().take(available).map(|line| format!("  {}", one_line(line))));
+            lines.extend(
+                hint.lines()
+                    .take(available)
+                    .map(|line| format!("  {}", one_line(line))),
+            );
         }
         if let Some(id) = &details.request_id {
             let (dim, reset) = self.styles("\u{1b}[2m");
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
-        self.streams.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
+        self.streams
+            .write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
     }
 
     /// Writes clap's output: help and version to standard output, errors to standard error.
     pub fn clap(&self, error: &clap::Error) -> Result<(), Failure> {
         let rendered = error.render();
-        let color = if error.use_stderr() { self.stderr_color } else { self.stdout_color };
-        let text = if color { rendered.ansi().to_string() } else { rendered.to_string() };
+        let color = if error.use_stderr() {
+            self.stderr_color
+        } else {
+            self.stdout_color
+        };
+        let text = if color {
+            rendered.ansi().to_string()
+        } else {
+            rendered.to_string()
+        };
         if error.use_stderr() {
             self.streams.write_stderr(&text);
             return Ok(());
@@ -452,19 +493,29 @@ impl Printer {
 
     fn canvas(&self) -> Canvas {
         let width = self.streams.stdout_width().filter(|_| !self.look.wide);
-        Canvas { width, color: self.stdout_color, zone: self.look.zone }
+        Canvas {
+            width,
+            color: self.stdout_color,
+            zone: self.look.zone,
+        }
     }
 
     fn styles(&self, style: &'static str) -> (&'static str, &'static str) {
-        if self.stderr_color { (style, "\u{1b}[0m") } else { ("", "") }
+        if self.stderr_color {
+            (style, "\u{1b}[0m")
+        } else {
+            ("", "")
+        }
     }
 
     /// Writes part of a result that has its own format, unchanged.
     pub fn raw(&self, text: &str) -> Result<(), Failure> {
-        self.streams.write_stdout(text).map_err(|error| match error.kind() {
-            std::io::ErrorKind::BrokenPipe => error.into(),
-            _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
-        })
+        self.streams
+            .write_stdout(text)
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::BrokenPipe => error.into(),
+                _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
+            })
     }
 }
 
@@ -488,7 +539,12 @@ pub struct Tracer {
 
 impl Tracer {
     pub fn trace(&self, line: &str) {
-        let (dim, reset) = if self.color { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
-        self.streams.write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
+        let (dim, reset) = if self.color {
+            ("\u{1b}[2m", "\u{1b}[0m")
+        } else {
+            ("", "")
+        };
+        self.streams
+            .write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
     }
 }

@@ -21,10 +21,16 @@ pub fn of<T: JsonSchema>() -> Value {
 /// An object has the described fields only, unless alternatives describe more of them.
 fn close(schema: &mut Schema) {
     if schema.get("properties").is_some() {
-        if ["allOf", "anyOf", "oneOf"].iter().any(|more| schema.get(*more).is_some()) {
+        if ["allOf", "anyOf", "oneOf"]
+            .iter()
+            .any(|more| schema.get(*more).is_some())
+        {
             return;
         }
-        schema.ensure_object().entry("additionalProperties").or_insert(false.into());
+        schema
+            .ensure_object()
+            .entry("additionalProperties")
+            .or_insert(false.into());
     }
     transform_subschemas(&mut close, schema);
 }
@@ -76,7 +82,10 @@ pub fn contact() -> Value {
         ("email", nullable("string")),
         ("name", nullable("string")),
         ("metadata", nullable("object")),
-        ("topics", json!({"type": ["array", "null"], "items": {"type": "string"}})),
+        (
+            "topics",
+            json!({"type": ["array", "null"], "items": {"type": "string"}}),
+        ),
         ("subscribed", nullable("boolean")),
     ])
 }
@@ -146,7 +155,11 @@ pub fn me() -> Value {
         ),
         (
             "auth",
-            service_object(&[("method", string()), ("scope", string()), ("key_id", string())]),
+            service_object(&[
+                ("method", string()),
+                ("scope", string()),
+                ("key_id", string()),
+            ]),
         ),
     ])
 }
@@ -172,7 +185,9 @@ pub fn batch_fields(_: &mut SchemaGenerator) -> Schema {
 /// An object from a service. No field is required, because a service may leave out what its
 /// reference does not promise.
 fn service_object(fields: &[(&str, Value)]) -> Value {
-    let properties = fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone()));
+    let properties = fields
+        .iter()
+        .map(|(name, schema)| ((*name).to_owned(), schema.clone()));
     let properties = properties.collect::<Map<_, _>>();
     json!({"type": "object", "properties": properties, "additionalProperties": true})
 }

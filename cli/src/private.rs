@@ -21,7 +21,11 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// usual ones.
 pub fn replace_of_others(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    let old = OpenOptions::new().append(true).create(true).open(path)?.metadata()?;
+    let old = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)?
+        .metadata()?;
     replace(path, content)?;
     fs::set_permissions(path, old.permissions())
 }
@@ -72,7 +76,8 @@ pub fn lock(path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 pub fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o077 != 0)
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
@@ -102,7 +107,10 @@ mod tests {
         fs::write(leftover, "half").expect("written");
         replace(&path, b"two").expect("written");
         assert_eq!(fs::read(&path).expect("read"), b"two");
-        assert_eq!(fs::read_dir(dir.path().join("new")).expect("read").count(), 2);
+        assert_eq!(
+            fs::read_dir(dir.path().join("new")).expect("read").count(),
+            2
+        );
     }
 
     #[cfg(unix)]

@@ -49,8 +49,9 @@ pub struct RecordedDelivery {
 impl RecordedDelivery {
     pub fn new(service: &str, event: Option<String>, headers: &HeaderMap, body: &[u8]) -> Self {
         let header = |value: &[u8]| value.iter().copied().map(char::from).collect();
-        let headers =
-            headers.iter().map(|(name, value)| (name.to_string(), header(value.as_bytes())));
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), header(value.as_bytes())));
         let event_id = match serde_json::from_slice::<Value>(body).unwrap_or_default()["id"].take()
         {
             Value::String(id) => Some(id),
@@ -114,8 +115,11 @@ impl Records {
             }
         };
         found.ok_or_else(|| {
-            Failure::new(Kind::NotFound, format!("no recorded delivery has the id `{id}`"))
-                .hint("svc listen records deliveries and prints their ids")
+            Failure::new(
+                Kind::NotFound,
+                format!("no recorded delivery has the id `{id}`"),
+            )
+            .hint("svc listen records deliveries and prints their ids")
         })
     }
 
@@ -137,7 +141,9 @@ impl Records {
     /// Removes records older than [`RETENTION`].
     pub fn remove_expired(&self) -> Result<(), Failure> {
         for path in self.files()? {
-            let age = fs::metadata(&path).and_then(|it| it.modified()).map(|at| at.elapsed());
+            let age = fs::metadata(&path)
+                .and_then(|it| it.modified())
+                .map(|at| at.elapsed());
             if age.is_ok_and(|age| age.is_ok_and(|age| age > RETENTION)) {
                 // Another session may have removed it first.
                 let _ = fs::remove_file(path);
@@ -153,7 +159,9 @@ impl Records {
             Err(error) => return Err(Failure::other(format!("{}: {error}", self.0.display()))),
         };
         let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        Ok(files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect())
+        Ok(files
+            .filter(|path| path.extension().is_some_and(|it| it == "json"))
+            .collect())
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -166,9 +174,9 @@ fn read(path: &Path) -> Result<Option<RecordedDelivery>, Failure> {
     let corrupt =
         |why: String| Failure::other(format!("{}: the record is corrupt: {why}", path.display()));
     match fs::read(path) {
-        Ok(text) => {
-            serde_json::from_slice(&text).map(Some).map_err(|error| corrupt(json_problem(&error)))
-        }
+        Ok(text) => serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| corrupt(json_problem(&error))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(corrupt(error.to_string())),
     }
@@ -191,7 +199,10 @@ mod tests {
             records.store(&email(body)).expect("stored");
         }
         let (found, _) = records.all().expect("read");
-        let read = found.iter().map(|record| record.body().expect("bytes")).collect::<Vec<_>>();
+        let read = found
+            .iter()
+            .map(|record| record.body().expect("bytes"))
+            .collect::<Vec<_>>();
         assert_eq!(read, bodies.map(<[u8]>::to_vec));
     }
 
@@ -201,7 +212,10 @@ mod tests {
         fs::write(dir.path().join("rec_x.json"), "{}").expect("written");
         let records = Records::in_dir(dir.path());
         for id in ["../rec_x", "rec_../rec_x", "rec_", "x"] {
-            assert_eq!(records.get(id).err().map(|e| e.kind()), Some(Kind::NotFound));
+            assert_eq!(
+                records.get(id).err().map(|e| e.kind()),
+                Some(Kind::NotFound)
+            );
         }
     }
 
@@ -226,11 +240,18 @@ mod tests {
         for record in [&old, &new] {
             records.store(record).expect("stored");
         }
-        let file = fs::File::options().write(true).open(records.path(&old.id)).expect("there");
-        file.set_modified(std::time::SystemTime::now() - 2 * RETENTION).expect("set");
+        let file = fs::File::options()
+            .write(true)
+            .open(records.path(&old.id))
+            .expect("there");
+        file.set_modified(std::time::SystemTime::now() - 2 * RETENTION)
+            .expect("set");
         records.remove_expired().expect("removed");
         let (left, _) = records.all().expect("read");
-        assert_eq!(left.iter().map(|record| &record.id).collect::<Vec<_>>(), [&new.id]);
+        assert_eq!(
+            left.iter().map(|record| &record.id).collect::<Vec<_>>(),
+            [&new.id]
+        );
     }
 
     #[cfg(unix)]
@@ -242,6 +263,9 @@ mod tests {
         let record = email(b"{}");
         records.store(&record).expect("stored");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
-        assert_eq!((mode(&records.path(&record.id)), mode(&records.0)), (0o600, 0o700));
+        assert_eq!(
+            (mode(&records.path(&record.id)), mode(&records.0)),
+            (0o600, 0o700)
+        );
     }
 }

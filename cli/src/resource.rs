@@ -70,7 +70,9 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     }
     /// Shows the first request of a search, for `--dry-run`.
     async fn preview(context: &Context, client: &Self::Client) -> Result<(), Failure> {
-        let Some(list) = Self::list(client) else { return Ok(()) };
+        let Some(list) = Self::list(client) else {
+            return Ok(());
+        };
         context.call(list, "").await.map(drop)
     }
     /// Those with this id or name, or all.
@@ -78,10 +80,17 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         names: &Names<'_, Self>,
         text: Option<&str>,
     ) -> Result<Vec<Found<Self>>, Failure> {
-        let Some(list) = Self::list(names.client) else { return Ok(Vec::new()) };
+        let Some(list) = Self::list(names.client) else {
+            return Ok(Vec::new());
+        };
         let items = names.context.run(list).await?.into_iter();
         let items = items.filter(|item| text.is_none_or(|text| is_named(item, text)));
-        Ok(items.map(|item| Found { item, place: String::new() }).collect())
+        Ok(items
+            .map(|item| Found {
+                item,
+                place: String::new(),
+            })
+            .collect())
     }
 }
 
@@ -99,7 +108,10 @@ pub struct Target {
 impl Target {
     /// One that is known by its id only.
     fn unnamed(id: &str) -> Self {
-        Self { id: id.to_owned(), name: None }
+        Self {
+            id: id.to_owned(),
+            name: None,
+        }
     }
 }
 
@@ -123,7 +135,10 @@ pub struct Found<R> {
 impl<R: Resource> Found<R> {
     pub fn target(&self) -> Target {
         let (id, name) = self.item.named();
-        Target { id: id.clone(), name: name.clone() }
+        Target {
+            id: id.clone(),
+            name: name.clone(),
+        }
     }
 }
 
@@ -136,7 +151,11 @@ pub struct Names<'a, R: Resource> {
 
 impl<'a, R: Resource> Names<'a, R> {
     pub fn new(context: &'a Context, client: &'a R::Client) -> Self {
-        Self { context, client, within: R::Within::default() }
+        Self {
+            context,
+            client,
+            within: R::Within::default(),
+        }
     }
 
     /// The resource with this id or name. A text that is not found is taken as an id, which the
@@ -206,14 +225,20 @@ impl<'a, R: Resource> Names<'a, R> {
 /// Whether a resource has this id or name.
 pub fn is_named<R: Resource>(item: &R, text: &str) -> bool {
     let (id, name) = item.named();
-    id == text || name.as_deref().is_some_and(|name| R::is_same_name(name, text))
+    id == text
+        || name
+            .as_deref()
+            .is_some_and(|name| R::is_same_name(name, text))
 }
 
 fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
-    let shown = found.iter().take(MAX_SHOWN).map(|found| match found.place.as_str() {
-        "" => found.target().id,
-        place => format!("{} ({place})", found.target().id),
-    });
+    let shown = found
+        .iter()
+        .take(MAX_SHOWN)
+        .map(|found| match found.place.as_str() {
+            "" => found.target().id,
+            place => format!("{} ({place})", found.target().id),
+        });
     let more = if found.len() > MAX_SHOWN { ", …" } else { "" };
     let mut hint = format!("use an id: {}{more}", shown.collect::<Vec<_>>().join(", "));
     if !R::IS_IN_ONE_LIST {
@@ -231,7 +256,11 @@ fn schema_of_list<R: Resource>() -> Value {
 
 /// The noun after its article.
 fn one<R: Resource>() -> String {
-    let article = if R::NOUN.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    let article = if R::NOUN.starts_with(['a', 'e', 'i', 'o']) {
+        "an"
+    } else {
+        "a"
+    };
     format!("{article} {}", R::NOUN)
 }
 
@@ -264,7 +293,11 @@ impl<R: Resource> ListAll<R> {
         drop(progress);
         let items = found.iter().map(|found| &found.item).collect::<Vec<_>>();
         let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE));
-        context.out.list(&items, R::VIEW, &format!("no {}s; create one: {create}", R::NOUN))
+        context.out.list(
+            &items,
+            R::VIEW,
+            &format!("no {}s; create one: {create}", R::NOUN),
+        )
     }
 }
 
@@ -281,7 +314,11 @@ pub struct Get<R: Resource> {
 impl<R: Resource> Get<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let names = Names::<R> { context, client: &client, within: self.within };
+        let names = Names::<R> {
+            context,
+            client: &client,
+            within: self.within,
+        };
         let item = match R::GET {
             Some(get) => {
                 let id = names.target(&self.id).await?.id;
@@ -315,11 +352,18 @@ impl<R: Resource> Delete<R> {
     /// Deletes the resource, after a confirmation that shows which one it is.
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let names = Names::<R> { context, client: &client, within: self.within };
+        let names = Names::<R> {
+            context,
+            client: &client,
+            within: self.within,
+        };
         let target = names.to_delete(&self.id).await?;
         let question = format!("Delete {} {target}{}?", R::NOUN, R::DELETED_WITH_IT);
         confirm(context, &question).await?;
-        match context.call(R::delete(&client, &target.id), "deleting").await? {
+        match context
+            .call(R::delete(&client, &target.id), "deleting")
+            .await?
+        {
             Some(_) => context.deleted(R::NOUN, &target.id, &target.to_string()),
             None => Ok(()),
         }

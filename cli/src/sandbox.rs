@@ -47,7 +47,10 @@ pub fn usual_url(settings: &Settings) -> Result<String, Failure> {
     let addr = addr.and_then(|addr| address::parse_listen(&addr.value).ok());
     let port = addr.map_or(PORT, |addr| addr.port());
     let ip = addr.map(|addr| addr.ip()).filter(|ip| !ip.is_unspecified());
-    Ok(format!("http://{}", SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port)))
+    Ok(format!(
+        "http://{}",
+        SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port)
+    ))
 }
 
 /// The URL of the server of this container, which may belong to another user: where the environment
@@ -71,14 +74,19 @@ pub async fn beside(settings: &Settings) -> Result<Option<Sourced<String>>, Fail
 /// Sets the keys of the seeded organization and the control token that the environment names.
 pub fn seeded(mut builder: Builder, settings: &Settings) -> Result<Builder, Failure> {
     let key = |name| {
-        let Some(Sourced { value, source }) = settings.variable(name)? else { return Ok(None) };
+        let Some(Sourced { value, source }) = settings.variable(name)? else {
+            return Ok(None);
+        };
         if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
             let problem = "a key has only printable ASCII characters, and no spaces";
             return Err(Failure::usage(format!("{source}: {problem}")));
         }
         Ok(Some(value))
     };
-    let (email, extraction) = (key("SVC_SANDBOX_EMAIL_KEY")?, key("SVC_SANDBOX_EXTRACTION_KEY")?);
+    let (email, extraction) = (
+        key("SVC_SANDBOX_EMAIL_KEY")?,
+        key("SVC_SANDBOX_EXTRACTION_KEY")?,
+    );
     if email.is_some() && email == extraction {
         let problem = "SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY are the same";
         return Err(Failure::usage(problem).hint("each key is for one service"));
@@ -102,7 +110,14 @@ fn embedded(settings: &Settings) -> Result<Builder, Failure> {
     let trusted = network.is_some_and(|network: Network| network == Network::Trusted);
     let builder = Server::builder().addr(([127, 0, 0, 1], 0).into());
     let builder = builder.data_dir(&settings.sandbox_dir);
-    seeded(if trusted { builder.network(Network::Trusted) } else { builder }, settings)
+    seeded(
+        if trusted {
+            builder.network(Network::Trusted)
+        } else {
+            builder
+        },
+        settings,
+    )
 }
 
 /// Why no server could start on a data directory.
@@ -118,7 +133,10 @@ pub fn cannot_start(dir: &Path, error: &StartError) -> Failure {
 
 #[cfg(unix)]
 fn user() -> String {
-    format!(", and this process has the user ID {}", rustix::process::getuid().as_raw())
+    format!(
+        ", and this process has the user ID {}",
+        rustix::process::getuid().as_raw()
+    )
 }
 
 #[cfg(not(unix))]
@@ -188,12 +206,20 @@ impl Sandbox {
             Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
                 .code("not_running")
         })?;
-        let secret =
-            |name| Ok::<_, Failure>(settings.variable(name)?.map(|found| Secret::new(found.value)));
+        let secret = |name| {
+            Ok::<_, Failure>(
+                settings
+                    .variable(name)?
+                    .map(|found| Secret::new(found.value)),
+            )
+        };
         Ok(Self {
             url: value.clone(),
             control_token: secret("SVC_SANDBOX_CONTROL_TOKEN")?,
-            keys: [secret("SVC_SANDBOX_EMAIL_KEY")?, secret("SVC_SANDBOX_EXTRACTION_KEY")?],
+            keys: [
+                secret("SVC_SANDBOX_EMAIL_KEY")?,
+                secret("SVC_SANDBOX_EXTRACTION_KEY")?,
+            ],
             hold: Mutex::new(None),
         })
     }
@@ -202,9 +228,11 @@ impl Sandbox {
         Self {
             url: server.base_url(),
             control_token: server.control_token().map(Secret::new),
-            keys: server.seeded_keys().map_or([None, None], |(email, extraction)| {
-                [Some(email.clone()), Some(extraction.clone())]
-            }),
+            keys: server
+                .seeded_keys()
+                .map_or([None, None], |(email, extraction)| {
+                    [Some(email.clone()), Some(extraction.clone())]
+                }),
             hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
         }
     }
@@ -231,11 +259,17 @@ impl Sandbox {
     /// Whether the server has issued a key. The key stays in this process: hashes are compared.
     pub async fn has_issued(&self, key: &str) -> Result<bool, svc_sdk::Error> {
         let hash = hex::encode(Sha256::digest(key));
-        let token = self.control_token.clone().unwrap_or_else(|| Secret::new("none"));
+        let token = self
+            .control_token
+            .clone()
+            .unwrap_or_else(|| Secret::new("none"));
         let client = Client::with_token(&self.url, token)?;
         for organization in client.organizations().await? {
             let keys = client.of(organization.id).keys().await?;
-            if keys.iter().any(|known| known.sha256.as_deref() == Some(&*hash)) {
+            if keys
+                .iter()
+                .any(|known| known.sha256.as_deref() == Some(&*hash))
+            {
                 return Ok(true);
             }
         }
@@ -281,7 +315,9 @@ async fn health(url: &str) -> Result<Health, Failure> {
 async fn lease(server: &RunningServer) -> std::io::Result<Option<TcpStream>> {
     let host = server.http;
     let mut stream = TcpStream::connect(host).await?;
-    let token = server.control_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let token = server
+        .control_token()
+        .map(|token| format!("Authorization: Bearer {token}\r\n"));
     let token = token.unwrap_or_default();
     let request = format!("GET /_sandbox/lease HTTP/1.1\r\nHost: {host}\r\n{token}\r\n");
     stream.write_all(request.as_bytes()).await?;

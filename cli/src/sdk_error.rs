@@ -34,7 +34,10 @@ impl Failure {
         details.status = error.status().map(|status| status.as_u16());
         details.operation = error.operation();
         details.required_scope = match error.kind() {
-            ErrorKind::MissingScope { required: Some(scope), .. } => Some(scope.to_string()),
+            ErrorKind::MissingScope {
+                required: Some(scope),
+                ..
+            } => Some(scope.to_string()),
             ErrorKind::MissingScope { .. } | ErrorKind::Forbidden => {
                 error.required_scope().map(|scope| scope.to_string())
             }
@@ -46,7 +49,9 @@ impl Failure {
         details.retryable = Some(error.is_retryable());
         details.retry_after = error.retry_after();
         let fields = error.fields().iter();
-        details.fields = fields.map(|it| (it.field.clone(), it.message.clone())).collect();
+        details.fields = fields
+            .map(|it| (it.field.clone(), it.message.clone()))
+            .collect();
         if let ErrorKind::RecipientGuard(_) = error.kind() {
             details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
         }
@@ -102,7 +107,10 @@ fn message(error: &Error) -> String {
         let scope = error.required_scope().filter(|_| error.is_missing_scope());
         scope.is_some_and(|scope| text.contains(scope.as_str()))
     };
-    if let Some(text) = error.message().filter(|text| !text.is_empty() && !repeats_scope(text)) {
+    if let Some(text) = error
+        .message()
+        .filter(|text| !text.is_empty() && !repeats_scope(text))
+    {
         message.push_str(": ");
         message.push_str(text);
     } else if let Some(cause) = root_cause(error) {

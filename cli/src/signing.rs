@@ -25,7 +25,10 @@ pub fn scheme(service: Service) -> webhook_verify::Service {
 /// The name and the value of the signature header of a body.
 pub fn sign(service: Service, secret: &Secret, body: &[u8]) -> (&'static str, String) {
     let scheme = scheme(service);
-    (scheme.signature_header(), Signature::sign(scheme, secret, body).to_string())
+    (
+        scheme.signature_header(),
+        Signature::sign(scheme, secret, body).to_string(),
+    )
 }
 
 /// HMAC-SHA256, also with keys that are not usable as secrets.
@@ -39,8 +42,10 @@ pub fn tag(key: &[u8], body: &[u8]) -> [u8; 32] {
 pub fn read_secret(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     let secret = context.inputs.bytes(&context.out, option, path)?;
     match serde_json::from_slice::<Map<String, Value>>(&secret) {
-        Ok(_) => Err(Failure::input(format!("{option}: the file holds JSON, not a bare secret"))
-            .hint("write the secret alone, as svc listen --print-secret prints it")),
+        Ok(_) => Err(
+            Failure::input(format!("{option}: the file holds JSON, not a bare secret"))
+                .hint("write the secret alone, as svc listen --print-secret prints it"),
+        ),
         Err(_) => Ok(without_line_end(secret)),
     }
 }
@@ -55,7 +60,10 @@ pub fn given_or_profile_secret(context: &Context, given: Option<&Path>) -> Resul
     const OPTION: &str = "--secret-file";
     match given {
         Some(path) => usable(OPTION, &read_secret(context, OPTION, path)?),
-        None => usable("the secret of `svc listen`", profile_secret(context)?.1.as_bytes()),
+        None => usable(
+            "the secret of `svc listen`",
+            profile_secret(context)?.1.as_bytes(),
+        ),
     }
 }
 

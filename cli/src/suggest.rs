@@ -8,9 +8,13 @@ const SIMILAR: f64 = 0.85;
 /// meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let similar = known.into_iter().map(|known| (strsim::jaro(&word, known), known));
+    let similar = known
+        .into_iter()
+        .map(|known| (strsim::jaro(&word, known), known));
     let similar = similar.filter(|(similarity, _)| *similarity >= SIMILAR);
-    similar.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, known)| known)
+    similar
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
 }
 
 #[cfg(test)]
@@ -19,7 +23,14 @@ mod tests {
 
     #[test]
     fn suggests_only_what_was_probably_meant() {
-        let commands = ["emails", "audiences", "contacts", "domains", "webhooks", "sandbox"];
+        let commands = [
+            "emails",
+            "audiences",
+            "contacts",
+            "domains",
+            "webhooks",
+            "sandbox",
+        ];
         for (word, meant) in [
             ("domain", Some("domains")),
             ("emial", Some("emails")),

@@ -75,7 +75,10 @@ pub fn check_schedule(at: &ScheduledAt, now: &DateTime<FixedOffset>) -> Result<(
     match DateTime::parse_from_rfc3339(at.as_str()) {
         Ok(instant) if instant < *now - CLOCK_SKEW => {
             let at = instant.with_timezone(&now.timezone());
-            Err(format!("{} is in the past", at.format("%Y-%m-%d %H:%M:%S %:z")))
+            Err(format!(
+                "{} is in the past",
+                at.format("%Y-%m-%d %H:%M:%S %:z")
+            ))
         }
         _ => Ok(()),
     }

@@ -36,7 +36,9 @@ pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
     if parse_url(url).is_some() {
         return Ok(());
     }
-    let failure = Failure::usage(format!("{option}: `{url}` is not an absolute http or https URL"));
+    let failure = Failure::usage(format!(
+        "{option}: `{url}` is not an absolute http or https URL"
+    ));
     // A single word may be anything.
     let meant = with_scheme(url).filter(|_| url.contains(['.', ':', '/']) || is_port(url));
     Err(match meant {
@@ -57,7 +59,11 @@ pub fn with_scheme(text: &str) -> Option<String> {
     }
     let http = format!("http://{text}");
     let is_local = is_loopback(&parse_url(&http)?);
-    Some(if is_local { http } else { format!("https://{text}") })
+    Some(if is_local {
+        http
+    } else {
+        format!("https://{text}")
+    })
 }
 
 fn is_port(text: &str) -> bool {
@@ -89,12 +95,20 @@ mod tests {
 
     #[test]
     fn local_urls_are_of_this_machine_or_network() {
-        for url in
-            ["https://localhost:1", "https://127.0.0.2", "https://192.168.1.9", "https://[fd00::1]"]
-        {
+        for url in [
+            "https://localhost:1",
+            "https://127.0.0.2",
+            "https://192.168.1.9",
+            "https://[fd00::1]",
+        ] {
             assert!(is_local(url), "{url}");
         }
-        for url in ["https://mail.example", "https://8.8.8.8", "https://[2606::1]", "localhost"] {
+        for url in [
+            "https://mail.example",
+            "https://8.8.8.8",
+            "https://[2606::1]",
+            "localhost",
+        ] {
             assert!(!is_local(url), "{url}");
         }
     }

@@ -14,11 +14,23 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ),
     ("", &["--sender"], "did you mean --from <ADDRESS>?"),
     ("", &["--title"], "did you mean --subject <TEXT>?"),
-    ("", &["--schedule", "--scheduled-at", "--send-at"], "did you mean --at <TIME>?"),
-    ("", &["--limit", "--per-page"], "did you mean --page-size <N>?"),
+    (
+        "",
+        &["--schedule", "--scheduled-at", "--send-at"],
+        "did you mean --at <TIME>?",
+    ),
+    (
+        "",
+        &["--limit", "--per-page"],
+        "did you mean --page-size <N>?",
+    ),
     ("", &["--query", "--filter"], "did you mean --jq <FILTER>?"),
     ("", &["--debug", "--trace"], "did you mean --verbose?"),
-    ("", &["--env", "--environment", "--region"], "did you mean --profile <NAME>?"),
+    (
+        "",
+        &["--env", "--environment", "--region"],
+        "did you mean --profile <NAME>?",
+    ),
     (
         "",
         &["-k", "--insecure"],
@@ -31,28 +43,63 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         &["list", "ls"],
         "the service does not list emails; one email: svc emails get ID\nthose of the sandbox: svc sandbox emails list",
     ),
-    ("emails", &["delete", "remove"], "did you mean svc emails cancel? it stops a scheduled email"),
-    ("contacts", &["export"], "did you mean svc contacts list AUDIENCE --all -o csv?"),
-    ("profiles", &["add", "create"], "svc login creates a profile: svc login --profile NAME"),
+    (
+        "emails",
+        &["delete", "remove"],
+        "did you mean svc emails cancel? it stops a scheduled email",
+    ),
+    (
+        "contacts",
+        &["export"],
+        "did you mean svc contacts list AUDIENCE --all -o csv?",
+    ),
+    (
+        "profiles",
+        &["add", "create"],
+        "svc login creates a profile: svc login --profile NAME",
+    ),
     ("", &["add", "new"], "did you mean create?"),
-    ("", &["remove", "destroy", "delete"], "did you mean delete or remove?"),
+    (
+        "",
+        &["remove", "destroy", "delete"],
+        "did you mean delete or remove?",
+    ),
     ("", &["edit", "set"], "did you mean update?"),
     (
         "",
         &["status"],
         "the setup: svc doctor; the sandbox: svc sandbox status; a job: svc bulk status",
     ),
-    ("", &["logs", "events", "tail"], "webhook deliveries as they arrive: svc listen"),
-    ("", &["configure", "init", "auth"], "did you mean svc login?"),
-    ("", &["start", "dev", "server"], "did you mean svc sandbox serve?"),
-    ("", &["send", "broadcasts", "newsletter"], "did you mean svc emails send or svc bulk send?"),
+    (
+        "",
+        &["logs", "events", "tail"],
+        "webhook deliveries as they arrive: svc listen",
+    ),
+    (
+        "",
+        &["configure", "init", "auth"],
+        "did you mean svc login?",
+    ),
+    (
+        "",
+        &["start", "dev", "server"],
+        "did you mean svc sandbox serve?",
+    ),
+    (
+        "",
+        &["send", "broadcasts", "newsletter"],
+        "did you mean svc emails send or svc bulk send?",
+    ),
 ];
 
 /// Converts an error of clap.
 pub fn failure(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let mut paragraphs = text.split("\n\n").map(str::trim);
-    let message = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    let message = paragraphs
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let message = message.replace("invalid digit found in string", "it is not a whole number");
     let (mut tips, mut usage) = (Vec::new(), None);
@@ -101,12 +148,18 @@ pub fn failure(error: &clap::Error) -> Failure {
 /// The failure for a group without a command.
 pub fn no_command(error: &clap::Error) -> Failure {
     let help = error.render().to_string();
-    let usage = help.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+    let usage = help
+        .lines()
+        .find(|line| line.starts_with("Usage: "))
+        .unwrap_or_default();
     Failure::usage("no command given").hint(list_commands(&path(usage)))
 }
 
 fn list_commands(path: &str) -> String {
-    format!("list the commands: {} --help", ["svc", path].join(" ").trim())
+    format!(
+        "list the commands: {} --help",
+        ["svc", path].join(" ").trim()
+    )
 }
 
 const KEY_ON_COMMAND_LINE: &str = "a key is read from a hidden prompt, standard input or --key-file PATH\n\
@@ -124,24 +177,44 @@ mod tests {
     use super::*;
 
     fn hint(line: &str) -> String {
-        let error = crate::app::command().try_get_matches_from(line.split(' ')).expect_err(line);
+        let error = crate::app::command()
+            .try_get_matches_from(line.split(' '))
+            .expect_err(line);
         failure(&error).details().hint.clone().unwrap_or_default()
     }
 
     #[test]
     fn suggests_what_was_meant() {
         for (line, meant) in [
-            ("svc emails send --subjct x", "a similar argument exists: '--subject'"),
-            ("svc --jsn emails get x", "a similar argument exists: '--json'"),
-            ("svc emails send --sender x", "did you mean --from <ADDRESS>?"),
+            (
+                "svc emails send --subjct x",
+                "a similar argument exists: '--subject'",
+            ),
+            (
+                "svc --jsn emails get x",
+                "a similar argument exists: '--json'",
+            ),
+            (
+                "svc emails send --sender x",
+                "did you mean --from <ADDRESS>?",
+            ),
             (
                 "svc emails get x --insecure",
                 "certificates are always checked; to trust others: --ca-bundle <PATH>",
             ),
             ("svc emails sned", "a similar subcommand exists: 'send'"),
-            ("svc emails list", "the service does not list emails; one email: svc emails get ID"),
-            ("svc emails delete x", "did you mean svc emails cancel? it stops a scheduled email"),
-            ("svc contacts export x", "did you mean svc contacts list AUDIENCE --all -o csv?"),
+            (
+                "svc emails list",
+                "the service does not list emails; one email: svc emails get ID",
+            ),
+            (
+                "svc emails delete x",
+                "did you mean svc emails cancel? it stops a scheduled email",
+            ),
+            (
+                "svc contacts export x",
+                "did you mean svc contacts list AUDIENCE --all -o csv?",
+            ),
             ("svc webhooks edit x", "did you mean update?"),
             ("svc emails get x --follow", "did you mean --wait?"),
             ("svc emails get x --debug", "did you mean --verbose?"),
@@ -150,10 +223,16 @@ mod tests {
                 "the setup: svc doctor; the sandbox: svc sandbox status; a job: svc bulk status",
             ),
             ("svc sandbox start", "did you mean svc sandbox serve?"),
-            ("svc profiles add x", "svc login creates a profile: svc login --profile NAME"),
+            (
+                "svc profiles add x",
+                "svc login creates a profile: svc login --profile NAME",
+            ),
             ("svc qqq", "list the commands: svc --help"),
             ("svc sandbox qqq", "list the commands: svc sandbox --help"),
-            ("svc --sandbox -o json emails get", "usage: svc emails get <ID>"),
+            (
+                "svc --sandbox -o json emails get",
+                "usage: svc emails get <ID>",
+            ),
         ] {
             let hint = hint(line);
             assert_eq!(hint.lines().next(), Some(meant), "{line}");
@@ -164,13 +243,18 @@ mod tests {
     #[test]
     fn gives_no_hint_that_does_not_help() {
         for (line, meant) in [
-            ("svc emails get x status", "usage: svc emails get [OPTIONS] <ID>"),
+            (
+                "svc emails get x status",
+                "usage: svc emails get [OPTIONS] <ID>",
+            ),
             ("svc bulk send x.csv --rate 1/d", ""),
             ("svc -o foo emails get x", ""),
         ] {
             assert_eq!(hint(line), meant, "{line}");
         }
-        let error = crate::app::command().try_get_matches_from(["svc", "bulk"]).expect_err("none");
+        let error = crate::app::command()
+            .try_get_matches_from(["svc", "bulk"])
+            .expect_err("none");
         let hint = no_command(&error).details().hint.clone();
         assert_eq!(hint.as_deref(), Some("list the commands: svc bulk --help"));
     }
@@ -178,9 +262,14 @@ mod tests {
     #[test]
     fn a_key_on_the_command_line_is_not_repeated() {
         let line = ["svc", "login", "mk_live_secret"];
-        let error = crate::app::command().try_get_matches_from(line).expect_err("refused");
+        let error = crate::app::command()
+            .try_get_matches_from(line)
+            .expect_err("refused");
         let failure = failure(&error);
-        assert!(!failure.to_json().to_string().contains("mk_live"), "{failure:?}");
+        assert!(
+            !failure.to_json().to_string().contains("mk_live"),
+            "{failure:?}"
+        );
     }
 
     #[test]
@@ -191,9 +280,15 @@ mod tests {
             ("svc emails show x", ["emails", "get"]),
             ("svc profiles rm x", ["profiles", "remove"]),
         ] {
-            let matches = crate::app::command().try_get_matches_from(line.split(' ')).expect(line);
+            let matches = crate::app::command()
+                .try_get_matches_from(line.split(' '))
+                .expect(line);
             let (group, below) = matches.subcommand().expect("a group");
-            assert_eq!([group, below.subcommand_name().expect("a command")], path, "{line}");
+            assert_eq!(
+                [group, below.subcommand_name().expect("a command")],
+                path,
+                "{line}"
+            );
         }
     }
 }

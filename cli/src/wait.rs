@@ -30,7 +30,13 @@ where
         let timeout = context.settings.timeout.value;
         let (deadline, failures) = (Instant::now() + timeout, FailureBudget::default());
         let polls = wait.timeout(timeout).polls().boxed();
-        Self { context, polls, deadline, failures, has_state: is_known }
+        Self {
+            context,
+            polls,
+            deadline,
+            failures,
+            has_state: is_known,
+        }
     }
 
     /// The next state; `None` after the final one, and when the time is up.
@@ -79,7 +85,10 @@ pub async fn for_email(
         }
     }
     let progress = context.out.progress(format!("waiting for {id}"));
-    let wait = client.emails().wait(id).poll_interval(FIRST_PAUSE, LONGEST_PAUSE);
+    let wait = client
+        .emails()
+        .wait(id)
+        .poll_interval(FIRST_PAUSE, LONGEST_PAUSE);
     let mut polls = Polls::start(context, wait, seen.is_some());
     while let Some(email) = polls.next().await? {
         let Some(status) = &email.status else {
@@ -115,25 +124,39 @@ impl FailureBudget {
         if !transient || self.0 >= MAX_FAILURES {
             return Err(failure);
         }
-        context.out.note(&format!("retrying: {}", failure.details().message));
+        context
+            .out
+            .note(&format!("retrying: {}", failure.details().message));
         Ok(())
     }
 }
 
 /// Fails if the final status means that the email was not delivered, or was marked as spam.
 pub fn verdict(id: &str, email: &EmailRecord) -> Result<(), Failure> {
-    let Some(status) = email.status.as_ref().filter(|status| is_undelivered(status)) else {
+    let Some(status) = email
+        .status
+        .as_ref()
+        .filter(|status| is_undelivered(status))
+    else {
         return Ok(());
     };
-    let why = reason(email).map(|why| format!(": {why}")).unwrap_or_default();
-    let code = if is_cancelled(status) { "cancelled" } else { status.as_str() };
+    let why = reason(email)
+        .map(|why| format!(": {why}"))
+        .unwrap_or_default();
+    let code = if is_cancelled(status) {
+        "cancelled"
+    } else {
+        status.as_str()
+    };
     Err(Failure::check(format!("email {id}: {status}{why}")).code(format!("email_{code}")))
 }
 
 /// Whether a final status means that the email was not delivered, or was marked as spam.
 pub fn is_undelivered(status: &EmailStatus) -> bool {
-    matches!(status, EmailStatus::Bounced | EmailStatus::Failed | EmailStatus::Complained)
-        || is_cancelled(status)
+    matches!(
+        status,
+        EmailStatus::Bounced | EmailStatus::Failed | EmailStatus::Complained
+    ) || is_cancelled(status)
 }
 
 /// Not in the service's reference, but it clearly means that the email is not delivered.
@@ -153,23 +176,29 @@ pub fn reason(email: &EmailRecord) -> Option<String> {
             _ => None,
         }
     }
-    FIELDS.iter().find_map(|field| of(email.extra.get(*field)?)).or_else(|| {
-        let recipients = email.extra.get("recipients")?.as_array()?;
-        recipients.iter().find_map(|recipient| {
-            let why = of(recipient)?;
-            match recipient.get("address").and_then(Value::as_str) {
-                Some(address) if recipients.len() > 1 => Some(format!("{address}: {why}")),
-                _ => Some(why),
-            }
+    FIELDS
+        .iter()
+        .find_map(|field| of(email.extra.get(*field)?))
+        .or_else(|| {
+            let recipients = email.extra.get("recipients")?.as_array()?;
+            recipients.iter().find_map(|recipient| {
+                let why = of(recipient)?;
+                match recipient.get("address").and_then(Value::as_str) {
+                    Some(address) if recipients.len() > 1 => Some(format!("{address}: {why}")),
+                    _ => Some(why),
+                }
+            })
         })
-    })
 }
 
 fn announce(context: &Context, id: &str, email: &EmailRecord) -> Result<(), Failure> {
     if context.out.format() == Format::Ndjson {
         return context.out.value(email);
     }
-    let status = email.status.as_ref().map_or("no status", EmailStatus::as_str);
+    let status = email
+        .status
+        .as_ref()
+        .map_or("no status", EmailStatus::as_str);
     context.out.note(&format!("{id}: {status}"));
     Ok(())
 }

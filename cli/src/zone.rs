@@ -25,15 +25,21 @@ impl Zone {
 }
 
 /// Where chrono looks for zones.
-const DIRECTORIES: [&str; 4] =
-    ["/usr/share/zoneinfo", "/share/zoneinfo", "/etc/zoneinfo", "/usr/share/lib/zoneinfo"];
+const DIRECTORIES: [&str; 4] = [
+    "/usr/share/zoneinfo",
+    "/share/zoneinfo",
+    "/etc/zoneinfo",
+    "/usr/share/lib/zoneinfo",
+];
 
 /// Whether this machine knows the zone of `TZ`. chrono silently uses UTC for another one.
 pub fn is_known(name: &str) -> bool {
     let file = name.strip_prefix(':').unwrap_or(name);
     cfg!(not(unix))
         || matches!(name, "localtime" | "UTC" | "GMT")
-        || DIRECTORIES.iter().any(|directory| Path::new(directory).join(file).is_file())
+        || DIRECTORIES
+            .iter()
+            .any(|directory| Path::new(directory).join(file).is_file())
         || (!name.starts_with(':') && is_rule(name))
 }
 
@@ -43,8 +49,13 @@ fn is_rule(text: &str) -> bool {
         Some(rest) => rest.find('>').map(|end| end + 2),
         None => Some(text.bytes().take_while(u8::is_ascii_alphabetic).count()),
     };
-    let Some(name) = name.filter(|length| *length >= 3) else { return false };
-    let offset = text.get(name..).unwrap_or_default().trim_start_matches(['+', '-']);
+    let Some(name) = name.filter(|length| *length >= 3) else {
+        return false;
+    };
+    let offset = text
+        .get(name..)
+        .unwrap_or_default()
+        .trim_start_matches(['+', '-']);
     offset.starts_with(|first: char| first.is_ascii_digit())
 }
 
@@ -55,7 +66,13 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn names_and_rules_are_known() {
-        for known in ["UTC", "EST5EDT", "CET-1CEST,M3.5.0,M10.5.0/3", "<+03>-3", "/etc/hostname"] {
+        for known in [
+            "UTC",
+            "EST5EDT",
+            "CET-1CEST,M3.5.0,M10.5.0/3",
+            "<+03>-3",
+            "/etc/hostname",
+        ] {
             assert!(is_known(known), "{known}");
         }
         for unknown in ["Europe/Berln", "CET-", "+2", ":UTC0", "Berlin time"] {

@@ -30,7 +30,9 @@ fn server() -> &'static Server {
 fn request(line: &str, headers: &str, body: &[u8]) -> String {
     let address = server().addresses().http;
     let mut stream = TcpStream::connect(address).expect("the server accepts connections");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .expect("set");
     let head = format!(
         "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n",
         body.len()

@@ -31,7 +31,9 @@ fn smtp() -> SocketAddr {
 
 fuzz_target!(|input: &[u8]| {
     let mut stream = TcpStream::connect(smtp()).expect("the server accepts connections");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .expect("set");
     let mut greeting = [0; 4];
     stream.read_exact(&mut greeting).expect("a greeting");
     assert_eq!(&greeting, b"220 ");

@@ -26,7 +26,10 @@ fuzz_target!(|body: &[u8]| {
             let _ = delivery.created_at();
             let (key, body) = (delivery.key(), delivery.body().clone());
             let stored = Delivery::from_storage(Service::Extraction, event, key, body);
-            assert_eq!((stored.id(), stored.data_json()), (delivery.id(), delivery.data_json()));
+            assert_eq!(
+                (stored.id(), stored.data_json()),
+                (delivery.id(), delivery.data_json())
+            );
         }
         Err(Rejection::NotJson { .. }) => assert!(value.is_err()),
         Err(Rejection::NotAnObject) => assert!(!value.is_ok_and(|value| value.is_object())),

@@ -17,7 +17,10 @@ fn check(service: Service, header: &[u8], digits: &[u8]) {
     match Signature::parse(service, header) {
         Ok(signature) => {
             assert!(valid);
-            assert_eq!(signature.to_string().as_bytes(), header.to_ascii_lowercase());
+            assert_eq!(
+                signature.to_string().as_bytes(),
+                header.to_ascii_lowercase()
+            );
         }
         Err(_) => assert!(!valid),
     }

@@ -28,5 +28,8 @@ fuzz_target!(|input: (&[u8], Vec<u16>, u16)| {
         Some(byte) => *byte ^= 1,
         None => other.push(0),
     }
-    assert_eq!(verifier.verify_bytes(&signature, &other), Err(Rejection::Mismatch));
+    assert_eq!(
+        verifier.verify_bytes(&signature, &other),
+        Err(Rejection::Mismatch)
+    );
 });

@@ -128,8 +128,12 @@ impl Engine {
             let task = if job.queue == Queue::Mail {
                 // During an advance, one transaction goes through many due times, as long as nothing
                 // else is due in between.
-                let until = self.advancing.as_ref().map_or(now, |advancing| advancing.target);
-                self.tasks.spawn(async move { mail::step(app, until).await.map(Some) })
+                let until = self
+                    .advancing
+                    .as_ref()
+                    .map_or(now, |advancing| advancing.target);
+                self.tasks
+                    .spawn(async move { mail::step(app, until).await.map(Some) })
             } else {
                 // Its future is large, and moved several times.
                 self.tasks.spawn(Box::pin(run(app, job, pending)))
@@ -142,7 +146,9 @@ impl Engine {
     async fn on_end(&mut self, ended: Result<(Id, Result<Done, ApiError>), JoinError>) {
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         // None if the job was aborted.
-        let Some((job, _)) = self.running.remove(&task) else { return };
+        let Some((job, _)) = self.running.remove(&task) else {
+            return;
+        };
         let result = ended.map_or_else(|_| Err(ApiError::internal("a job panicked")), |it| it.1);
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
@@ -166,14 +172,19 @@ impl Engine {
     /// Holds back all work after a failure, such as a full disk. Fails the advance in progress: the
     /// clock stays at the time that it has reached.
     fn fail(&mut self, error: &ApiError) {
-        tracing::error!(message = error.message(), "work failed and will be tried again");
+        tracing::error!(
+            message = error.message(),
+            "work failed and will be tried again"
+        );
         self.failures = self.failures.saturating_add(1);
         self.not_before = Instant::now() + PAUSE * (1 << self.failures.min(6));
         self.fail_advances(error);
     }
 
     fn fail_advances(&mut self, error: &ApiError) {
-        let Some(advancing) = self.advancing.take() else { return };
+        let Some(advancing) = self.advancing.take() else {
+            return;
+        };
         if advancing.was_running {
             self.app.clock.run(self.app.clock.now());
         }
@@ -238,7 +249,11 @@ impl Engine {
                             return;
                         }
                         let was_running = !clock.is_frozen();
-                        let begun = Advancing { target, was_running, replies: Vec::new() };
+                        let begun = Advancing {
+                            target,
+                            was_running,
+                            replies: Vec::new(),
+                        };
                         let advancing = advancing.get_or_insert(begun);
                         advancing.target = target;
                         advancing.replies.push(reply);
@@ -263,7 +278,10 @@ impl Engine {
     /// Saves the state of the clock, so that it continues from there after a restart.
     async fn save_clock(&self) -> Result<(), ApiError> {
         let mode = self.app.clock.mode();
-        self.app.store.write(move |tx| meta::set_clock(tx, mode)).await
+        self.app
+            .store
+            .write(move |tx| meta::set_clock(tx, mode))
+            .await
     }
 
     /// Replies after a change of the clock. It has changed, even if that cannot be saved.
@@ -303,8 +321,16 @@ impl Engine {
         let read = self.app.store.read(move |reader| {
             let queues = jobs::queues(reader, has_relay)?;
             let is_due = queues.iter().any(|(_, at)| *at <= now);
-            let next = queues.iter().map(|(queue, _)| jobs::next_after(reader, queue, now));
-            Ok((is_due, next.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min()))
+            let next = queues
+                .iter()
+                .map(|(queue, _)| jobs::next_after(reader, queue, now));
+            Ok((
+                is_due,
+                next.collect::<Result<Vec<_>, _>>()?
+                    .into_iter()
+                    .flatten()
+                    .min(),
+            ))
         });
         let (is_due, next_due) = read.await?;
         Ok(Clock {
@@ -336,7 +362,10 @@ fn find(
     let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
     let mut queues = jobs::queues(reader, has_relay)?;
     queues.sort_by_cached_key(|(queue, _)| busy(queue));
-    let mut found = Found { jobs: Vec::new(), next: Millis::MAX };
+    let mut found = Found {
+        jobs: Vec::new(),
+        next: Millis::MAX,
+    };
     for (queue, at) in queues {
         if at > now {
             found.next = found.next.min(at);
@@ -355,7 +384,10 @@ fn find(
             continue;
         }
         let due = jobs::due(reader, &queue, now, busy + free)?;
-        let due = due.into_iter().map(|(job, _)| job).filter(|job| !running.contains(job));
+        let due = due
+            .into_iter()
+            .map(|(job, _)| job)
+            .filter(|job| !running.contains(job));
         for job in due.take(free) {
             let pending = match queue {
                 Queue::Webhook(_) => deliveries::pending(reader, &job),
@@ -390,7 +422,11 @@ async fn run(
         (Queue::Received, _) => local::announce(&app, job).await?,
         (_, Some(pending)) => webhook::deliver(&app, pending).await?,
         // The delivery was deleted.
-        (_, None) => app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await?,
+        (_, None) => {
+            app.store
+                .write_relaxed(move |tx| jobs::done(tx, &job).map(drop))
+                .await?
+        }
     }
     Ok(None)
 }
@@ -399,7 +435,10 @@ async fn run(
 /// ever.
 async fn set_aside(app: &App, job: Job) -> Result<(), ApiError> {
     app.set_aside.fetch_add(1, Ordering::Relaxed);
-    tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
+    tracing::error!(
+        ?job,
+        "a job was set aside: it fails by a defect of this server"
+    );
     let write = move |tx: &mut Tx<'_>| match &job.queue {
         Queue::Webhook(id) => deliveries::end(tx, id, &job.subject, DeliveryState::Failed),
         queue => {

@@ -51,10 +51,16 @@
 #![warn(missing_docs)]
 
 pub mod client;
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "only the server uses all of it")
+)]
 #[macro_use]
 mod model;
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "only the server uses all of it")
+)]
 mod control;
 
 #[cfg(feature = "server")]

@@ -28,12 +28,28 @@ pub(crate) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 
 fn services(r: &mut Routes) {
     r.tag("Organization");
-    r.documented(O::Me, "Get the organization and the scope of the API key", me::get);
+    r.documented(
+        O::Me,
+        "Get the organization and the scope of the API key",
+        me::get,
+    );
 
     r.tag("Webhook endpoints");
-    r.documented(O::ExtractionWebhooksCreate, "Register a webhook endpoint", endpoints::create);
-    r.documented(O::ExtractionWebhooksList, "List the webhook endpoints", endpoints::list);
-    r.documented(O::ExtractionWebhooksDelete, "Remove a webhook endpoint", delete_webhook);
+    r.documented(
+        O::ExtractionWebhooksCreate,
+        "Register a webhook endpoint",
+        endpoints::create,
+    );
+    r.documented(
+        O::ExtractionWebhooksList,
+        "List the webhook endpoints",
+        endpoints::list,
+    );
+    r.documented(
+        O::ExtractionWebhooksDelete,
+        "Remove a webhook endpoint",
+        delete_webhook,
+    );
 
     r.tag("Audiences");
     r.documented(O::AudiencesCreate, "Create an audience", audiences::create);
@@ -42,9 +58,17 @@ fn services(r: &mut Routes) {
     r.documented(O::AudiencesDelete, "Delete an audience", audiences::delete);
 
     r.tag("Contacts");
-    r.documented(O::ContactsCreate, "Add a contact to an audience", contacts::create).errors =
-        &[Code::Conflict];
-    let list = r.documented(O::ContactsList, "List the contacts of an audience", contacts::list);
+    r.documented(
+        O::ContactsCreate,
+        "Add a contact to an audience",
+        contacts::create,
+    )
+    .errors = &[Code::Conflict];
+    let list = r.documented(
+        O::ContactsList,
+        "List the contacts of an audience",
+        contacts::list,
+    );
     list.query = Page::parameters;
     list.reply = pages::describe;
     r.documented(O::ContactsUpdate, "Update a contact", contacts::update);
@@ -52,24 +76,33 @@ fn services(r: &mut Routes) {
 
     r.tag("Domains");
     r.documented(O::DomainsList, "List the sending domains", domains::list);
-    r.documented(O::DomainsCreate, "Add a sending domain", domains::create).errors =
-        &[Code::Conflict];
-    r.documented(O::DomainsVerify, "Verify the DNS records of a domain", domains::verify);
+    r.documented(O::DomainsCreate, "Add a sending domain", domains::create)
+        .errors = &[Code::Conflict];
+    r.documented(
+        O::DomainsVerify,
+        "Verify the DNS records of a domain",
+        domains::verify,
+    );
     r.documented(O::DomainsDelete, "Delete a domain", domains::delete);
 
     r.tag("Emails");
-    r.documented(O::EmailsSend, "Send an email", emails::send).errors = &[Code::DomainNotVerified];
+    r.documented(O::EmailsSend, "Send an email", emails::send)
+        .errors = &[Code::DomainNotVerified];
     r.documented(O::EmailsSendBatch, "Send up to 100 emails", batch::send);
     r.documented(O::EmailsGet, "Get an email with its status", emails::get);
-    r.documented(O::EmailsCancel, "Cancel a scheduled email", emails::cancel).errors =
-        &[Code::NotCancellable];
+    r.documented(O::EmailsCancel, "Cancel a scheduled email", emails::cancel)
+        .errors = &[Code::NotCancellable];
 
     r.tag("Webhooks");
     r.documented(O::WebhooksCreate, "Create a webhook", webhooks::create);
     r.documented(O::WebhooksList, "List the webhooks", webhooks::list);
     r.documented(O::WebhooksUpdate, "Update a webhook", webhooks::update);
     r.documented(O::WebhooksDelete, "Delete a webhook", delete_webhook);
-    let test = r.documented(O::WebhooksTest, "Send a test event to a webhook", webhooks::test);
+    let test = r.documented(
+        O::WebhooksTest,
+        "Send a test event to a webhook",
+        webhooks::test,
+    );
     test.reply = webhooks::describe_test;
     test.errors = &[Code::Conflict, Code::PayloadTooLarge];
 }

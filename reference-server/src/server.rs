@@ -93,7 +93,9 @@ impl Server {
 
     /// Returns a builder for a server with other options.
     pub fn builder() -> Builder {
-        Builder { settings: Settings::default() }
+        Builder {
+            settings: Settings::default(),
+        }
     }
 
     /// The base URL of both services and of the control interface, such as
@@ -130,7 +132,9 @@ impl Server {
     /// The email key and the extraction key of the seeded organization, if the server seeds.
     pub fn seeded_keys(&self) -> Option<(&Secret, &Secret)> {
         let settings = &self.app.settings;
-        settings.seed.then_some((&settings.email_key, &settings.extraction_key))
+        settings
+            .seed
+            .then_some((&settings.email_key, &settings.extraction_key))
     }
 
     pub(crate) fn app(&self) -> &App {
@@ -165,9 +169,15 @@ impl Server {
     /// a server that starts again on the same data directory continues with it.
     pub async fn stop(mut self) {
         self.app.stop.request();
-        let Some(tasks) = self.tasks.take() else { return };
+        let Some(tasks) = self.tasks.take() else {
+            return;
+        };
         tracing::info!("stopping");
-        let Tasks { mut running, dns, data_dir } = tasks;
+        let Tasks {
+            mut running,
+            dns,
+            data_dir,
+        } = tasks;
         let ended = async {
             while let Some(ended) = running.join_next().await {
                 if let Err(error) = ended {
@@ -175,7 +185,10 @@ impl Server {
                 }
             }
         };
-        if timeout(self.app.settings.limits.stop_timeout, ended).await.is_err() {
+        if timeout(self.app.settings.limits.stop_timeout, ended)
+            .await
+            .is_err()
+        {
             tracing::warn!(
                 "stopping with work in progress: requests are cut, deliveries go on at the next start"
             );
@@ -210,7 +223,9 @@ impl Drop for Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.app.addresses).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("addresses", &self.app.addresses)
+            .finish_non_exhaustive()
     }
 }
 
@@ -238,12 +253,15 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let dns_addr = settings.dns;
-    let listener = TcpListener::bind(addr).await.map_err(cannot_listen("http", addr))?;
+    let listener = TcpListener::bind(addr)
+        .await
+        .map_err(cannot_listen("http", addr))?;
     let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
-    let (dns_addr, dns) =
-        dns::start(dns_addr, Arc::clone(&zone)).await.map_err(cannot_listen("dns", dns_addr))?;
+    let (dns_addr, dns) = dns::start(dns_addr, Arc::clone(&zone))
+        .await
+        .map_err(cannot_listen("dns", dns_addr))?;
 
     let (handle, commands) = EngineHandle::new();
     if settings.is_exposed() && settings.control_token.is_none() {
@@ -251,10 +269,16 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         settings.control_token = Some(token.into());
     }
     let mail = match settings.smtp {
-        Some(addr) => Some(TcpListener::bind(addr).await.map_err(cannot_listen("smtp", addr))?),
+        Some(addr) => Some(
+            TcpListener::bind(addr)
+                .await
+                .map_err(cannot_listen("smtp", addr))?,
+        ),
         None => None,
     };
-    let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
+    let smtp = mail
+        .as_ref()
+        .and_then(|listener| listener.local_addr().ok());
     let app = Arc::new(App {
         store: Arc::new(store),
         clock,
@@ -270,30 +294,51 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         paid_until: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        addresses: Addresses { http: addr, dns: dns_addr, smtp },
+        addresses: Addresses {
+            http: addr,
+            dns: dns_addr,
+            smtp,
+        },
         settings,
     });
     load(&app).await?;
 
     let mut running = JoinSet::new();
     running.spawn(engine::run_jobs(Arc::clone(&app), commands));
-    running.spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
+    running.spawn(listen::run(
+        Arc::clone(&app),
+        listener,
+        routes::router(&app),
+    ));
     if let Some(listener) = mail {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
     if let Some(data_dir) = &mut data_dir {
-        data_dir.publish(&running_server(&app)).map_err(|source| StartError::Directory {
-            directory: data_dir.path().to_owned(),
-            source,
-        })?;
+        data_dir
+            .publish(&running_server(&app))
+            .map_err(|source| StartError::Directory {
+                directory: data_dir.path().to_owned(),
+                source,
+            })?;
     }
-    let Addresses { http, dns: names, smtp } = &app.addresses;
+    let Addresses {
+        http,
+        dns: names,
+        smtp,
+    } = &app.addresses;
     tracing::info!(network = %app.settings.network, %http, dns = %names, smtp = smtp.map(tracing::field::display), "ready");
     if app.clock.is_frozen() {
         let now = Timestamp::from(app.clock.now());
         tracing::warn!(%now, "the clock is frozen: resume it, or reset the server");
     }
-    Ok(Server { app, tasks: Some(Tasks { running, dns, data_dir }) })
+    Ok(Server {
+        app,
+        tasks: Some(Tasks {
+            running,
+            dns,
+            data_dir,
+        }),
+    })
 }
 
 /// Maximum number of templates that are rendered or checked at the same time.
@@ -334,14 +379,18 @@ fn running_server(app: &App) -> RunningServer {
 }
 
 async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, StartError> {
-    DataDir::lock(directory, network).await.map_err(|error| match error {
-        DataDirError::InUse(running) => {
-            StartError::InUse { directory: directory.to_owned(), running }
-        }
-        DataDirError::Io(source) => {
-            StartError::Directory { directory: directory.to_owned(), source }
-        }
-    })
+    DataDir::lock(directory, network)
+        .await
+        .map_err(|error| match error {
+            DataDirError::InUse(running) => StartError::InUse {
+                directory: directory.to_owned(),
+                running,
+            },
+            DataDirError::Io(source) => StartError::Directory {
+                directory: directory.to_owned(),
+                source,
+            },
+        })
 }
 
 /// Applies the seeds, and loads what the server keeps in memory.
@@ -352,13 +401,19 @@ async fn load(app: &Shared) -> Result<(), StartError> {
         .write(move |tx| {
             seed::start(tx, &context)?;
             keys::load(tx)?;
-            context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
+            context
+                .has_faults
+                .store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.set(&dns_records::all(tx.reader())?);
             Ok(())
         })
         .await;
     loaded.map_err(|error| {
-        let mistake = app.settings.seed_file.as_ref().and_then(|file| file.mistake(&error));
+        let mistake = app
+            .settings
+            .seed_file
+            .as_ref()
+            .and_then(|file| file.mistake(&error));
         mistake.map_or_else(|| database(&error), StartError::Seed)
     })
 }

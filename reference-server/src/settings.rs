@@ -125,7 +125,9 @@ impl Settings {
         if self.network != Network::Loopback || host.is_empty() || host.starts_with(':') {
             return true;
         }
-        let Ok(url) = Url::parse(&format!("http://{host}")) else { return false };
+        let Ok(url) = Url::parse(&format!("http://{host}")) else {
+            return false;
+        };
         match url.host() {
             Some(Host::Domain(name)) => {
                 is_local(name) || self.public_url.as_ref().and_then(Url::host_str) == Some(name)
@@ -169,7 +171,10 @@ mod tests {
     #[test]
     fn a_server_on_loopback_accepts_names_of_this_machine_only() {
         let public_url = Url::parse("https://mail.example").ok();
-        let settings = Settings { public_url, ..Settings::default() };
+        let settings = Settings {
+            public_url,
+            ..Settings::default()
+        };
         for host in [
             "127.0.0.1:4080",
             "LOCALHOST:4080",
@@ -189,7 +194,10 @@ mod tests {
             "sandbox:4080",
         ] {
             assert!(!settings.accepts_host(host), "{host}");
-            let trusted = Settings { network: Network::Trusted, ..Settings::default() };
+            let trusted = Settings {
+                network: Network::Trusted,
+                ..Settings::default()
+            };
             assert!(trusted.accepts_host(host), "{host}");
         }
     }

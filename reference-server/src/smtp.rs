@@ -28,7 +28,10 @@ struct MailServer {
 /// Accepts connections until the server stops. A message in transfer at that moment has
 /// not been confirmed, so the sending server retries it.
 pub(crate) async fn run(app: Shared, listener: TcpListener) {
-    let server = Arc::new(MailServer { app, transfers: Limit::new(MAX_TRANSFERS) });
+    let server = Arc::new(MailServer {
+        app,
+        transfers: Limit::new(MAX_TRANSFERS),
+    });
     let session = |stream, peer| {
         let server = Arc::clone(&server);
         async move {

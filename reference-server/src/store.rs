@@ -87,7 +87,14 @@ impl Store {
         let write =
             move |queue| writer::run(connection, path.as_deref(), &queue, &now, &told, &files);
         let writer = Threads::start("svc-writer", [write])?;
-        Ok((Self { writer, readers, wake }, clock))
+        Ok((
+            Self {
+                writer,
+                readers,
+                wake,
+            },
+            clock,
+        ))
     }
 
     /// Runs a closure in a transaction and returns once its data is on disk.

@@ -99,7 +99,11 @@ impl From<serde_json::Error> for DecodeError {
             serde_json::error::Category::Eof => "truncated JSON",
             _ => "not JSON",
         };
-        Self(format!("{problem} at line {} column {}", error.line(), error.column()))
+        Self(format!(
+            "{problem} at line {} column {}",
+            error.line(),
+            error.column()
+        ))
     }
 }
 
@@ -156,7 +160,9 @@ fn read_wrapped<T: Resource>(fields: &Map<String, Value>, levels: u32) -> T {
         return outer;
     }
     // What the resource models itself, such as `metadata`, is no wrapper.
-    let Some(wrapped) = wrapped_object(outer.extra_mut()) else { return outer };
+    let Some(wrapped) = wrapped_object(outer.extra_mut()) else {
+        return outer;
+    };
     let inner: T = read_wrapped(wrapped, levels - 1);
     let is_inside = inner.is_identified() || (outer.is_blank() && !inner.is_blank());
     if is_inside { inner } else { outer }
@@ -164,12 +170,15 @@ fn read_wrapped<T: Resource>(fields: &Map<String, Value>, levels: u32) -> T {
 
 /// The only field whose value is an object, or one with a usual name.
 fn wrapped_object(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    const WRAPPERS: [&str; 9] =
-        ["data", "result", "response", "item", "email", "contact", "audience", "domain", "webhook"];
+    const WRAPPERS: [&str; 9] = [
+        "data", "result", "response", "item", "email", "contact", "audience", "domain", "webhook",
+    ];
     let mut objects = fields.values().filter_map(Value::as_object);
     match (objects.next(), objects.next()) {
         (only, None) => only,
-        _ => WRAPPERS.iter().find_map(|name| fields.get(*name)?.as_object()),
+        _ => WRAPPERS
+            .iter()
+            .find_map(|name| fields.get(*name)?.as_object()),
     }
 }
 
@@ -187,8 +196,10 @@ fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, V
     let fits = |name: &str, value: &Value| {
         T::deserialize(&Map::from_iter([(name.to_owned(), value.clone())])).is_ok()
     };
-    let (fitting, others): (Map<_, _>, Map<_, _>) =
-        fields.clone().into_iter().partition(|(name, value)| fits(name, value));
+    let (fitting, others): (Map<_, _>, Map<_, _>) = fields
+        .clone()
+        .into_iter()
+        .partition(|(name, value)| fits(name, value));
     let mut record = T::deserialize(&fitting).unwrap_or_default();
     record.extra_mut().0.extend(others);
     record
@@ -276,10 +287,16 @@ mod tests {
         let value = json!({"id": 7, "topics": [1], "at": "yesterday", "metadata": null, "x": [],
             "owner": {"age": "old", "name": "n"}});
         let thing: Thing = read_object(&value);
-        assert_eq!((thing.id.as_str(), thing.topics.len(), thing.at), ("7", 0, None));
+        assert_eq!(
+            (thing.id.as_str(), thing.topics.len(), thing.at),
+            ("7", 0, None)
+        );
         let kept = json!({"topics": [1], "at": "yesterday", "metadata": null, "x": []});
         assert_eq!(Value::Object(thing.extra.0), kept);
-        assert_eq!(Value::Object(thing.owner.extra.0), json!({"age": "old", "name": "n"}));
+        assert_eq!(
+            Value::Object(thing.owner.extra.0),
+            json!({"age": "old", "name": "n"})
+        );
     }
 
     #[test]
@@ -294,15 +311,23 @@ mod tests {
     fn unpaired_surrogates_are_replaced() {
         for (text, expected) in [
             (r#"["x\ud83d","\\ud83d"]"#, json!(["x\u{fffd}", "\\ud83d"])),
-            (r#"["\uDE00","\ud83d\ud83d\ude00"]"#, json!(["\u{fffd}", "\u{fffd}😀"])),
+            (
+                r#"["\uDE00","\ud83d\ud83d\ude00"]"#,
+                json!(["\u{fffd}", "\u{fffd}😀"]),
+            ),
         ] {
-            assert_eq!(parse_value(text.as_bytes()).expect("JSON"), expected, "{text}");
+            assert_eq!(
+                parse_value(text.as_bytes()).expect("JSON"),
+                expected,
+                "{text}"
+            );
         }
     }
 
     fn json() -> impl Strategy<Value = Value> {
-        let names =
-            ["id", "status", "data", "error", "items", "metadata", "topics", "owner", "age", "at"];
+        let names = [
+            "id", "status", "data", "error", "items", "metadata", "topics", "owner", "age", "at",
+        ];
         let name = prop::sample::select(names.to_vec());
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -315,7 +340,10 @@ mod tests {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
                 prop::collection::vec((name.clone(), inner), 0..6).prop_map(|fields| {
-                    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+                    fields
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect()
                 }),
             ]
         })

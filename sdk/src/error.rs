@@ -220,7 +220,10 @@ impl Error {
             | ErrorKind::Timeout => true,
             ErrorKind::Server => self.0.status != Some(StatusCode::NOT_IMPLEMENTED),
             ErrorKind::Rejected => {
-                matches!(self.0.status, Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY))
+                matches!(
+                    self.0.status,
+                    Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY)
+                )
             }
             _ => false,
         };
@@ -306,7 +309,9 @@ impl From<InvalidInput> for Error {
 /// The id that the service assigned to a request, from the first of the usual headers.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
     let names = ["x-request-id", "request-id", "x-amzn-requestid", "cf-ray"];
-    let mut ids = names.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
+    let mut ids = names
+        .iter()
+        .filter_map(|name| headers.get(*name)?.to_str().ok());
     // A request id is shown in errors and spans. Longer values are not ids.
     ids.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
 }
@@ -329,17 +334,25 @@ impl fmt::Display for Error {
             }
             f.write_str(")")?;
         }
-        let mut fields: Vec<&str> = self.fields().iter().filter_map(FieldProblem::shown).collect();
+        let mut fields: Vec<&str> = self
+            .fields()
+            .iter()
+            .filter_map(FieldProblem::shown)
+            .collect();
         fields.dedup();
-        let is_own =
-            matches!(self.0.kind, ErrorKind::InvalidInput(_) | ErrorKind::RecipientGuard(_));
+        let is_own = matches!(
+            self.0.kind,
+            ErrorKind::InvalidInput(_) | ErrorKind::RecipientGuard(_)
+        );
         if is_own && fields.len() == 1 {
             // The kind names it.
             fields.clear();
         }
         if let Some((first, more)) = fields.split_first() {
             write!(f, ": {first}")?;
-            more.iter().take(MAX_SHOWN_FIELDS - 1).try_for_each(|field| write!(f, ", {field}"))?;
+            more.iter()
+                .take(MAX_SHOWN_FIELDS - 1)
+                .try_for_each(|field| write!(f, ", {field}"))?;
             if fields.len() > MAX_SHOWN_FIELDS {
                 write!(f, " and {} more", fields.len() - MAX_SHOWN_FIELDS)?;
             }
@@ -394,7 +407,9 @@ const MAX_SHOWN_FIELDS: usize = 5;
 fn next_step(kind: &ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::Unauthorized => "check that the key is active and meant for this service",
-        ErrorKind::MissingScope { required: Some(_), .. } => "use a key with that scope",
+        ErrorKind::MissingScope {
+            required: Some(_), ..
+        } => "use a key with that scope",
         ErrorKind::RateLimited => "retry later",
         ErrorKind::Connect => "check the base URL and the network",
         ErrorKind::Tls => "check the service's certificate and the trusted roots",

@@ -57,7 +57,14 @@ impl<'a, T> IntoIterator for &'a List<T> {
 impl<T> From<Vec<T>> for List<T> {
     fn from(items: Vec<T>) -> Self {
         let extra = Extra::default();
-        Self { items, page: None, page_size: None, total: None, total_pages: None, extra }
+        Self {
+            items,
+            page: None,
+            page_size: None,
+            total: None,
+            total_pages: None,
+            extra,
+        }
     }
 }
 
@@ -78,18 +85,30 @@ impl<T: Serialize> Serialize for List<T> {
 pub(crate) fn read_list<T: Resource>(value: Value) -> Result<List<T>, DecodeError> {
     let (items, beside) = find_array(value)?;
     if items.len() > MAX_ITEMS {
-        return Err(DecodeError(format!("the list has more than {MAX_ITEMS} items")));
+        return Err(DecodeError(format!(
+            "the list has more than {MAX_ITEMS} items"
+        )));
     }
     let number = |names: &[&str]| {
         let nested = beside.values().filter_map(Value::as_object);
         let mut holders = std::iter::once(&beside).chain(nested);
-        holders.find_map(|fields| names.iter().find_map(|name| whole_number(fields.get(*name)?)))
+        holders.find_map(|fields| {
+            names
+                .iter()
+                .find_map(|name| whole_number(fields.get(*name)?))
+        })
     };
     Ok(List {
         page: number(&["page", "currentPage", "current_page", "pageNumber"]),
         page_size: number(&["pageSize", "page_size", "perPage", "per_page", "limit"]),
         total: number(&["total", "totalCount", "total_count", "totalItems"]),
-        total_pages: number(&["totalPages", "total_pages", "pageCount", "lastPage", "last_page"]),
+        total_pages: number(&[
+            "totalPages",
+            "total_pages",
+            "pageCount",
+            "lastPage",
+            "last_page",
+        ]),
         items: items.iter().map(read_object).collect(),
         extra: Extra(beside),
     })
@@ -137,7 +156,11 @@ fn take_array(fields: &mut Map<String, Value>) -> Result<Option<Vec<Value>>, Dec
         "emails",
     ];
     let is_list = |(name, value): &(&String, &Value)| value.is_array() && *name != "errors";
-    let names: Vec<&str> = fields.iter().filter(is_list).map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = fields
+        .iter()
+        .filter(is_list)
+        .map(|(name, _)| name.as_str())
+        .collect();
     let name = match names[..] {
         [] => return Ok(None),
         [only] => only,

@@ -71,7 +71,11 @@ impl NewWebhook {
         events: impl IntoIterator<Item = E>,
     ) -> Self {
         let events = events.into_iter().map(Into::into).collect();
-        Self { url: url.into(), events, extra: Extra::default() }
+        Self {
+            url: url.into(),
+            events,
+            extra: Extra::default(),
+        }
     }
 }
 

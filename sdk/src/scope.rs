@@ -42,6 +42,10 @@ impl FromStr for Scope {
     type Err = UnknownScope;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.iter().copied().find(|scope| scope.as_str() == text).ok_or(UnknownScope)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|scope| scope.as_str() == text)
+            .ok_or(UnknownScope)
     }
 }

@@ -59,6 +59,9 @@ mod tests {
     #[test]
     fn display_and_debug_are_redacted() {
         let secret = Secret::new("sk_test_verysecret");
-        assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[redacted] [redacted] [redacted]");
+        assert_eq!(
+            format!("{secret} {secret:?} {secret:#?}"),
+            "[redacted] [redacted] [redacted]"
+        );
     }
 }

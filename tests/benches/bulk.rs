@@ -28,8 +28,14 @@ const KEY: &str = "mk_test_sandbox";
 const CONCURRENCY: usize = 4;
 
 fn main() {
-    let rows = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(1_000_000);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let rows = std::env::args()
+        .skip(1)
+        .find_map(|arg| arg.parse().ok())
+        .unwrap_or(1_000_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         one_process(rows).await;
         workers((rows / 25).clamp(1_000, 40_000)).await;
@@ -49,19 +55,31 @@ async fn one_process(rows: usize) {
     let send = "bulk send people.csv --from hello@sandbox.test --subject Hi --text Hello --yes";
     let peak = peak_memory(bench.spawn(send));
     let rate = rows as f64 / start.elapsed().as_secs_f64();
-    println!("svc bulk send               {rate:>12.0} emails/s, {:.2} of the loop", rate / bare);
-    println!("peak memory                 {:>12.1} MiB", peak as f64 / 1024.0);
+    println!(
+        "svc bulk send               {rate:>12.0} emails/s, {:.2} of the loop",
+        rate / bare
+    );
+    println!(
+        "peak memory                 {:>12.1} MiB",
+        peak as f64 / 1024.0
+    );
 
     let job = bench.json("bulk list")[0].clone();
     assert_eq!(job["accepted"], rows, "{job}");
     let journal = Path::new(job["journal"].as_str().unwrap());
     let bytes = std::fs::metadata(journal).unwrap().len();
-    println!("journal                     {:>12.1} bytes a row", bytes as f64 / rows as f64);
+    println!(
+        "journal                     {:>12.1} bytes a row",
+        bytes as f64 / rows as f64
+    );
     let id = job["job"].as_str().unwrap();
     for command in ["status", "resume"] {
         let start = Instant::now();
         bench.json(&format!("bulk {command} {id}"));
-        println!("svc bulk {command:<18} {:>12.2} s", start.elapsed().as_secs_f64());
+        println!(
+            "svc bulk {command:<18} {:>12.2} s",
+            start.elapsed().as_secs_f64()
+        );
     }
 }
 
@@ -75,7 +93,12 @@ async fn workers(rows: usize) {
     for count in [1, 4] {
         let bench = Bench::start(rows);
         let slow = json!({"operation": "emails.send_batch", "latency": "50ms", "times": 1_000_000});
-        bench.client.raw("POST", "/_sandbox/faults").json(&slow).await.unwrap();
+        bench
+            .client
+            .raw("POST", "/_sandbox/faults")
+            .json(&slow)
+            .await
+            .unwrap();
         let queue = format!("--queue {}", redis.url());
         let plan = "--from hello@sandbox.test --subject Hi --text Hello --yes";
         let job = bench.json(&format!("bulk plan people.csv {plan} {queue}"));
@@ -90,7 +113,10 @@ async fn workers(rows: usize) {
         let rate = rows as f64 / start.elapsed().as_secs_f64();
         println!("workers: {count}                  {rate:>12.0} emails/s");
     }
-    println!("four against one            {:>12.2} times as fast", seconds[0] / seconds[1]);
+    println!(
+        "four against one            {:>12.2} times as fast",
+        seconds[0] / seconds[1]
+    );
 }
 
 /// A sandbox in a process of its own, and a file of rows.
@@ -109,17 +135,26 @@ impl Bench {
         writeln!(file, "email").unwrap();
         (0..rows).for_each(|n| writeln!(file, "p{n}@example.test").unwrap());
         file.flush().unwrap();
-        let mut server =
-            command(home.path(), "sandbox serve --addr 127.0.0.1:0 --data data --json")
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
+        let mut server = command(
+            home.path(),
+            "sandbox serve --addr 127.0.0.1:0 --data data --json",
+        )
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
         let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(server.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
         let url = ready["http"].as_str().unwrap().to_owned();
         let client = EmailClient::builder(&url, KEY).build().unwrap();
-        Self { home, server, url, client }
+        Self {
+            home,
+            server,
+            url,
+            client,
+        }
     }
 
     async fn bare_loop(&self, rows: usize) {
@@ -134,7 +169,9 @@ impl Bench {
             let response = self.client.emails().send_batch(&emails).await.unwrap();
             assert_eq!(response.items.len(), emails.len());
         });
-        sent.buffer_unordered(CONCURRENCY).for_each(async |()| {}).await;
+        sent.buffer_unordered(CONCURRENCY)
+            .for_each(async |()| {})
+            .await;
     }
 
     fn spawn(&self, args: &str) -> Child {
@@ -148,7 +185,9 @@ impl Bench {
 
     fn command(&self, args: &str) -> Command {
         let mut command = command(self.home.path(), args);
-        command.env("SVC_EMAIL_URL", &self.url).env("SVC_EMAIL_KEY", KEY);
+        command
+            .env("SVC_EMAIL_URL", &self.url)
+            .env("SVC_EMAIL_KEY", KEY);
         command
     }
 }
@@ -199,7 +238,16 @@ impl Redis {
     fn start() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let mut process = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "yes",
+                "--appendfsync",
+                "always",
+            ])
             .arg("--unixsocket")
             .arg(directory.path().join("redis.sock"))
             .arg("--dir")
@@ -214,7 +262,10 @@ impl Redis {
     }
 
     fn url(&self) -> String {
-        format!("redis+unix://{}", self.directory.path().join("redis.sock").display())
+        format!(
+            "redis+unix://{}",
+            self.directory.path().join("redis.sock").display()
+        )
     }
 }
 

@@ -22,7 +22,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(90);
 
 /// How many jobs each test runs; each is killed three times. More in `.ci/peers`.
 fn rounds() -> u64 {
-    std::env::var("SVC_BULK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
+    std::env::var("SVC_BULK_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(1)
 }
 
 #[tokio::test]
@@ -31,10 +34,21 @@ async fn a_killed_job_sends_nothing_twice_and_reports_what_is_unknown() {
     for round in 0..rounds() {
         let job = KilledJob::run(round, false).await;
         let (received, unknown) = (job.receiver.received().await, job.unknown().await);
-        assert_eq!(twice(&received), BTreeSet::<&String>::new(), "round {round}");
-        let missing = job.addresses.iter().filter(|each| !received.contains_key(*each));
+        assert_eq!(
+            twice(&received),
+            BTreeSet::<&String>::new(),
+            "round {round}"
+        );
+        let missing = job
+            .addresses
+            .iter()
+            .filter(|each| !received.contains_key(*each));
         let missing: BTreeSet<_> = missing.cloned().collect();
-        assert!(missing.is_subset(&unknown), "round {round}: {:?}", missing.difference(&unknown));
+        assert!(
+            missing.is_subset(&unknown),
+            "round {round}: {:?}",
+            missing.difference(&unknown)
+        );
         unknown_in_all += unknown.len();
     }
     // A connection that is cut after the request was processed makes its rows unknown.
@@ -47,9 +61,17 @@ async fn with_idempotency_keys_a_killed_job_sends_each_email_once() {
         let job = KilledJob::run(round, true).await;
         let received = job.receiver.received().await;
         assert_eq!(job.unknown().await, BTreeSet::new(), "round {round}");
-        assert_eq!(twice(&received), BTreeSet::<&String>::new(), "round {round}");
+        assert_eq!(
+            twice(&received),
+            BTreeSet::<&String>::new(),
+            "round {round}"
+        );
         let received: BTreeSet<_> = received.into_keys().collect();
-        assert!(received == job.addresses, "round {round}: {} of {ROWS}", received.len());
+        assert!(
+            received == job.addresses,
+            "round {round}: {} of {ROWS}",
+            received.len()
+        );
     }
 }
 
@@ -74,7 +96,11 @@ impl KilledJob {
         let config = home.path().join(".config/svc");
         std::fs::create_dir_all(&config).expect("created");
         std::fs::write(config.join("config.toml"), profile).expect("written");
-        let job = Self { receiver, home, addresses };
+        let job = Self {
+            receiver,
+            home,
+            addresses,
+        };
 
         let mut random = Random(round + 1);
         let send = [
@@ -103,7 +129,9 @@ impl KilledJob {
             }
             let ended = tokio::time::timeout(TIME_LIMIT, run.wait()).await;
             ended.expect("svc ends within 90 s").expect("a status");
-            let status = job.svc(&["bulk", "status", &job.id().expect("a job")]).await;
+            let status = job
+                .svc(&["bulk", "status", &job.id().expect("a job")])
+                .await;
             let is_done = status["not_sent"] == 0 && (!with_keys || status["unknown"] == 0);
             if is_done {
                 assert!(kills > 0, "no run was killed");
@@ -127,7 +155,10 @@ impl KilledJob {
     }
 
     fn start(&self, args: &[&str]) -> Child {
-        self.command(args).stdout(Stdio::null()).spawn().expect("svc starts")
+        self.command(args)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("svc starts")
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -174,7 +205,9 @@ impl KilledJob {
         let report = self.svc(&["bulk", "report", &id, "--json"]).await;
         let report = report.as_array().expect("a list");
         let unknown = report.iter().filter(|row| row["status"] == "unknown");
-        unknown.map(|row| row["address"].as_str().expect("an address").to_owned()).collect()
+        unknown
+            .map(|row| row["address"].as_str().expect("an address").to_owned())
+            .collect()
     }
 }
 
@@ -187,17 +220,33 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) async fn start() -> Self {
-        let server = Server::builder().in_memory().start().await.expect("the server starts");
-        let client = EmailClient::builder(server.base_url(), KEY).build().expect("a client");
-        Self { server: server.into(), client }
+        let server = Server::builder()
+            .in_memory()
+            .start()
+            .await
+            .expect("the server starts");
+        let client = EmailClient::builder(server.base_url(), KEY)
+            .build()
+            .expect("a client");
+        Self {
+            server: server.into(),
+            client,
+        }
     }
 
     pub(crate) async fn fault(&self, fault: &Value) {
-        self.client.raw("POST", "/_sandbox/faults").json(fault).await.expect("a fault");
+        self.client
+            .raw("POST", "/_sandbox/faults")
+            .json(fault)
+            .await
+            .expect("a fault");
     }
 
     pub(crate) async fn remove_faults(&self) {
-        self.client.raw("DELETE", "/_sandbox/faults").await.expect("no faults");
+        self.client
+            .raw("DELETE", "/_sandbox/faults")
+            .await
+            .expect("no faults");
     }
 
     /// How many messages the server delivered to each address.
@@ -239,7 +288,11 @@ pub(crate) fn faults() -> Vec<Value> {
 }
 
 pub(crate) fn twice(received: &BTreeMap<String, usize>) -> BTreeSet<&String> {
-    received.iter().filter(|(_, count)| **count > 1).map(|(address, _)| address).collect()
+    received
+        .iter()
+        .filter(|(_, count)| **count > 1)
+        .map(|(address, _)| address)
+        .collect()
 }
 
 fn lines_of(path: &Path) -> usize {
@@ -253,7 +306,11 @@ pub(crate) struct Random(pub(crate) u64);
 impl Random {
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         for shift in [13, 7, 17] {
-            self.0 ^= if shift == 7 { self.0 >> shift } else { self.0 << shift };
+            self.0 ^= if shift == 7 {
+                self.0 >> shift
+            } else {
+                self.0 << shift
+            };
         }
         // The remainder fits.
         (self.0 % limit as u64) as usize

@@ -17,17 +17,36 @@ use crate::receiver::Receiver;
 /// The script runs in namespaces of its own: what it mounts and configures is gone with it, and so
 /// are its processes. `$SVC` is the program, `$DIR` a directory, `$TEST` this test binary.
 fn run(script: &str) -> Option<Output> {
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let is_root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|id| id.stdout == b"0\n");
     let has_ip = Command::new("ip").arg("-V").output().is_ok();
-    let unshare = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let unshare = [
+        "--mount",
+        "--net",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ];
     let can = is_root
         && has_ip
-        && Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|s| s.success());
+        && Command::new("unshare")
+            .args(unshare)
+            .arg("true")
+            .status()
+            .is_ok_and(|s| s.success());
     if !can {
         let required = std::env::var_os("SVC_TEST_CONTAINERS").is_some_and(|value| value == "1");
-        assert!(!required, "SVC_TEST_CONTAINERS=1, but namespaces need root, unshare and iproute2");
-        let written =
-            writeln!(std::io::stderr(), "NOT RUN: namespaces need root, unshare and iproute2");
+        assert!(
+            !required,
+            "SVC_TEST_CONTAINERS=1, but namespaces need root, unshare and iproute2"
+        );
+        let written = writeln!(
+            std::io::stderr(),
+            "NOT RUN: namespaces need root, unshare and iproute2"
+        );
         written.expect("standard error");
         return None;
     }
@@ -41,11 +60,19 @@ fn run(script: &str) -> Option<Output> {
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("SVC", env!("CARGO_BIN_EXE_svc-under-test"))
         .env("DIR", directory.path())
-        .env("TEST", std::env::current_exe().expect("the path of this test"))
+        .env(
+            "TEST",
+            std::env::current_exe().expect("the path of this test"),
+        )
         .output()
         .expect("timeout runs");
     let log = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
-    assert!(output.status.success(), "{output:#?}\n{}\n{}", log("ready.json"), log("log"));
+    assert!(
+        output.status.success(),
+        "{output:#?}\n{}\n{}",
+        log("ready.json"),
+        log("log")
+    );
     Some(output)
 }
 
@@ -121,8 +148,14 @@ async fn application() {
     let secret = Secret::new("whsec_known_to_both").expect("a secret");
     let signature = delivery.header("mail-signature").to_owned();
     let body = delivery.body.to_vec();
-    let verified = Verifier::email(secret).verify(signature.as_bytes(), body).expect("verified");
-    assert!(verified.data_json().contains(&id), "{}", verified.data_json());
+    let verified = Verifier::email(secret)
+        .verify(signature.as_bytes(), body)
+        .expect("verified");
+    assert!(
+        verified.data_json().contains(&id),
+        "{}",
+        verified.data_json()
+    );
 }
 
 /// A root without `/etc`, `/tmp` and `/proc`, which nothing can be written to, and a volume of

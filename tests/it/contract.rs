@@ -31,7 +31,11 @@ fn the_operation_table_is_the_contracts() {
         .map(|line| line.split('\t').take(5).collect::<Vec<_>>().join("\t"))
         .collect();
 
-    assert_eq!(pinned.len(), 25, "the pinned table holds every documented operation");
+    assert_eq!(
+        pinned.len(),
+        25,
+        "the pinned table holds every documented operation"
+    );
     assert_eq!(ours, pinned);
 }
 
@@ -50,8 +54,10 @@ async fn the_server_handles_every_operation() {
     let (email, extraction) = (email.expect("a client"), extraction.expect("a client"));
     for operation in Operation::ALL {
         let path: Vec<&str> = operation.path().split('/').collect();
-        let path: Vec<&str> =
-            path.into_iter().map(|part| if part.starts_with('{') { "x" } else { part }).collect();
+        let path: Vec<&str> = path
+            .into_iter()
+            .map(|part| if part.starts_with('{') { "x" } else { part })
+            .collect();
         let (method, path) = (operation.method().as_str(), path.join("/"));
         let response = match operation.service() {
             Service::Email => email.raw(method, &path).await,
@@ -60,7 +66,10 @@ async fn the_server_handles_every_operation() {
         // Without a body, most operations fail, but not for want of a handler.
         if let Err(error) = response {
             let status = error.status().map_or(0, |status| status.as_u16());
-            assert!((400..500).contains(&status) && status != 405, "{operation}: {error}");
+            assert!(
+                (400..500).contains(&status) && status != 405,
+                "{operation}: {error}"
+            );
             let message = error.message().unwrap_or_default();
             assert!(
                 !message.contains("operation") && !message.contains("path"),

@@ -62,7 +62,11 @@ async fn a_kill_under_load_loses_no_confirmed_email() {
     let server = ServerProcess::start(data.path()).await;
     let client = server.client();
     for id in &confirmed {
-        client.emails().get(id).await.expect("a confirmed email exists");
+        client
+            .emails()
+            .get(id)
+            .await
+            .expect("a confirmed email exists");
     }
     advance(&client, "1h").await;
     while !confirmed.is_subset(&announced) {
@@ -99,7 +103,12 @@ async fn a_stop_under_load_succeeds_and_loses_no_confirmed_email() {
     let server = ServerProcess::start(data.path()).await;
     advance(&server.client(), "1h").await;
     for id in &confirmed {
-        let found = server.client().emails().get(id).await.expect("a confirmed email exists");
+        let found = server
+            .client()
+            .emails()
+            .get(id)
+            .await
+            .expect("a confirmed email exists");
         assert_eq!(found.status, Some(EmailStatus::Delivered));
     }
     while !confirmed.is_subset(&announced) {
@@ -117,12 +126,19 @@ async fn send_until_disconnected(client: EmailClient) -> Vec<String> {
 }
 
 fn email_id(delivery: &Delivery) -> String {
-    delivery.json()["data"]["emailId"].as_str().expect("an email id").to_owned()
+    delivery.json()["data"]["emailId"]
+        .as_str()
+        .expect("an email id")
+        .to_owned()
 }
 
 async fn advance(client: &EmailClient, duration: &str) {
     let advance = json!({"advance": duration});
-    client.raw("POST", "/_sandbox/clock").json(&advance).await.expect("the clock advances");
+    client
+        .raw("POST", "/_sandbox/clock")
+        .json(&advance)
+        .await
+        .expect("the clock advances");
 }
 
 fn email() -> Email {

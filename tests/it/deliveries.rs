@@ -16,7 +16,9 @@ async fn a_receiver_verifies_the_delivery_of_an_email_event() {
     let mut receiver = Receiver::start(&[]).await;
     let verifier = mail_webhook(&world, &receiver, &["email.delivered"]).await;
 
-    let email = Email::new("a@shop.test", "ada@example.test", "Hi").text("Hello").tag("k", "v");
+    let email = Email::new("a@shop.test", "ada@example.test", "Hi")
+        .text("Hello")
+        .tag("k", "v");
     let accepted = world.email.emails().send(&email).await.expect("accepted");
     let delivery = receiver.next().await;
 
@@ -48,7 +50,10 @@ async fn a_receiver_verifies_the_delivery_of_an_extraction_event() {
     let delivery = receiver.next().await;
 
     let event = verifier
-        .verify(delivery.header("X-Service-Signature"), delivery.body.clone())
+        .verify(
+            delivery.header("X-Service-Signature"),
+            delivery.body.clone(),
+        )
         .expect("signed by the service");
     assert_eq!(*event.event(), Event::ExtractionCompleted);
     assert_eq!(delivery.header("X-Service-Event"), "extraction.completed");
@@ -67,7 +72,10 @@ async fn a_failed_delivery_is_retried_with_the_same_id_and_body() {
     world.email.emails().send(&email).await.expect("accepted");
     let first = receiver.next().await;
     world.advance("1s").await;
-    assert!(receiver.is_empty(), "the first retry is due 2 s after the attempt before it");
+    assert!(
+        receiver.is_empty(),
+        "the first retry is due 2 s after the attempt before it"
+    );
     let clock = world.advance("1s").await;
     assert_eq!(clock["settled"], true);
     let second = receiver.next().await;
@@ -75,8 +83,13 @@ async fn a_failed_delivery_is_retried_with_the_same_id_and_body() {
     assert_eq!(second.body, first.body);
     let id = |delivery: &Delivery| delivery.json()["id"].clone();
     assert_eq!(id(&second), id(&first));
-    assert_eq!((first.header("Mail-Attempt"), second.header("Mail-Attempt")), ("1", "2"));
-    verifier.verify(second.header("Mail-Signature"), second.body.clone()).expect("signed");
+    assert_eq!(
+        (first.header("Mail-Attempt"), second.header("Mail-Attempt")),
+        ("1", "2")
+    );
+    verifier
+        .verify(second.header("Mail-Signature"), second.body.clone())
+        .expect("signed");
     world.advance("1h").await;
     assert!(receiver.is_empty(), "a successful delivery is not repeated");
 }
@@ -98,14 +111,23 @@ async fn retries_end_after_the_documented_number() {
     world.advance("24h").await;
 
     for attempt in 1..=4 {
-        assert_eq!(mail.next().await.header("Mail-Attempt"), attempt.to_string());
+        assert_eq!(
+            mail.next().await.header("Mail-Attempt"),
+            attempt.to_string()
+        );
     }
-    assert!(mail.is_empty(), "3 retries (docs/email-service/README.md#limits)");
+    assert!(
+        mail.is_empty(),
+        "3 retries (docs/email-service/README.md#limits)"
+    );
     let first = extraction.next().await;
     for _ in 0..5 {
         assert_eq!(extraction.next().await.body, first.body);
     }
-    assert!(extraction.is_empty(), "5 retries (docs/undocumented/services.md#extraction-retries)");
+    assert!(
+        extraction.is_empty(),
+        "5 retries (docs/undocumented/services.md#extraction-retries)"
+    );
 }
 
 #[tokio::test]
@@ -120,10 +142,18 @@ async fn a_deleted_webhook_receives_no_retries() {
 
     world.email.emails().send(&email).await.expect("accepted");
     receiver.next().await;
-    world.email.webhooks().delete(&webhook.id).await.expect("deleted");
+    world
+        .email
+        .webhooks()
+        .delete(&webhook.id)
+        .await
+        .expect("deleted");
     world.advance("1h").await;
 
-    assert!(receiver.is_empty(), "the pending retry was dropped with its webhook");
+    assert!(
+        receiver.is_empty(),
+        "the pending retry was dropped with its webhook"
+    );
 }
 
 async fn mail_webhook(world: &World, receiver: &Receiver, events: &[&str]) -> Verifier {
@@ -136,7 +166,12 @@ async fn mail_webhook(world: &World, receiver: &Receiver, events: &[&str]) -> Ve
 async fn extraction_webhook(world: &World, receiver: &Receiver) -> Verifier {
     let events = ["extraction.completed", "extraction.failed"];
     let new = NewWebhook::new(receiver.url(), events);
-    let webhook = world.extraction.webhooks().create(&new).await.expect("registered");
+    let webhook = world
+        .extraction
+        .webhooks()
+        .create(&new)
+        .await
+        .expect("registered");
     let secret = webhook.secret.expect("returned on creation");
     Verifier::extraction(Secret::new(secret.expose()).expect("a usable secret"))
 }

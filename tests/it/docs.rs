@@ -31,17 +31,29 @@ fn links_resolve() {
 #[test]
 fn every_page_is_in_the_summary() {
     let summary = root().join("docs/SUMMARY.md");
-    let linked: BTreeSet<PathBuf> =
-        links(&read(&summary)).iter().map(|link| resolve(&summary, link)).collect();
+    let linked: BTreeSet<PathBuf> = links(&read(&summary))
+        .iter()
+        .map(|link| resolve(&summary, link))
+        .collect();
     let pages: BTreeSet<PathBuf> = files_below(&root().join("docs"), &["md"])
         .into_iter()
         .filter(|page| *page != summary)
         .collect();
     let names = |of: &BTreeSet<PathBuf>, without: &BTreeSet<PathBuf>| {
-        of.difference(without).map(|page| relative(page)).collect::<Vec<_>>()
+        of.difference(without)
+            .map(|page| relative(page))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(names(&pages, &linked), Vec::<String>::new(), "pages that SUMMARY.md does not list");
-    assert_eq!(names(&linked, &pages), Vec::<String>::new(), "listed pages that do not exist");
+    assert_eq!(
+        names(&pages, &linked),
+        Vec::<String>::new(),
+        "pages that SUMMARY.md does not list"
+    );
+    assert_eq!(
+        names(&linked, &pages),
+        Vec::<String>::new(),
+        "listed pages that do not exist"
+    );
 }
 
 #[test]
@@ -60,7 +72,11 @@ fn references_in_the_code_name_chapters_that_exist() {
             }
         }
     }
-    assert!(broken.is_empty(), "broken references:\n{}", broken.join("\n"));
+    assert!(
+        broken.is_empty(),
+        "broken references:\n{}",
+        broken.join("\n")
+    );
 }
 
 /// Points that the services leave undocumented have names. The letters and numbers that they
@@ -70,19 +86,29 @@ fn points_are_called_by_their_names() {
     let list_of_points = ["open", "points.md"].join("-");
     let mut found = Vec::new();
     for file in source_files() {
-        let checked =
-            file.extension().is_some_and(|extension| extension == "rs" || extension == "md");
+        let checked = file
+            .extension()
+            .is_some_and(|extension| extension == "rs" || extension == "md");
         if !checked || file.ends_with("CHANGELOG.md") {
             continue;
         }
         for (number, line) in read(&file).lines().enumerate() {
             let separator = |c: char| !c.is_alphanumeric() && c != '_' && c != '=';
             if line.contains(&list_of_points) || line.split(separator).any(is_point_number) {
-                found.push(format!("{}:{}: {}", relative(&file), number + 1, line.trim()));
+                found.push(format!(
+                    "{}:{}: {}",
+                    relative(&file),
+                    number + 1,
+                    line.trim()
+                ));
             }
         }
     }
-    assert!(found.is_empty(), "points without their names:\n{}", found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "points without their names:\n{}",
+        found.join("\n")
+    );
 }
 
 #[test]
@@ -126,10 +152,21 @@ fn links_are_found_outside_code_only() {
 #[test]
 fn the_search_finds_what_people_look_for() {
     let book = files_below(&root().join("docs"), &["md"]);
-    let book: String = book.iter().map(|page| prose(&read(page)).to_lowercase()).collect();
-    for word in
-        ["docker", "kubernetes", "mailpit", "mailhog", "node", "pytest", "python", "smtp", "vitest"]
-    {
+    let book: String = book
+        .iter()
+        .map(|page| prose(&read(page)).to_lowercase())
+        .collect();
+    for word in [
+        "docker",
+        "kubernetes",
+        "mailpit",
+        "mailhog",
+        "node",
+        "pytest",
+        "python",
+        "smtp",
+        "vitest",
+    ] {
         assert!(words(&book).any(|found| found == word), "{word}");
     }
 }
@@ -137,17 +174,28 @@ fn the_search_finds_what_people_look_for() {
 /// The blocks of the guides are parts of the applications in `examples/`, which `.ci/peers` tests.
 #[test]
 fn guides_show_parts_of_the_examples() {
-    let guides = [("python", "python", "py"), ("node", "ts", "ts"), ("go", "go", "go")];
+    let guides = [
+        ("python", "python", "py"),
+        ("node", "ts", "ts"),
+        ("go", "go", "go"),
+    ];
     let mut unknown = Vec::new();
     for (page, language, extension) in guides {
         let files = files_below(&root().join("examples"), &[extension]);
         let sources: Vec<String> = files.iter().map(|file| read(file)).collect();
-        let blocks = blocks_in(&read(&root().join(format!("docs/guides/{page}.md"))), language);
+        let blocks = blocks_in(
+            &read(&root().join(format!("docs/guides/{page}.md"))),
+            language,
+        );
         assert!(!blocks.is_empty(), "{page}.md has no block in {language}");
         let is_unknown = |block: &String| !sources.iter().any(|source| source.contains(block));
         unknown.extend(blocks.into_iter().filter(is_unknown));
     }
-    assert!(unknown.is_empty(), "not in examples/:\n{}", unknown.join("\n"));
+    assert!(
+        unknown.is_empty(),
+        "not in examples/:\n{}",
+        unknown.join("\n")
+    );
 }
 
 /// The crates are not published, so a manifest names a clone of this repository in `../svc`.
@@ -156,9 +204,14 @@ fn manifests_in_the_guides_name_crates_of_this_repository() {
     let mut wrong = Vec::new();
     for page in files_below(&root().join("docs"), &["md"]) {
         let manifests = blocks_in(&read(&page), "toml");
-        let manifests = manifests.iter().filter_map(|block| block.parse::<toml::Table>().ok());
+        let manifests = manifests
+            .iter()
+            .filter_map(|block| block.parse::<toml::Table>().ok());
         for (section, table) in manifests.flatten() {
-            let Some(table) = table.as_table().filter(|_| section.ends_with("dependencies")) else {
+            let Some(table) = table
+                .as_table()
+                .filter(|_| section.ends_with("dependencies"))
+            else {
                 continue;
             };
             for (name, dependency) in table.iter().filter(|(name, _)| name.starts_with("svc-")) {
@@ -172,15 +225,25 @@ fn manifests_in_the_guides_name_crates_of_this_repository() {
 }
 
 fn is_in_this_repository(name: &str, dependency: &toml::Value) -> bool {
-    let path = dependency.get("path").and_then(|path| path.as_str()?.strip_prefix("../svc/"));
-    let Some(folder) = path.map(|path| root().join(path)).filter(|folder| folder.is_dir()) else {
+    let path = dependency
+        .get("path")
+        .and_then(|path| path.as_str()?.strip_prefix("../svc/"));
+    let Some(folder) = path
+        .map(|path| root().join(path))
+        .filter(|folder| folder.is_dir())
+    else {
         return false;
     };
-    let manifest: toml::Table = read(&folder.join("Cargo.toml")).parse().expect("a manifest");
+    let manifest: toml::Table = read(&folder.join("Cargo.toml"))
+        .parse()
+        .expect("a manifest");
     let wanted = dependency.get("features").and_then(toml::Value::as_array);
     let has = |feature: &toml::Value| manifest["features"].get(feature.as_str()?);
     manifest["package"]["name"].as_str() == Some(name)
-        && wanted.into_iter().flatten().all(|feature| has(feature).is_some())
+        && wanted
+            .into_iter()
+            .flatten()
+            .all(|feature| has(feature).is_some())
 }
 
 /// Runs the `sh` blocks of each page, one page after the other in a thread, in an empty home
@@ -213,7 +276,9 @@ fn shell_examples_run() {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    let Some((page, script)) = scripts.get(index) else { return };
+                    let Some((page, script)) = scripts.get(index) else {
+                        return;
+                    };
                     if let Err(problem) = run(script) {
                         failures
                             .lock()
@@ -235,8 +300,9 @@ fn script(blocks: &str, is_wanted: impl Fn(&str) -> bool) -> String {
     // A server in the background must not outlive a script that fails.
     let mut script = "set -eu\ntrap '${!:+kill $!} 2>/dev/null || true' EXIT\n".to_owned();
     for command in commands(blocks).iter().filter(|command| is_wanted(command)) {
-        let code =
-            command.rsplit_once("# exits ").and_then(|(_, code)| code.trim().parse::<u8>().ok());
+        let code = command
+            .rsplit_once("# exits ")
+            .and_then(|(_, code)| code.trim().parse::<u8>().ok());
         match code {
             None => script.push_str(&format!("{command}\n")),
             Some(code) => script.push_str(&format!(
@@ -280,8 +346,9 @@ fn run(script: &str) -> Result<(), String> {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc-under-test"), bin.join("svc"))
         .expect("a link");
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
-    let (log, written) =
-        tempfile::tempfile().and_then(|log| Ok((log.try_clone()?, log))).expect("a file");
+    let (log, written) = tempfile::tempfile()
+        .and_then(|log| Ok((log.try_clone()?, log)))
+        .expect("a file");
     let mut shell = Command::new("sh")
         // Each command is printed, so that a failure shows which one it was.
         .args(["-x", "-c", script])
@@ -300,7 +367,10 @@ fn run(script: &str) -> Result<(), String> {
             break Some(status);
         }
         if Instant::now() > deadline {
-            shell.kill().and_then(|()| shell.wait()).expect("sh can be ended");
+            shell
+                .kill()
+                .and_then(|()| shell.wait())
+                .expect("sh can be ended");
             break None;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -308,13 +378,20 @@ fn run(script: &str) -> Result<(), String> {
     if status.is_some_and(|status| status.success()) {
         return Ok(());
     }
-    let ended =
-        status.map_or_else(|| format!("not done after {TIMEOUT:?}"), |status| status.to_string());
+    let ended = status.map_or_else(
+        || format!("not done after {TIMEOUT:?}"),
+        |status| status.to_string(),
+    );
     let mut log = written;
     let mut text = String::new();
-    log.rewind().and_then(|()| log.read_to_string(&mut text)).expect("the log is text");
+    log.rewind()
+        .and_then(|()| log.read_to_string(&mut text))
+        .expect("the log is text");
     let lines: Vec<&str> = text.lines().collect();
-    Err(format!("{ended}\n{}", lines[lines.len().saturating_sub(4)..].join("\n")))
+    Err(format!(
+        "{ended}\n{}",
+        lines[lines.len().saturating_sub(4)..].join("\n")
+    ))
 }
 
 /// For the commands of one page.
@@ -332,12 +409,21 @@ impl Anchors {
         if !target.exists() {
             return Err("no such file".to_owned());
         }
-        let Some((_, anchor)) = link.split_once('#') else { return Ok(()) };
+        let Some((_, anchor)) = link.split_once('#') else {
+            return Ok(());
+        };
         if target.extension().is_none_or(|extension| extension != "md") {
             return Err("an anchor in a file that is not Markdown".to_owned());
         }
-        let anchors = self.0.entry(target).or_insert_with_key(|page| anchors_of(&read(page)));
-        if anchors.contains(anchor) { Ok(()) } else { Err("no such heading".to_owned()) }
+        let anchors = self
+            .0
+            .entry(target)
+            .or_insert_with_key(|page| anchors_of(&read(page)));
+        if anchors.contains(anchor) {
+            Ok(())
+        } else {
+            Err("no such heading".to_owned())
+        }
     }
 }
 
@@ -375,7 +461,10 @@ fn anchors_of(text: &str) -> BTreeSet<String> {
             continue;
         }
         let title = title.trim();
-        if let Some((_, id)) = title.strip_suffix('}').and_then(|title| title.rsplit_once("{#")) {
+        if let Some((_, id)) = title
+            .strip_suffix('}')
+            .and_then(|title| title.rsplit_once("{#"))
+        {
             anchors.insert(id.to_owned());
             continue;
         }
@@ -388,7 +477,11 @@ fn anchors_of(text: &str) -> BTreeSet<String> {
             })
             .collect();
         let count = counts.entry(slug.clone()).or_default();
-        anchors.insert(if *count == 0 { slug } else { format!("{slug}-{count}") });
+        anchors.insert(if *count == 0 {
+            slug
+        } else {
+            format!("{slug}-{count}")
+        });
         *count += 1;
     }
     anchors
@@ -406,7 +499,9 @@ fn links(text: &str) -> Vec<String> {
     let mut links = Vec::new();
     let mut rest = flat.as_str();
     while let Some((_, after)) = rest.split_once("](") {
-        let Some((link, tail)) = after.split_once(')') else { break };
+        let Some((link, tail)) = after.split_once(')') else {
+            break;
+        };
         links.push(link.split_whitespace().collect());
         rest = tail;
     }
@@ -475,8 +570,13 @@ fn chapter_references(line: &str) -> Vec<&str> {
     for (start, _) in line.match_indices("docs/") {
         let before = &line[..start];
         let is_whole = before.ends_with("../") || !before.ends_with(is_part);
-        let reference = line[start..].split(|c| !is_part(c)).next().unwrap_or_default();
-        let Some((page, rest)) = reference.split_once(".md") else { continue };
+        let reference = line[start..]
+            .split(|c| !is_part(c))
+            .next()
+            .unwrap_or_default();
+        let Some((page, rest)) = reference.split_once(".md") else {
+            continue;
+        };
         let end = match rest.strip_prefix('#') {
             Some(anchor) => {
                 let is_anchor = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -507,9 +607,14 @@ fn markdown_files() -> Vec<PathBuf> {
     let book = root().join("docs");
     let others = source_files().into_iter().filter(|file| {
         let name = file.file_name().unwrap_or_default();
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-            .iter()
-            .any(|other| name == *other)
+        [
+            "README.md",
+            "ARCHITECTURE.md",
+            "CHANGELOG.md",
+            "CONTRIBUTING.md",
+        ]
+        .iter()
+        .any(|other| name == *other)
     });
     let all = files_below(&book, &["md"]).into_iter().chain(others);
     all.collect::<BTreeSet<_>>().into_iter().collect()
@@ -519,7 +624,13 @@ fn markdown_files() -> Vec<PathBuf> {
 fn source_files() -> Vec<PathBuf> {
     let mut files = files_below(root(), &["rs", "md", "toml", "sql"]);
     let ci = root().join(".ci");
-    files.extend(fs::read_dir(ci).into_iter().flatten().flatten().map(|entry| entry.path()));
+    files.extend(
+        fs::read_dir(ci)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path()),
+    );
     files.retain(|file| file.is_file());
     files
 }
@@ -528,7 +639,10 @@ fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if path.is_dir() {
             if !["target", "corpus", "node_modules"].contains(&name) && !name.starts_with('.') {
                 found.extend(files_below(&path, extensions));
@@ -549,7 +663,10 @@ fn read(file: &Path) -> String {
 }
 
 fn relative(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+    path.strip_prefix(root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 pub(crate) fn root() -> &'static Path {

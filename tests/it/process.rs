@@ -35,7 +35,9 @@ impl ServerProcess {
         let stdout = child.stdout.take().expect("stdout is piped");
         let mut lines = BufReader::new(stdout).lines();
         let line = tokio::time::timeout(TIME_LIMIT, lines.next_line()).await;
-        let line = line.expect("svc starts within 60 s").expect("a readable pipe");
+        let line = line
+            .expect("svc starts within 60 s")
+            .expect("a readable pipe");
         let ready: Value = serde_json::from_str(&line.expect("svc prints its addresses"))
             .expect("the addresses are JSON");
         let base_url = ready["http"].as_str().expect("the base URL").to_owned();
@@ -62,6 +64,8 @@ impl ServerProcess {
         let kill = Command::new("kill").args(["-TERM", &pid]).status().await;
         assert!(kill.expect("kill runs").success());
         let ended = tokio::time::timeout(TIME_LIMIT, self.child.wait()).await;
-        ended.expect("svc exits within 60 s").expect("an exit status")
+        ended
+            .expect("svc exits within 60 s")
+            .expect("an exit status")
     }
 }

@@ -42,7 +42,11 @@ fn examples_of(library: &str) -> Vec<Example> {
                     let dependencies = dependencies
                         .unwrap_or_else(|| panic!("{library}, line {}: no dependencies", at + 1));
                     let place = format!("{library}-line-{}", at + 1);
-                    examples.push(Example { place, dependencies, code: text.clone() });
+                    examples.push(Example {
+                        place,
+                        dependencies,
+                        code: text.clone(),
+                    });
                 }
                 block = None;
             }
@@ -57,7 +61,12 @@ fn examples_of(library: &str) -> Vec<Example> {
 fn every_example_lists_the_crates_that_it_uses() {
     let examples = examples();
     assert!(examples.len() >= 8, "{} examples", examples.len());
-    for Example { place, dependencies, code } in examples {
+    for Example {
+        place,
+        dependencies,
+        code,
+    } in examples
+    {
         // The packages of our libraries have other names.
         let listed: BTreeSet<String> = dependencies
             .lines()
@@ -68,12 +77,19 @@ fn every_example_lists_the_crates_that_it_uses() {
             code.lines().partition(|line| line.starts_with("use "));
         let imported = |name: &str| {
             let ends = [format!(" {name}}};"), format!("::{name};")];
-            imports.iter().any(|import| ends.iter().any(|end| import.ends_with(end)))
+            imports
+                .iter()
+                .any(|import| ends.iter().any(|end| import.ends_with(end)))
         };
         let rest = rest.join("\n");
         let roots = imports
             .iter()
-            .map(|import| import["use ".len()..].split("::").next().unwrap_or_default())
+            .map(|import| {
+                import["use ".len()..]
+                    .split("::")
+                    .next()
+                    .unwrap_or_default()
+            })
             .chain(rest.match_indices("::").map(|(at, _)| {
                 // With a period in front, it is the type argument of a method.
                 let name = |c: char| c.is_ascii_alphanumeric() || "_:.".contains(c);
@@ -96,7 +112,12 @@ fn every_example_compiles_as_printed() {
     }
     let directory = tempfile::tempdir().unwrap();
     let mut members = Vec::new();
-    for Example { place, dependencies, code } in examples() {
+    for Example {
+        place,
+        dependencies,
+        code,
+    } in examples()
+    {
         let package = directory.path().join(&place);
         fs::create_dir_all(package.join("src")).unwrap();
         let manifest = format!(
@@ -116,7 +137,12 @@ fn every_example_compiles_as_printed() {
         members.join(", ")
     );
     for library in LIBRARIES {
-        writeln!(workspace, "svc-{library} = {{ path = {:?} }}", root().join(library)).unwrap();
+        writeln!(
+            workspace,
+            "svc-{library} = {{ path = {:?} }}",
+            root().join(library)
+        )
+        .unwrap();
     }
     // With the same profile, what the lints in CI have compiled is used again.
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
@@ -124,14 +150,25 @@ fn every_example_compiles_as_printed() {
         manifest.find("[profile.dev]").unwrap()..manifest.find("[profile.release]").unwrap();
     workspace.push_str(&manifest[profile]);
     fs::write(directory.path().join("Cargo.toml"), workspace).unwrap();
-    fs::copy(root().join("Cargo.lock"), directory.path().join("Cargo.lock")).unwrap();
+    fs::copy(
+        root().join("Cargo.lock"),
+        directory.path().join("Cargo.lock"),
+    )
+    .unwrap();
     let target = std::env::current_exe().unwrap();
-    let debug = target.ancestors().find(|path| path.ends_with("debug")).unwrap();
+    let debug = target
+        .ancestors()
+        .find(|path| path.ends_with("debug"))
+        .unwrap();
     let check = Command::new(env!("CARGO"))
         .args(["check", "--workspace", "--all-targets"])
         .current_dir(directory.path())
         .env("CARGO_TARGET_DIR", debug.parent().unwrap())
         .output()
         .unwrap();
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+    assert!(
+        check.status.success(),
+        "{}",
+        String::from_utf8_lossy(&check.stderr)
+    );
 }

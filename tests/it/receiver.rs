@@ -25,8 +25,10 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     pub(crate) fn header(&self, name: &str) -> &str {
-        let value =
-            self.headers.get(name).unwrap_or_else(|| panic!("the delivery has no header {name}"));
+        let value = self
+            .headers
+            .get(name)
+            .unwrap_or_else(|| panic!("the delivery has no header {name}"));
         value.to_str().expect("an ASCII header")
     }
 
@@ -54,13 +56,20 @@ impl Receiver {
 
     async fn listen(address: &str, statuses: &[u16]) -> Self {
         let listener = TcpListener::bind(address).await.expect("a free port");
-        let address = listener.local_addr().expect("a bound socket has an address");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
         let (sender, deliveries) = mpsc::unbounded_channel();
-        let state =
-            Shared { statuses: Arc::new(Mutex::new(statuses.iter().copied().collect())), sender };
+        let state = Shared {
+            statuses: Arc::new(Mutex::new(statuses.iter().copied().collect())),
+            sender,
+        };
         let app = Router::new().fallback(receive).with_state(state);
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { address, deliveries }
+        Self {
+            address,
+            deliveries,
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -91,5 +100,7 @@ async fn receive(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
     let status = shared.statuses.lock().expect("not poisoned").pop_front();
     // The test may have ended, and dropped the receiver.
     let _ = shared.sender.send(Delivery { headers, body });
-    status.map_or(StatusCode::NO_CONTENT, |code| StatusCode::from_u16(code).expect("a status"))
+    status.map_or(StatusCode::NO_CONTENT, |code| {
+        StatusCode::from_u16(code).expect("a status")
+    })
 }

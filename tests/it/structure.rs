@@ -18,7 +18,15 @@ const DEPENDENCIES: [(&str, &[&str]); 8] = [
     ("svc-sdk", &[]),
     ("svc-bulk", &["svc-sdk"]),
     ("svc-reference-server", &["svc-sdk"]),
-    ("svc-cli", &["svc-sdk", "svc-bulk", "svc-webhook-verify", "svc-reference-server"]),
+    (
+        "svc-cli",
+        &[
+            "svc-sdk",
+            "svc-bulk",
+            "svc-webhook-verify",
+            "svc-reference-server",
+        ],
+    ),
     (
         "svc-tests",
         &[
@@ -53,8 +61,9 @@ fn dependencies_between_crates_follow_the_design() {
         "packages of the workspace"
     );
     for (name, dependencies) in &packages {
-        for dependency in
-            dependencies.iter().filter(|other| packages.contains_key(*other) && *other != name)
+        for dependency in dependencies
+            .iter()
+            .filter(|other| packages.contains_key(*other) && *other != name)
         {
             assert!(
                 allowed[name.as_str()].contains(&dependency.as_str()),
@@ -75,7 +84,11 @@ fn only_the_sdk_the_server_and_the_cli_depend_on_reqwest() {
 
 /// The oldest compiler that our own code needs: let chains, and file locks in bulk sending.
 fn oldest_for_our_code(package: &str) -> Vec<u32> {
-    if package == "svc-sdk" { vec![1, 89] } else { vec![1, 88] }
+    if package == "svc-sdk" {
+        vec![1, 89]
+    } else {
+        vec![1, 88]
+    }
 }
 
 /// Each published crate's `rust-version` is exactly what its code and its own
@@ -87,8 +100,10 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
     // Only what this host's build has downloaded: no network, no crates of other platforms.
     let metadata = metadata(&["--filter-platform", &host]);
     let array = |value: &Value| value.as_array().expect("an array").clone();
-    let packages: BTreeMap<String, Value> =
-        array(&metadata["packages"]).into_iter().map(|each| (text(&each["id"]), each)).collect();
+    let packages: BTreeMap<String, Value> = array(&metadata["packages"])
+        .into_iter()
+        .map(|each| (text(&each["id"]), each))
+        .collect();
     let nodes: BTreeMap<String, Value> = array(&metadata["resolve"]["nodes"])
         .into_iter()
         .map(|each| (text(&each["id"]), each))
@@ -97,7 +112,11 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
         |id: &str| packages[id]["source"].is_null() && packages[id]["publish"].is_null();
     let version = |id: &str| -> Option<Vec<u32>> {
         let version = packages[id]["rust_version"].as_str()?;
-        version.split('.').take(2).map(|part| part.parse().ok()).collect()
+        version
+            .split('.')
+            .take(2)
+            .map(|part| part.parse().ok())
+            .collect()
     };
 
     let published: Vec<&String> = packages.keys().filter(|id| is_published(id)).collect();
@@ -118,12 +137,23 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
                 lowest = needed;
                 required_by = next.clone();
             }
-            waiting.extend(array(&nodes[&next]["deps"]).into_iter().filter_map(|dependency| {
-                let kinds = array(&dependency["dep_kinds"]);
-                kinds.iter().any(|each| each["kind"] != "dev").then(|| text(&dependency["pkg"]))
-            }));
+            waiting.extend(
+                array(&nodes[&next]["deps"])
+                    .into_iter()
+                    .filter_map(|dependency| {
+                        let kinds = array(&dependency["dep_kinds"]);
+                        kinds
+                            .iter()
+                            .any(|each| each["kind"] != "dev")
+                            .then(|| text(&dependency["pkg"]))
+                    }),
+            );
         }
-        assert_eq!(version(id), Some(lowest), "rust-version of {id}; required by {required_by}");
+        assert_eq!(
+            version(id),
+            Some(lowest),
+            "rust-version of {id}; required by {required_by}"
+        );
     }
 }
 
@@ -132,7 +162,10 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
 #[test]
 fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     let tree = tree(&["-p", "svc-sdk", "-e", "normal,features", "--prefix", "none"]);
-    assert!(tree.contains("serde_json v") && tree.contains("reqwest v"), "{tree}");
+    assert!(
+        tree.contains("serde_json v") && tree.contains("reqwest v"),
+        "{tree}"
+    );
     assert!(!tree.contains("preserve_order"), "{tree}");
     assert!(!tree.contains("reqwest feature"), "{tree}");
     // Nor does any other feature of the SDK.
@@ -143,9 +176,24 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
 /// Nor does the sandbox in the tests of a program.
 #[test]
 fn the_local_server_switches_on_no_feature_that_changes_its_host() {
-    let tree = tree(&["-p", "svc-reference-server", "-e", "normal,features", "--prefix", "none"]);
-    assert!(tree.contains("serde_json v") && tree.contains("rusqlite v"), "{tree}");
-    for feature in ["preserve_order", "arbitrary_precision", "float_roundtrip", "unbounded_depth"] {
+    let tree = tree(&[
+        "-p",
+        "svc-reference-server",
+        "-e",
+        "normal,features",
+        "--prefix",
+        "none",
+    ]);
+    assert!(
+        tree.contains("serde_json v") && tree.contains("rusqlite v"),
+        "{tree}"
+    );
+    for feature in [
+        "preserve_order",
+        "arbitrary_precision",
+        "float_roundtrip",
+        "unbounded_depth",
+    ] {
         assert!(!tree.contains(feature), "{feature}: {tree}");
     }
 }
@@ -158,7 +206,10 @@ fn the_separate_test_workspaces_have_the_profile_of_the_workspace() {
         let manifest =
             fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("it exists");
         let manifest = toml::from_str::<toml::Table>(&manifest).expect("TOML");
-        manifest["profile"]["dev"].as_table().expect("a table").clone()
+        manifest["profile"]["dev"]
+            .as_table()
+            .expect("a table")
+            .clone()
     };
     let whole = profile(".");
     for folder in ["tests/peers", "webhook-inbox/sqlx-tests"] {
@@ -172,10 +223,22 @@ fn the_separate_test_workspaces_have_the_profile_of_the_workspace() {
 
 #[test]
 fn the_client_of_the_control_interface_needs_no_server() {
-    let options = ["-p", "svc-reference-server", "--no-default-features", "-e", "normal"];
+    let options = [
+        "-p",
+        "svc-reference-server",
+        "--no-default-features",
+        "-e",
+        "normal",
+    ];
     let tree = tree(&[&options[..], &["--prefix", "none"]].concat());
     assert!(tree.contains("svc-sdk v"), "{tree}");
-    for name in ["rusqlite", "libsqlite3-sys", "axum", "hickory-resolver", "rsa"] {
+    for name in [
+        "rusqlite",
+        "libsqlite3-sys",
+        "axum",
+        "hickory-resolver",
+        "rsa",
+    ] {
         assert!(!tree.contains(&format!("{name} v")), "{name} in\n{tree}");
     }
 }
@@ -185,7 +248,10 @@ fn the_client_of_the_control_interface_needs_no_server() {
 #[test]
 fn the_programs_of_this_workspace_use_ring_only() {
     let tree = tree(&["--workspace", "-e", "normal,build,dev", "--prefix", "none"]);
-    assert!(tree.contains("ring v") && !tree.contains("aws-lc"), "{tree}");
+    assert!(
+        tree.contains("ring v") && !tree.contains("aws-lc"),
+        "{tree}"
+    );
 }
 
 fn tree(options: &[&str]) -> String {
@@ -195,7 +261,11 @@ fn tree(options: &[&str]) -> String {
         .current_dir(root())
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -214,7 +284,12 @@ const SERVER_LAYERS: [&[&str]; 18] = [
     &["engine"],
     &["smtp"],
     &["api::framework"],
-    &["api::tracking", "api::webhooks", "api::email", "api::extraction"],
+    &[
+        "api::tracking",
+        "api::webhooks",
+        "api::email",
+        "api::extraction",
+    ],
     &["api::control"],
     &["api::openapi", "api::page"],
     &["routes"],
@@ -237,11 +312,18 @@ fn the_server_reads_downwards() {
         if imports.is_empty() {
             continue;
         }
-        for import in imports.iter().filter(|import| layer(import) > layer(module)) {
+        for import in imports
+            .iter()
+            .filter(|import| layer(import) > layer(module))
+        {
             upwards.push(format!("{module} imports {import}"));
         }
     }
-    assert!(upwards.is_empty(), "imports against the layers:\n{}", upwards.join("\n"));
+    assert!(
+        upwards.is_empty(),
+        "imports against the layers:\n{}",
+        upwards.join("\n")
+    );
 }
 
 #[test]
@@ -285,24 +367,38 @@ fn circles(modules: &BTreeMap<String, BTreeSet<String>>) -> Vec<(String, BTreeSe
         }
         seen
     };
-    let reachable: BTreeMap<&String, BTreeSet<String>> =
-        modules.keys().map(|module| (module, reachable(module))).collect();
+    let reachable: BTreeMap<&String, BTreeSet<String>> = modules
+        .keys()
+        .map(|module| (module, reachable(module)))
+        .collect();
     let circle = |module: &String| {
         let back = |other: &&String| *other != module && reachable[other].contains(module);
-        reachable[module].iter().filter(back).cloned().collect::<BTreeSet<_>>()
+        reachable[module]
+            .iter()
+            .filter(back)
+            .cloned()
+            .collect::<BTreeSet<_>>()
     };
-    let circles = modules.keys().map(|module| (module.clone(), circle(module)));
+    let circles = modules
+        .keys()
+        .map(|module| (module.clone(), circle(module)));
     circles.filter(|(_, circle)| !circle.is_empty()).collect()
 }
 
 /// The compiler does not mention a file that no module names, and its tests do not run.
 #[test]
 fn every_file_is_in_a_module() {
-    let listed = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output();
+    let listed = Command::new("git")
+        .args(["ls-files", "*.rs"])
+        .current_dir(root())
+        .output();
     let listed = String::from_utf8(listed.expect("git").stdout).expect("UTF-8");
     let mut lost = Vec::new();
     for file in listed.lines().map(Path::new) {
-        let (folder, name) = (file.parent().expect("a folder"), file.file_stem().expect("a name"));
+        let (folder, name) = (
+            file.parent().expect("a folder"),
+            file.file_stem().expect("a name"),
+        );
         let name = name.to_string_lossy();
         let is_in = |part: &str| folder.components().any(|it| it.as_os_str() == part);
         // Each file of the other folders is a program of its own.
@@ -310,7 +406,11 @@ fn every_file_is_in_a_module() {
         if !is_module || ["main", "lib", "svc"].contains(&&*name) {
             continue;
         }
-        let parents = [folder.join("main.rs"), folder.join("lib.rs"), folder.with_extension("rs")];
+        let parents = [
+            folder.join("main.rs"),
+            folder.join("lib.rs"),
+            folder.with_extension("rs"),
+        ];
         let declared = [format!("mod {name};"), format!("/{name}.rs\"")];
         let names = |parent: &PathBuf| {
             let text = fs::read_to_string(root().join(parent)).unwrap_or_default();
@@ -333,13 +433,28 @@ fn imports_are_found() {
                   #[cfg(test)]\nmod tests { use crate::e; }";
     assert_eq!(
         paths("a::b", source),
-        ["a::c", "a::c::Y", "a::b::std::io", "d::Z", "d::W", "a", "d::g", "a::c::h"]
+        [
+            "a::c",
+            "a::c::Y",
+            "a::b::std::io",
+            "d::Z",
+            "d::W",
+            "a",
+            "d::g",
+            "a::c::h"
+        ]
     );
     let exports = exports("mod a;\npub use a::c::{X, Y};\npub use d::make;\n");
     let imported = |module: &str, source: &str| imports(module, source, &known, &exports);
-    assert_eq!(imported("a::b", source), ["a", "a::c", "d"].map(str::to_owned).into());
+    assert_eq!(
+        imported("a::b", source),
+        ["a", "a::c", "d"].map(str::to_owned).into()
+    );
     let through_root = "use crate::X;\nfn f() { crate::make() }";
-    assert_eq!(imported("a::b", through_root), ["a::c", "d"].map(str::to_owned).into());
+    assert_eq!(
+        imported("a::b", through_root),
+        ["a::c", "d"].map(str::to_owned).into()
+    );
     assert_eq!(paths("a", "use b::B;\nuse c;"), ["a::b::B", "a::c"]);
 }
 
@@ -353,7 +468,10 @@ fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut sources = BTreeMap::new();
     let mut waiting = vec![folder.clone()];
     while let Some(next) = waiting.pop() {
-        for entry in fs::read_dir(&next).expect("a folder").map(|entry| entry.expect("an entry")) {
+        for entry in fs::read_dir(&next)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"))
+        {
             let path = entry.path();
             if path.is_dir() {
                 waiting.push(path);
@@ -361,7 +479,11 @@ fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
                 let name = path.strip_prefix(&folder).expect("below the folder");
                 let name = name.with_extension("");
                 let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
-                assert!(parts.last().is_some_and(|last| last != "mod"), "{}", path.display());
+                assert!(
+                    parts.last().is_some_and(|last| last != "mod"),
+                    "{}",
+                    path.display()
+                );
                 sources.insert(parts.join("::"), fs::read_to_string(&path).expect("UTF-8"));
             }
         }
@@ -378,7 +500,9 @@ fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
 /// The names that the root of a crate exports, each with its path: `crate::command` may be that of
 /// `app`.
 fn exports(lib: &str) -> BTreeMap<String, String> {
-    let statements = lib.split(';').filter_map(|statement| statement.split_once("pub use "));
+    let statements = lib
+        .split(';')
+        .filter_map(|statement| statement.split_once("pub use "));
     let paths = statements.flat_map(|(_, tree)| leaves(tree));
     let named = |path: String| (path.rsplit("::").next().unwrap_or(&path).to_owned(), path);
     paths.map(named).collect()
@@ -395,7 +519,11 @@ fn imports(
         .into_iter()
         .filter_map(|path| {
             let is_export = !known.contains_key(path.split("::").next().unwrap_or_default());
-            let path = exports.get(&path).filter(|_| is_export).cloned().unwrap_or(path);
+            let path = exports
+                .get(&path)
+                .filter(|_| is_export)
+                .cloned()
+                .unwrap_or(path);
             let mut name = path.as_str();
             while !known.contains_key(name) {
                 name = name.rsplit_once("::")?.0;
@@ -407,14 +535,23 @@ fn imports(
 
 /// All paths in a module that start in this crate, from its root.
 fn paths(module: &str, source: &str) -> Vec<String> {
-    let program = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let program = source
+        .split("#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or_default();
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let code: Vec<&str> = program.lines().filter(|line| !is_comment(line)).collect();
     // The module in `pub(in …)` is no import.
     let code = code.join("\n");
     let parts = code.split("pub(in ").enumerate();
     let code: String = parts
-        .map(|(index, part)| if index == 0 { part } else { part.split_once(')').expect(")").1 })
+        .map(|(index, part)| {
+            if index == 0 {
+                part
+            } else {
+                part.split_once(')').expect(")").1
+            }
+        })
         .collect();
     let mut paths = Vec::new();
     let mut rest = String::new();
@@ -422,14 +559,22 @@ fn paths(module: &str, source: &str) -> Vec<String> {
     for statement in code.split_inclusive(";\n") {
         let mut starts = statement.match_indices("use ").map(|(at, _)| at);
         let start = starts.find(|at| {
-            let before = statement[..*at].rsplit('\n').next().unwrap_or_default().trim();
+            let before = statement[..*at]
+                .rsplit('\n')
+                .next()
+                .unwrap_or_default()
+                .trim();
             before.is_empty() || before.starts_with("pub")
         });
         match start {
             Some(at) => {
                 rest.push_str(&statement[..at]);
                 let tree = statement[at + 4..].trim_end().trim_end_matches(';');
-                paths.extend(leaves(tree).iter().filter_map(|leaf| absolute(module, leaf)));
+                paths.extend(
+                    leaves(tree)
+                        .iter()
+                        .filter_map(|leaf| absolute(module, leaf)),
+                );
             }
             None => rest.push_str(statement),
         }
@@ -462,8 +607,13 @@ fn leaves(tree: &str) -> Vec<String> {
         }
     }
     branches.push(&inner[start..]);
-    let branches = branches.into_iter().map(str::trim).filter(|branch| !branch.is_empty());
-    branches.flat_map(|branch| leaves(&format!("{}{branch}", prefix.trim()))).collect()
+    let branches = branches
+        .into_iter()
+        .map(str::trim)
+        .filter(|branch| !branch.is_empty());
+    branches
+        .flat_map(|branch| leaves(&format!("{}{branch}", prefix.trim())))
+        .collect()
 }
 
 /// A path from the root of the crate. A path that starts with no keyword is taken as one to
@@ -487,11 +637,15 @@ fn is_within(module: &str, name: &str) -> bool {
 }
 
 fn is_child_or_deeper(module: &str, parent: &str) -> bool {
-    module.strip_prefix(parent).is_some_and(|rest| rest.starts_with("::"))
+    module
+        .strip_prefix(parent)
+        .is_some_and(|rest| rest.starts_with("::"))
 }
 
 fn is_child(module: &str, parent: &str) -> bool {
-    module.rsplit_once("::").is_some_and(|(above, _)| above == parent)
+    module
+        .rsplit_once("::")
+        .is_some_and(|(above, _)| above == parent)
 }
 
 fn workspace_packages() -> BTreeMap<String, Vec<String>> {
@@ -501,7 +655,10 @@ fn workspace_packages() -> BTreeMap<String, Vec<String>> {
         .iter()
         .map(|package| {
             let dependencies = package["dependencies"].as_array().expect("a list").iter();
-            (text(&package["name"]), dependencies.map(|other| text(&other["name"])).collect())
+            (
+                text(&package["name"]),
+                dependencies.map(|other| text(&other["name"])).collect(),
+            )
         })
         .collect()
 }
@@ -513,7 +670,11 @@ fn metadata(options: &[&str]) -> Value {
         .current_dir(root())
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("metadata is JSON")
 }
 
@@ -523,7 +684,10 @@ fn text(value: &Value) -> String {
 
 /// The target triple of the compiler that builds these tests.
 fn host_triple() -> String {
-    let output = Command::new("rustc").arg("-vV").output().expect("rustc runs");
+    let output = Command::new("rustc")
+        .arg("-vV")
+        .output()
+        .expect("rustc runs");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.expect("rustc -vV names the host").to_owned()

@@ -57,12 +57,20 @@ pub(crate) type Row = Vec<Value>;
 impl Value {
     /// Zero for other values.
     pub(crate) fn int(&self) -> i64 {
-        if let Self::Int(value) = self { *value } else { 0 }
+        if let Self::Int(value) = self {
+            *value
+        } else {
+            0
+        }
     }
 
     /// `None` for other values.
     pub(crate) fn text(self) -> Option<String> {
-        if let Self::Text(text) = self { Some(text) } else { None }
+        if let Self::Text(text) = self {
+            Some(text)
+        } else {
+            None
+        }
     }
 }
 

@@ -42,7 +42,10 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, source: impl Into<BoxError>) -> Self {
-        Self { kind, source: source.into() }
+        Self {
+            kind,
+            source: source.into(),
+        }
     }
 
     /// An error of PostgreSQL. Without a code, the server cannot be reached.
@@ -82,5 +85,8 @@ pub(crate) fn text_of(error: &dyn StdError) -> String {
         source = error.source();
     }
     // PostgreSQL does not store NUL in a text.
-    text.chars().take(MAX_CHARS).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .take(MAX_CHARS)
+        .map(|c| if c == '\0' { '\u{fffd}' } else { c })
+        .collect()
 }

@@ -45,7 +45,11 @@ impl Signals {
     /// Waits until the phase is reached.
     pub(crate) async fn reached(&self, phase: Phase) {
         // Fails only if the sender is dropped, which `self` holds.
-        let _ = self.phase.subscribe().wait_for(|current| *current >= phase).await;
+        let _ = self
+            .phase
+            .subscribe()
+            .wait_for(|current| *current >= phase)
+            .await;
     }
 }
 
@@ -70,7 +74,11 @@ impl<D: Database> Inbox<D> {
     /// It shares the pool with your application. A handler needs one connection of it, accepting
     /// a delivery another one. The tables are found through the `search_path`.
     pub fn new(database: D) -> Self {
-        Self { database, scope: None, signals: Arc::default() }
+        Self {
+            database,
+            scope: None,
+            signals: Arc::default(),
+        }
     }
 
     /// Returns an inbox with the same table that keeps its deliveries apart from those of
@@ -84,7 +92,10 @@ impl<D: Database> Inbox<D> {
     /// It replaces an earlier scope.
     #[must_use]
     pub fn scope(&self, scope: impl Into<Arc<str>>) -> Self {
-        Self { scope: Some(scope.into()), ..self.clone() }
+        Self {
+            scope: Some(scope.into()),
+            ..self.clone()
+        }
     }
 
     /// Creates the tables and their indexes if they do not exist.
@@ -147,7 +158,11 @@ impl<D: Database> Inbox<D> {
     /// again when its [`lease`](Worker::lease) has ended. Returns whether all workers have ended
     /// within the limit. It returns then in any case, also if a handler blocks its thread.
     pub async fn stop(&self, limit: Duration) -> bool {
-        let advance = |to: Phase| self.signals.phase.send_modify(|phase| *phase = to.max(*phase));
+        let advance = |to: Phase| {
+            self.signals
+                .phase
+                .send_modify(|phase| *phase = to.max(*phase))
+        };
         advance(Phase::Stopping);
         let mut running = self.signals.running.subscribe();
         let ended = tokio::select! {
@@ -194,6 +209,8 @@ impl<D: Clone> Clone for Inbox<D> {
 
 impl<D> fmt::Debug for Inbox<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("scope", &self.scope).finish_non_exhaustive()
+        f.debug_struct("Inbox")
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
     }
 }

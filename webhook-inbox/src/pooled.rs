@@ -114,7 +114,10 @@ where
     W: for<'c> Write<D::Transaction<'c>, T>,
 {
     async fn handle(&self, job: &Job) -> Result<(), Failure> {
-        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
+        let prepared = self
+            .worker
+            .prepare(job, (self.prepare)(job.clone()))
+            .await?;
         let acquired = within(self.worker.inbox.database.acquire()).await?;
         let mut connection = Borrowed::<D>(Some(acquired));
         let tx = begin::<D>(connection.get(), job, self.worker.handler_timeout);
@@ -159,7 +162,9 @@ struct Borrowed<P: Pooled>(Option<P::Connection>);
 
 impl<P: Pooled> Borrowed<P> {
     fn get(&mut self) -> &mut P::Connection {
-        self.0.as_mut().expect("only `give_back` and `drop` take it")
+        self.0
+            .as_mut()
+            .expect("only `give_back` and `drop` take it")
     }
 
     /// Gives the connection back to its pool, after its transaction has ended.

@@ -50,7 +50,9 @@ impl Inbox<Pool> {
         tx: &tokio_postgres::Transaction<'_>,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        query(tx, INSERT, &self.entry(delivery)).await.map(|rows| accepted(&rows))
+        query(tx, INSERT, &self.entry(delivery))
+            .await
+            .map(|rows| accepted(&rows))
     }
 }
 
@@ -94,7 +96,12 @@ impl Worker<Pool> {
     where
         F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
     {
-        self.work(&Prepared { worker: &self, prepare: nothing, write: Run(handler) }).await
+        self.work(&Prepared {
+            worker: &self,
+            prepare: nothing,
+            write: Run(handler),
+        })
+        .await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until
@@ -132,7 +139,12 @@ impl Worker<Pool> {
         Fut: Future<Output = Result<T, BoxError>>,
         F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
     {
-        self.work(&Prepared { worker: &self, prepare, write: Commit(commit) }).await
+        self.work(&Prepared {
+            worker: &self,
+            prepare,
+            write: Commit(commit),
+        })
+        .await
     }
 }
 
@@ -192,7 +204,11 @@ impl Statements for Transaction<'_> {
     }
 
     async fn end(self, commits: bool) -> Result<(), Error> {
-        let ended = if commits { self.commit().await } else { self.rollback().await };
+        let ended = if commits {
+            self.commit().await
+        } else {
+            self.rollback().await
+        };
         ended.map_err(error_of)
     }
 }
@@ -203,9 +219,15 @@ async fn query(
     parameters: &[Value],
 ) -> Result<Vec<Row>, Error> {
     let parameters = parameters.iter().map(typed).collect::<Vec<_>>();
-    let rows = tx.query_typed(statement, &parameters).await.map_err(error_of)?;
+    let rows = tx
+        .query_typed(statement, &parameters)
+        .await
+        .map_err(error_of)?;
     let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
-    rows.iter().map(values).collect::<Result<_, _>>().map_err(error_of)
+    rows.iter()
+        .map(values)
+        .collect::<Result<_, _>>()
+        .map_err(error_of)
 }
 
 fn typed(value: &Value) -> (&(dyn ToSql + Sync), Type) {

@@ -70,7 +70,11 @@ pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
 }
 
 pub(crate) fn accepted(rows: &[Row]) -> Accepted {
-    if rows.is_empty() { Accepted::Duplicate } else { Accepted::New }
+    if rows.is_empty() {
+        Accepted::Duplicate
+    } else {
+        Accepted::New
+    }
 }
 
 impl<D: Database> Inbox<D> {
@@ -84,7 +88,9 @@ impl<D: Database> Inbox<D> {
 
     /// Whether the tables exist and are of this version.
     pub(crate) async fn check_schema(&self) -> Result<(), Error> {
-        let rows = self.query("SELECT max(version) FROM webhook_inbox_schema", vec![]).await?;
+        let rows = self
+            .query("SELECT max(version) FROM webhook_inbox_schema", vec![])
+            .await?;
         let found = rows[0][0].int();
         if found == VERSION {
             return Ok(());
@@ -120,14 +126,17 @@ impl<D: Database> Inbox<D> {
             columns!()
         );
         let row = self.query(CLAIM, vec![millis(lease)]).await?.pop();
-        Ok(row.map(dead_letter).transpose()?.map(|(token, letter)| Job {
-            id: letter.id,
-            token,
-            attempt: letter.attempts,
-            scope: letter.scope,
-            delivery: letter.delivery,
-            received_at: letter.received_at,
-        }))
+        Ok(row
+            .map(dead_letter)
+            .transpose()?
+            .map(|(token, letter)| Job {
+                id: letter.id,
+                token,
+                attempt: letter.attempts,
+                scope: letter.scope,
+                delivery: letter.delivery,
+                received_at: letter.received_at,
+            }))
     }
 
     /// Extends the lease. Returns whether the claim is still valid.
@@ -158,14 +167,21 @@ impl<D: Database> Inbox<D> {
             now!(),
             " END WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
         );
-        let status = if retry_in.is_some() { "pending" } else { "dead" };
+        let status = if retry_in.is_some() {
+            "pending"
+        } else {
+            "dead"
+        };
         let outcome = vec![
             Value::Text(status.to_owned()),
             millis(retry_in.unwrap_or_default()),
             Value::Text(error.to_owned()),
             Value::Int(i64::from(!counts)),
         ];
-        Ok(!self.query(FAIL, [job.claim(), outcome].concat()).await?.is_empty())
+        Ok(!self
+            .query(FAIL, [job.claim(), outcome].concat())
+            .await?
+            .is_empty())
     }
 
     /// Deletes up to `SLICE` deliveries that were handled longer ago than `retention`. Returns
@@ -177,7 +193,9 @@ impl<D: Database> Inbox<D> {
             now!(),
             " - $1 ORDER BY ended_at LIMIT $2) RETURNING id"
         );
-        let rows = self.query(PURGE, vec![millis(retention), Value::Int(SLICE as i64)]).await?;
+        let rows = self
+            .query(PURGE, vec![millis(retention), Value::Int(SLICE as i64)])
+            .await?;
         Ok(rows.len() == SLICE)
     }
 
@@ -207,8 +225,12 @@ impl<D: Database> Inbox<D> {
             columns!(),
             " FROM webhook_inbox WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2"
         );
-        let rows = self.query(LIST, vec![Value::Int(after), Value::Int(limit.into())]).await?;
-        rows.into_iter().map(|row| dead_letter(row).map(|(_, letter)| letter)).collect()
+        let rows = self
+            .query(LIST, vec![Value::Int(after), Value::Int(limit.into())])
+            .await?;
+        rows.into_iter()
+            .map(|row| dead_letter(row).map(|(_, letter)| letter))
+            .collect()
     }
 
     /// Makes the dead letters with these ids due at once, with all their attempts again:
@@ -237,7 +259,8 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database. Some may be deleted already.
     pub async fn delete_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
-        self.for_each_slice(concat!("DELETE FROM webhook_inbox ", slice_of_dead!()), ids).await
+        self.for_each_slice(concat!("DELETE FROM webhook_inbox ", slice_of_dead!()), ids)
+            .await
     }
 
     /// Changes the dead letters with these ids in slices. Returns how many.
@@ -258,13 +281,22 @@ impl<D: Database> Inbox<D> {
         };
         let mut count = 0;
         loop {
-            let slice = vec![Value::Int(first), Value::Int(last), Value::Int(SLICE as i64)];
+            let slice = vec![
+                Value::Int(first),
+                Value::Int(last),
+                Value::Int(SLICE as i64),
+            ];
             let rows = self.query(statement, slice).await?;
             count += rows.len() as u64;
             if rows.len() < SLICE {
                 return Ok(count);
             }
-            first = rows.iter().map(|row| row[0].int()).max().unwrap_or(last).saturating_add(1);
+            first = rows
+                .iter()
+                .map(|row| row[0].int())
+                .max()
+                .unwrap_or(last)
+                .saturating_add(1);
         }
     }
 }
@@ -277,7 +309,9 @@ fn dead_letter(row: Row) -> Result<(i64, DeadLetter), Error> {
     let [id, token, attempts, received_at, ended_at] = std::array::from_fn(|_| next().int());
     let scope = next().text();
     let [service, event, key, error] = std::array::from_fn(|_| next().text().unwrap_or_default());
-    let Value::Bytes(body) = next() else { return Err(unreadable()) };
+    let Value::Bytes(body) = next() else {
+        return Err(unreadable());
+    };
     let service: Service = service.parse().map_err(|_| unreadable())?;
     let letter = DeadLetter {
         id,

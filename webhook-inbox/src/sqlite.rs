@@ -58,7 +58,9 @@ impl Inbox<Sqlite> {
                 task(&mut connection);
             }
         };
-        thread.spawn(work).map_err(|error| Error::new(ErrorKind::Unavailable, error))?;
+        thread
+            .spawn(work)
+            .map_err(|error| Error::new(ErrorKind::Unavailable, error))?;
         Ok(Self::new(Sqlite { tasks, interrupt }))
     }
 
@@ -137,7 +139,12 @@ impl Worker<Sqlite> {
         F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
     {
         let write: Write<()> = Arc::new(move |tx, job, ()| handler(tx, job));
-        self.work(&Prepared { worker: &self, prepare: nothing, write }).await
+        self.work(&Prepared {
+            worker: &self,
+            prepare: nothing,
+            write,
+        })
+        .await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until
@@ -176,7 +183,12 @@ impl Worker<Sqlite> {
         T: Send + 'static,
         F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
     {
-        self.work(&Prepared { worker: &self, prepare, write: Arc::new(commit) }).await
+        self.work(&Prepared {
+            worker: &self,
+            prepare,
+            write: Arc::new(commit),
+        })
+        .await
     }
 }
 
@@ -196,14 +208,22 @@ where
     T: Send + 'static,
 {
     async fn handle(&self, job: &Job) -> Result<(), Failure> {
-        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
+        let prepared = self
+            .worker
+            .prepare(job, (self.prepare)(job.clone()))
+            .await?;
         let (job, write) = (job.clone(), self.write.clone());
         let database = &self.worker.inbox.database;
         let running = Arc::new(AtomicBool::new(false));
-        let _interrupt = InterruptOnDrop { running: running.clone(), handle: &database.interrupt };
+        let _interrupt = InterruptOnDrop {
+            running: running.clone(),
+            handle: &database.interrupt,
+        };
         let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
             let behavior = TransactionBehavior::Immediate;
-            let tx = connection.transaction_with_behavior(behavior).map_err(error)?;
+            let tx = connection
+                .transaction_with_behavior(behavior)
+                .map_err(error)?;
             if query(&tx, FINISH, &job.claim())?.is_empty() {
                 return Err(Failure::LeaseLost);
             }
@@ -252,7 +272,10 @@ impl Sqlite {
             }
         });
         let ended = |error: BoxError| Error::new(ErrorKind::Unavailable, error);
-        self.tasks.send(task).await.map_err(|error| ended(error.to_string().into()))?;
+        self.tasks
+            .send(task)
+            .await
+            .map_err(|error| ended(error.to_string().into()))?;
         let result = result.await.map_err(|error| ended(error.into()))?;
         Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
     }
@@ -272,7 +295,8 @@ impl Operations for Sqlite {
             tx.execute_batch(Self::SCHEMA)?;
             tx.commit()
         };
-        self.call(move |connection, _| create(connection).map_err(error)).await?
+        self.call(move |connection, _| create(connection).map_err(error))
+            .await?
     }
 
     async fn query(
@@ -280,7 +304,8 @@ impl Operations for Sqlite {
         statement: &'static str,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        self.call(move |connection, _| query(connection, statement, &parameters)).await?
+        self.call(move |connection, _| query(connection, statement, &parameters))
+            .await?
     }
 }
 
@@ -290,8 +315,10 @@ fn query(
     parameters: &[Value],
 ) -> Result<Vec<Row>, Error> {
     const SQLITE_NOW: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
-    let statement =
-        statement.replace(NOW, SQLITE_NOW).replace(" FOR UPDATE SKIP LOCKED", "").replace('$', "?");
+    let statement = statement
+        .replace(NOW, SQLITE_NOW)
+        .replace(" FOR UPDATE SKIP LOCKED", "")
+        .replace('$', "?");
     let run = || {
         let mut statement = connection.prepare_cached(&statement)?;
         let columns = statement.column_count();

@@ -54,7 +54,9 @@ impl Inbox<PgPool> {
         tx: &mut PgConnection,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        query(tx, INSERT, self.entry(delivery)).await.map(|rows| accepted(&rows))
+        query(tx, INSERT, self.entry(delivery))
+            .await
+            .map(|rows| accepted(&rows))
     }
 }
 
@@ -98,7 +100,12 @@ impl Worker<PgPool> {
     where
         F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>,
     {
-        self.work(&Prepared { worker: &self, prepare: nothing, write: Run(handler) }).await
+        self.work(&Prepared {
+            worker: &self,
+            prepare: nothing,
+            write: Run(handler),
+        })
+        .await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until
@@ -137,7 +144,12 @@ impl Worker<PgPool> {
         Fut: Future<Output = Result<T, BoxError>>,
         F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>,
     {
-        self.work(&Prepared { worker: &self, prepare, write: Commit(commit) }).await
+        self.work(&Prepared {
+            worker: &self,
+            prepare,
+            write: Commit(commit),
+        })
+        .await
     }
 }
 
@@ -192,7 +204,10 @@ impl Pooled for PgPool {
 
 impl Statements for Transaction<'_, Postgres> {
     async fn run(&mut self, statements: &'static str) -> Result<(), Error> {
-        self.execute(sqlx::raw_sql(statements)).await.map(drop).map_err(error_of)
+        self.execute(sqlx::raw_sql(statements))
+            .await
+            .map(drop)
+            .map_err(error_of)
     }
 
     async fn rows(
@@ -204,7 +219,11 @@ impl Statements for Transaction<'_, Postgres> {
     }
 
     async fn end(self, commits: bool) -> Result<(), Error> {
-        let ended = if commits { self.commit().await } else { self.rollback().await };
+        let ended = if commits {
+            self.commit().await
+        } else {
+            self.rollback().await
+        };
         ended.map_err(error_of)
     }
 }
@@ -214,15 +233,20 @@ async fn query(
     statement: &'static str,
     parameters: Vec<Value>,
 ) -> Result<Vec<Row>, Error> {
-    let query = parameters.into_iter().fold(sqlx::query(statement), |query, value| match value {
-        Value::Null => query.bind(None::<String>),
-        Value::Int(value) => query.bind(value),
-        Value::Text(text) => query.bind(text),
-        Value::Bytes(bytes) => query.bind(bytes),
-    });
+    let query = parameters
+        .into_iter()
+        .fold(sqlx::query(statement), |query, value| match value {
+            Value::Null => query.bind(None::<String>),
+            Value::Int(value) => query.bind(value),
+            Value::Text(text) => query.bind(text),
+            Value::Bytes(bytes) => query.bind(bytes),
+        });
     let rows = query.fetch_all(connection).await.map_err(error_of)?;
     let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
-    rows.iter().map(values).collect::<Result<_, _>>().map_err(error_of)
+    rows.iter()
+        .map(values)
+        .collect::<Result<_, _>>()
+        .map_err(error_of)
 }
 
 fn value(row: &PgRow, column: usize) -> Result<Value, sqlx::Error> {
@@ -235,6 +259,9 @@ fn value(row: &PgRow, column: usize) -> Result<Value, sqlx::Error> {
 }
 
 fn error_of(error: sqlx::Error) -> Error {
-    let code = error.as_database_error().and_then(<dyn DatabaseError>::code).map(Cow::into_owned);
+    let code = error
+        .as_database_error()
+        .and_then(<dyn DatabaseError>::code)
+        .map(Cow::into_owned);
     Error::postgres(code.as_deref(), error)
 }

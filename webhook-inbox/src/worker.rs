@@ -20,8 +20,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// The time between two attempts to use a database that is not available.
-const RECONNECT: Backoff =
-    Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
+const RECONNECT: Backoff = Backoff {
+    first: Duration::from_millis(200),
+    max: Duration::from_secs(10),
+};
 
 /// Runs a handler for each delivery of an inbox.
 ///
@@ -91,7 +93,10 @@ impl<D: Database> Worker<D> {
             handler_timeout: Duration::from_secs(5 * 60),
             poll_interval: Duration::from_millis(500),
             max_attempts: 15,
-            backoff: Backoff { first: Duration::from_secs(5), max: Duration::from_secs(3600) },
+            backoff: Backoff {
+                first: Duration::from_secs(5),
+                max: Duration::from_secs(3600),
+            },
             retention: 30 * DAY,
         }
     }
@@ -149,7 +154,10 @@ impl<D: Database> Worker<D> {
     /// The delay doubles with each attempt. A random part of up to half of it is subtracted. At
     /// most 30 days.
     pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
-        self.backoff = Backoff { first, max: max.min(30 * DAY) };
+        self.backoff = Backoff {
+            first,
+            max: max.min(30 * DAY),
+        };
         self
     }
 
@@ -247,9 +255,15 @@ impl<D: Database> Worker<D> {
         match self.inbox.next_due().await? {
             Some(Duration::ZERO) => {
                 // If there is none, a handler's transaction has locked what is due.
-                Ok(self.inbox.claim(self.lease).await?.ok_or(self.poll_interval))
+                Ok(self
+                    .inbox
+                    .claim(self.lease)
+                    .await?
+                    .ok_or(self.poll_interval))
             }
-            next => Ok(Err(next.unwrap_or(self.poll_interval).min(self.poll_interval))),
+            next => Ok(Err(next
+                .unwrap_or(self.poll_interval)
+                .min(self.poll_interval))),
         }
     }
 
@@ -318,7 +332,11 @@ impl<D: Database> Worker<D> {
         };
         let is_outage = |error: &Error| error.kind() == ErrorKind::Unavailable;
         let counts = !matches!(&failure, Failure::Database(error) if is_outage(error));
-        let retry_in = if counts { retry_in } else { Some(RECONNECT.after(1)) };
+        let retry_in = if counts {
+            retry_in
+        } else {
+            Some(RECONNECT.after(1))
+        };
         self.failed(job, text_of(&failure), retry_in, counts).await;
     }
 
@@ -386,7 +404,8 @@ impl Drop for Running<'_> {
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -411,11 +430,18 @@ mod tests {
 
     #[test]
     fn doubles_up_to_the_maximum_with_jitter() {
-        let backoff = Backoff { first: Duration::from_secs(5), max: Duration::from_secs(60) };
+        let backoff = Backoff {
+            first: Duration::from_secs(5),
+            max: Duration::from_secs(60),
+        };
         for (attempt, full) in [(1, 5), (2, 10), (4, 40), (5, 60), (40, 60), (u32::MAX, 60)] {
             let full = Duration::from_secs(full);
             let delays: Vec<_> = (0..100).map(|_| backoff.after(attempt)).collect();
-            assert!(delays.iter().all(|delay| *delay >= full / 2 && *delay <= full));
+            assert!(
+                delays
+                    .iter()
+                    .all(|delay| *delay >= full / 2 && *delay <= full)
+            );
             assert!(delays.iter().any(|delay| *delay != delays[0]), "no jitter");
         }
     }

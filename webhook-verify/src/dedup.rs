@@ -143,7 +143,10 @@ impl Dedup {
     /// deliveries of different [tenants](Delivery::tenant) are always apart.
     #[must_use]
     pub fn scope(&self, scope: impl Into<Arc<str>>) -> Self {
-        Self { scope: Some(scope.into()), ..self.clone() }
+        Self {
+            scope: Some(scope.into()),
+            ..self.clone()
+        }
     }
 
     /// Sets after which time without a renewal a delivery counts as abandoned. Default: 30
@@ -245,11 +248,17 @@ impl Dedup {
     /// wait, then `stop` it.
     pub async fn idle(&self) {
         // Fails only if the sender is dropped, and `self` owns it.
-        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
+        let _ = self
+            .running
+            .subscribe()
+            .wait_for(|running| *running == 0)
+            .await;
     }
 
     fn scoped(&self, key: &str) -> String {
-        self.scope.as_deref().map_or_else(|| key.to_owned(), |scope| scoped(scope, key))
+        self.scope
+            .as_deref()
+            .map_or_else(|| key.to_owned(), |scope| scoped(scope, key))
     }
 
     async fn claim_and_handle<F, Fut, T, E>(
@@ -264,9 +273,14 @@ impl Dedup {
         E: Send + 'static,
     {
         let ticket = Ticket::new(self.scoped(delivery.key()));
-        let accepted_for = delivery.accepted_for.map(|age| age.saturating_add(MAX_CLOCK_SKEW));
+        let accepted_for = delivery
+            .accepted_for
+            .map(|age| age.saturating_add(MAX_CLOCK_SKEW));
         let retention = self.retention.max(accepted_for.unwrap_or_default());
-        match self.within_timeout(self.store.claim(&ticket, self.lease)).await {
+        match self
+            .within_timeout(self.store.claim(&ticket, self.lease))
+            .await
+        {
             Ok(Claim::New) => {}
             Ok(Claim::InFlight { retry_after }) => {
                 return Ok(Ok(Outcome::InFlight { retry_after }));
@@ -311,7 +325,10 @@ impl Dedup {
         let interval = (self.lease / 3).max(Duration::from_millis(1));
         loop {
             sleep(interval).await;
-            match self.within_timeout(self.store.renew(ticket, self.lease)).await {
+            match self
+                .within_timeout(self.store.renew(ticket, self.lease))
+                .await
+            {
                 Ok(true) => {}
                 Ok(false) => {
                     tracing::warn!(
@@ -348,9 +365,13 @@ impl Dedup {
     async fn try_end(&self, end: End, ticket: &Ticket) -> Result<bool, BoxError> {
         match end {
             End::Complete(retention) => {
-                self.within_timeout(self.store.complete(ticket, retention)).await
+                self.within_timeout(self.store.complete(ticket, retention))
+                    .await
             }
-            End::Release => self.within_timeout(self.store.release(ticket)).await.map(|()| true),
+            End::Release => self
+                .within_timeout(self.store.release(ticket))
+                .await
+                .map(|()| true),
         }
     }
 
@@ -370,9 +391,11 @@ impl Dedup {
     }
 
     async fn within_timeout<T>(&self, operation: StoreFuture<'_, T>) -> Result<T, BoxError> {
-        timeout(self.store_timeout, operation).await.unwrap_or_else(|_| {
-            Err(format!("no response within {} ms", self.store_timeout.as_millis()).into())
-        })
+        timeout(self.store_timeout, operation)
+            .await
+            .unwrap_or_else(|_| {
+                Err(format!("no response within {} ms", self.store_timeout.as_millis()).into())
+            })
     }
 }
 

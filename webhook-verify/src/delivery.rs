@@ -173,7 +173,9 @@ impl Delivery {
     pub fn created_at(&self) -> Option<DateTime<Utc>> {
         let text = self.created.as_deref()?;
         let without_offset = || NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f");
-        text.parse().ok().or_else(|| Some(without_offset().ok()?.and_utc()))
+        text.parse()
+            .ok()
+            .or_else(|| Some(without_offset().ok()?.and_utc()))
     }
 
     /// Deserializes the `data` field into your own type. A missing `data` is read as `null`.
@@ -188,7 +190,8 @@ impl Delivery {
     /// The JSON text of the `data` field exactly as received, or `null` if there is none.
     pub fn data_json(&self) -> &str {
         let data = self.data.clone().and_then(|data| self.body.get(data));
-        data.and_then(|data| str::from_utf8(data).ok()).unwrap_or("null")
+        data.and_then(|data| str::from_utf8(data).ok())
+            .unwrap_or("null")
     }
 
     /// Deserializes the whole body into your own type.
@@ -430,15 +433,28 @@ mod tests {
     fn keeps_undocumented_values() {
         let delivery = parse(r#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
         assert_eq!(*delivery.event(), Event::Other("extraction.paused".into()));
-        assert_eq!((delivery.id(), delivery.created.as_deref()), (Some("17"), Some("soon")));
-        assert_eq!((delivery.created_at(), delivery.data_json()), (None, "null"));
+        assert_eq!(
+            (delivery.id(), delivery.created.as_deref()),
+            (Some("17"), Some("soon"))
+        );
+        assert_eq!(
+            (delivery.created_at(), delivery.data_json()),
+            (None, "null")
+        );
         assert_eq!(delivery.data::<Option<u8>>().unwrap(), None);
         let error = delivery.data::<u8>().unwrap_err();
-        assert_eq!(error.to_string(), "the JSON does not fit the type (line 1, column 4)");
+        assert_eq!(
+            error.to_string(),
+            "the JSON does not fit the type (line 1, column 4)"
+        );
 
         let delivery = parse(r#"{"type":"extraction.failed","event":null,"id":null}"#).unwrap();
         assert_eq!(*delivery.event(), Event::ExtractionFailed);
-        assert!(delivery.key().starts_with("extraction:tag:"), "{}", delivery.key());
+        assert!(
+            delivery.key().starts_with("extraction:tag:"),
+            "{}",
+            delivery.key()
+        );
     }
 
     #[test]
@@ -475,7 +491,18 @@ mod tests {
     /// duplicate. Stores keep keys for days, so keys must stay short.
     #[test]
     fn keys_are_unique_and_bounded() {
-        let odd = ["a", "b", "a:id:b", "b:id:c", ":", "", "sha256", "\r\nDEL *\r\n", "a/b", "#a"];
+        let odd = [
+            "a",
+            "b",
+            "a:id:b",
+            "b:id:c",
+            ":",
+            "",
+            "sha256",
+            "\r\nDEL *\r\n",
+            "a/b",
+            "#a",
+        ];
         let mut names = odd.map(str::to_owned).to_vec();
         names.extend([64, 65, 256, 512].map(|length| "x".repeat(length)));
         let mut keys = BTreeSet::new();
@@ -485,7 +512,10 @@ mod tests {
                 assert!(key.len() <= 300, "{} bytes", key.len());
                 for scope in &names {
                     let scoped = scoped(scope, &key);
-                    assert!(scoped.len() <= 400 && keys.insert(scoped), "{scope:.9} {key:.50}");
+                    assert!(
+                        scoped.len() <= 400 && keys.insert(scoped),
+                        "{scope:.9} {key:.50}"
+                    );
                 }
                 assert!(keys.insert(key), "{event:.9?} {id:.9?}");
             }

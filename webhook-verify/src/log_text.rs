@@ -54,8 +54,14 @@ mod tests {
         ] {
             assert_eq!(printed(text), expected);
         }
-        assert_eq!(printed(&"ü".repeat(128)), format!("\"{}\"", "ü".repeat(128)));
-        assert_eq!(printed(&"\n".repeat(1 << 20)), format!("\"{}\"…", "\\n".repeat(128)));
+        assert_eq!(
+            printed(&"ü".repeat(128)),
+            format!("\"{}\"", "ü".repeat(128))
+        );
+        assert_eq!(
+            printed(&"\n".repeat(1 << 20)),
+            format!("\"{}\"…", "\\n".repeat(128))
+        );
         // The limit applies to the whole text, even if it is written in several chunks.
         let chunks = format!("{:?}", LogText(format_args!("{}{}", "a".repeat(128), "b")));
         assert_eq!(chunks, format!("\"{}\"…", "a".repeat(128)));

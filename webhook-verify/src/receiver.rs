@@ -127,7 +127,9 @@ impl Receiver {
         F: Fn(RequestHead) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Option<(String, Verifier)>, BoxError>> + Send + 'static,
     {
-        Self::with_verifiers(Verifiers::Resolved(Arc::new(move |head| Box::pin(resolve(head)))))
+        Self::with_verifiers(Verifiers::Resolved(Arc::new(move |head| {
+            Box::pin(resolve(head))
+        })))
     }
 
     fn with_verifiers(verifiers: Verifiers) -> Self {
@@ -221,7 +223,11 @@ impl Receiver {
         query: Option<&str>,
         body: impl Into<Bytes>,
     ) -> Result<Delivery, Rejection> {
-        let head = Head { headers: headers.into_iter().collect(), path, query };
+        let head = Head {
+            headers: headers.into_iter().collect(),
+            path,
+            query,
+        };
         let body = body.into();
         let length = Some(body.len() as u64);
         self.receive_with(head, length, async || Ok(body)).await
@@ -237,16 +243,19 @@ impl Receiver {
         let received = async {
             let signature = Signature::from_headers(head.headers.iter().copied())?;
             if announced.is_some_and(|length| length > self.body_limit as u64) {
-                return Err(Rejection::TooLarge { limit: self.body_limit });
+                return Err(Rejection::TooLarge {
+                    limit: self.body_limit,
+                });
             }
             let (tenant, verifier) = self.verifier_for(&head).await?;
             verifier.check_service(&signature)?;
             let body = read().await?;
             let matched = verifier.verify_bytes(&signature, &body)?;
             let header = self.event_header_value(&signature, &head);
-            let header = header
-                .as_ref()
-                .map(|(value, is_fallback)| EventHeader { value, is_fallback: *is_fallback });
+            let header = header.as_ref().map(|(value, is_fallback)| EventHeader {
+                value,
+                is_fallback: *is_fallback,
+            });
             let delivery = Delivery::parse(&signature, body, matched, header.as_ref())?;
             let delivery = self.check_age(delivery)?;
             Ok(match tenant {
@@ -298,15 +307,26 @@ impl Receiver {
     fn event_header_value(&self, signature: &Signature, head: &Head<'_>) -> Option<(String, bool)> {
         let documented = signature.service().event_header();
         let name = self.event_header.as_deref().or(documented)?;
-        let named = head.headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
-        let values: Vec<_> = named.map(|(_, value)| String::from_utf8_lossy(value)).collect();
+        let named = head
+            .headers
+            .iter()
+            .filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let values: Vec<_> = named
+            .map(|(_, value)| String::from_utf8_lossy(value))
+            .collect();
         (!values.is_empty()).then(|| (values.join(", "), self.event_header.is_some()))
     }
 
     fn check_age(&self, mut delivery: Delivery) -> Result<Delivery, Rejection> {
-        let Some(max_age) = self.max_age else { return Ok(delivery) };
+        let Some(max_age) = self.max_age else {
+            return Ok(delivery);
+        };
         let Some(created) = delivery.created_at() else {
-            return if self.needs_created { Err(Rejection::UnknownAge) } else { Ok(delivery) };
+            return if self.needs_created {
+                Err(Rejection::UnknownAge)
+            } else {
+                Ok(delivery)
+            };
         };
         let age = (self.clock)() - created;
         if age.to_std().is_ok_and(|age| age > max_age) {
@@ -340,9 +360,16 @@ impl Receiver {
         use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
         let (parts, body) = request.into_parts();
-        let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let headers = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()));
         let (path, query) = (parts.uri.path(), parts.uri.query());
-        let head = Head { headers: headers.collect(), path, query };
+        let head = Head {
+            headers: headers.collect(),
+            path,
+            query,
+        };
         let announced = body.size_hint().exact();
         let limit = self.body_limit;
         let read = async || {
@@ -353,7 +380,9 @@ impl Receiver {
                     Err(Rejection::TooLarge { limit })
                 }
                 Ok(Err(_)) => Err(Rejection::Unreadable),
-                Err(_) => Err(Rejection::Timeout { timeout: self.body_timeout }),
+                Err(_) => Err(Rejection::Timeout {
+                    timeout: self.body_timeout,
+                }),
             }
         };
         self.receive_with(head, announced, read).await
@@ -395,7 +424,10 @@ struct Head<'a> {
 
 impl Head<'_> {
     fn to_owned(&self) -> RequestHead {
-        let headers = self.headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
         RequestHead {
             headers: headers.collect(),
             path: self.path.to_owned(),
@@ -426,14 +458,21 @@ impl RequestHead {
 
     /// The first value of a header, if it is valid UTF-8. Names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut named = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
-        named.next().and_then(|(_, value)| str::from_utf8(value).ok())
+        let mut named = self
+            .headers
+            .iter()
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        named
+            .next()
+            .and_then(|(_, value)| str::from_utf8(value).ok())
     }
 }
 
 /// Shows the path only: a query or a header may contain a token.
 impl fmt::Debug for RequestHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestHead").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("RequestHead")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }

@@ -76,9 +76,12 @@ impl Secret {
     /// [`SecretError::Variable`], which contains the variable's name and nothing of its value.
     pub fn from_env(name: &str) -> Result<Self, SecretError> {
         let value = std::env::var_os(name).ok_or(SecretError::NotSet);
-        value.and_then(|value| Self::new(value.into_encoded_bytes())).map_err(|reason| {
-            SecretError::Variable { name: name.to_owned(), reason: Box::new(reason) }
-        })
+        value
+            .and_then(|value| Self::new(value.into_encoded_bytes()))
+            .map_err(|reason| SecretError::Variable {
+                name: name.to_owned(),
+                reason: Box::new(reason),
+            })
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
@@ -175,7 +178,10 @@ mod tests {
         for secret in ["s", "with space inside", "ü", "=="] {
             assert_eq!(Secret::new(secret).unwrap().as_bytes(), secret.as_bytes());
         }
-        assert!(Secret::new(&b"\xFF\x00"[..]).is_ok(), "a secret does not have to be UTF-8");
+        assert!(
+            Secret::new(&b"\xFF\x00"[..]).is_ok(),
+            "a secret does not have to be UTF-8"
+        );
         for not_utf8 in [&b" \xFF"[..], b"\xFF\n", b"\x0B\xFF", b"\xFF\x0B"] {
             let error = Secret::new(not_utf8).unwrap_err();
             assert_eq!(error, SecretError::SurroundingWhitespace, "{not_utf8:?}");
@@ -185,7 +191,10 @@ mod tests {
     #[test]
     fn the_error_of_a_missing_variable_names_it() {
         let error = Secret::from_env("SVC_NO_SUCH_SECRET").unwrap_err();
-        assert_eq!(error.to_string(), "SVC_NO_SUCH_SECRET: the environment variable is not set");
+        assert_eq!(
+            error.to_string(),
+            "SVC_NO_SUCH_SECRET: the environment variable is not set"
+        );
         // Cargo sets this one for every test.
         assert!(Secret::from_env("CARGO_PKG_NAME").is_ok());
     }
@@ -201,6 +210,11 @@ mod tests {
             let error = serde_json::from_str::<Secret>(not_a_string).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("31337"), "{error}");
         }
-        assert_eq!(serde_json::from_str::<Secret>("\"hunter2\"").unwrap().as_bytes(), b"hunter2");
+        assert_eq!(
+            serde_json::from_str::<Secret>("\"hunter2\"")
+                .unwrap()
+                .as_bytes(),
+            b"hunter2"
+        );
     }
 }

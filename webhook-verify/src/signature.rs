@@ -69,7 +69,10 @@ impl FromStr for Service {
     type Err = UnknownService;
 
     fn from_str(name: &str) -> Result<Self, UnknownService> {
-        Self::ALL.into_iter().find(|service| service.name() == name).ok_or(UnknownService)
+        Self::ALL
+            .into_iter()
+            .find(|service| service.name() == name)
+            .ok_or(UnknownService)
     }
 }
 
@@ -153,7 +156,10 @@ impl Signature {
     /// # Ok::<(), webhook_verify::SecretError>(())
     /// ```
     pub fn sign(service: Service, secret: &Secret, body: impl AsRef<[u8]>) -> Self {
-        Self { service, tag: HmacKey::new(secret.as_bytes()).tag(body.as_ref()) }
+        Self {
+            service,
+            tag: HmacKey::new(secret.as_bytes()).tag(body.as_ref()),
+        }
     }
 
     /// The service whose header this is.
@@ -184,7 +190,9 @@ impl fmt::Display for Signature {
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signature").field("service", &self.service).finish_non_exhaustive()
+        f.debug_struct("Signature")
+            .field("service", &self.service)
+            .finish_non_exhaustive()
     }
 }
 
@@ -243,7 +251,10 @@ mod tests {
     #[test]
     fn tags_that_differ_in_any_bit_are_not_equal() {
         let tag = std::array::from_fn(|i| i as u8);
-        let signature = Signature { service: Service::Email, tag };
+        let signature = Signature {
+            service: Service::Email,
+            tag,
+        };
         assert!(signature.is_tag(&tag.clone()));
         for bit in 0..256 {
             let mut other = tag;

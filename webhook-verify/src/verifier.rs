@@ -51,17 +51,29 @@ struct Keys {
 
 impl Verifier {
     /// Verifies deliveries of the email service.
-    #[expect(clippy::needless_pass_by_value, reason = "the caller should not keep the secret")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the caller should not keep the secret"
+    )]
     pub fn email(secret: Secret) -> Self {
         let email = vec![HmacKey::new(secret.as_bytes())];
-        Self::from_keys(Keys { email, ..Keys::default() })
+        Self::from_keys(Keys {
+            email,
+            ..Keys::default()
+        })
     }
 
     /// Verifies deliveries of the extraction service.
-    #[expect(clippy::needless_pass_by_value, reason = "the caller should not keep the secret")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the caller should not keep the secret"
+    )]
     pub fn extraction(secret: Secret) -> Self {
         let extraction = vec![HmacKey::new(secret.as_bytes())];
-        Self::from_keys(Keys { extraction, ..Keys::default() })
+        Self::from_keys(Keys {
+            extraction,
+            ..Keys::default()
+        })
     }
 
     /// Verifies deliveries of one service with several secrets, the newest first.
@@ -136,7 +148,8 @@ impl Verifier {
         let header = header.as_ref();
         let signature = Signature::parse(Service::Extraction, header)
             .or_else(|_| Signature::parse(Service::Email, header))?;
-        self.check_service(&signature).map_err(|_| Rejection::MalformedSignature)?;
+        self.check_service(&signature)
+            .map_err(|_| Rejection::MalformedSignature)?;
         self.verify_signature(&signature, body)
     }
 
@@ -177,7 +190,10 @@ impl Verifier {
     /// Starts to verify a large body that arrives in chunks. Do not use what arrived before
     /// [`StreamVerifier::finish`] has returned `Ok`.
     pub fn stream(&self, signature: &Signature) -> StreamVerifier {
-        StreamVerifier { signature: *signature, macs: self.keys().of(signature.service()).to_vec() }
+        StreamVerifier {
+            signature: *signature,
+            macs: self.keys().of(signature.service()).to_vec(),
+        }
     }
 
     /// Refuses a signature of a service that this verifier has no secret of.
@@ -189,7 +205,9 @@ impl Verifier {
     }
 
     fn from_keys(keys: Keys) -> Self {
-        Self { keys: Arc::new(RwLock::new(Arc::new(keys))) }
+        Self {
+            keys: Arc::new(RwLock::new(Arc::new(keys))),
+        }
     }
 
     fn keys(&self) -> Arc<Keys> {
@@ -231,13 +249,19 @@ impl Keys {
             let signature = Signature::parse(Service::Email, hex::encode(key.tag(b"")));
             signature.is_ok_and(|tag| self.extraction.iter().any(|other| tag.is_of(other, b"")))
         };
-        if self.email.iter().any(is_shared) { Err(SecretError::Shared) } else { Ok(()) }
+        if self.email.iter().any(is_shared) {
+            Err(SecretError::Shared)
+        } else {
+            Ok(())
+        }
     }
 }
 
 fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Vec<HmacKey>, SecretError> {
     let secrets = newest_first.into_iter().take(MAX_SECRETS + 1);
-    let keys: Vec<_> = secrets.map(|secret| HmacKey::new(secret.as_bytes())).collect();
+    let keys: Vec<_> = secrets
+        .map(|secret| HmacKey::new(secret.as_bytes()))
+        .collect();
     match keys.len() {
         0 => Err(SecretError::NoSecrets),
         1..=MAX_SECRETS => Ok(keys),
@@ -268,12 +292,16 @@ impl StreamVerifier {
     /// [`Rejection::Mismatch`] if no secret did.
     pub fn finish(self) -> Result<usize, Rejection> {
         let tags = self.macs.into_iter().map(HmacKey::finish);
-        { tags }.position(|tag| self.signature.is_tag(&tag)).ok_or(Rejection::Mismatch)
+        { tags }
+            .position(|tag| self.signature.is_tag(&tag))
+            .ok_or(Rejection::Mismatch)
     }
 }
 
 impl fmt::Debug for StreamVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamVerifier").field("signature", &self.signature).finish_non_exhaustive()
+        f.debug_struct("StreamVerifier")
+            .field("signature", &self.signature)
+            .finish_non_exhaustive()
     }
 }

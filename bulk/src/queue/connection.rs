@@ -27,7 +27,10 @@ impl Connection {
             .set_max_delay(Duration::from_millis(500))
             .set_connection_timeout(Some(Duration::from_secs(5)))
             .set_response_timeout(Some(Duration::from_secs(10)));
-        ConnectionManager::new_with_config(client, config).await.map(Self).map_err(failed)
+        ConnectionManager::new_with_config(client, config)
+            .await
+            .map(Self)
+            .map_err(failed)
     }
 
     /// Runs a command that may be repeated, until Redis responds.
@@ -43,11 +46,17 @@ impl Connection {
 
     /// Runs a command once.
     pub(crate) async fn once<T: FromRedisValue>(&self, command: &Cmd) -> io::Result<T> {
-        command.query_async(&mut self.0.clone()).await.map_err(failed)
+        command
+            .query_async(&mut self.0.clone())
+            .await
+            .map_err(failed)
     }
 
     pub(crate) async fn pipeline(&self, commands: Pipeline) -> io::Result<()> {
-        commands.query_async(&mut self.0.clone()).await.map_err(failed)
+        commands
+            .query_async(&mut self.0.clone())
+            .await
+            .map_err(failed)
     }
 }
 
@@ -66,7 +75,10 @@ fn with_tls(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Client> {
     // `redis` uses the crypto provider of the process. The application may have set another one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let root_cert = ca_pem.map(<[u8]>::to_vec);
-    let certificates = redis::TlsCertificates { client_tls: None, root_cert };
+    let certificates = redis::TlsCertificates {
+        client_tls: None,
+        root_cert,
+    };
     Client::build_with_tls(url, certificates).map_err(|error| match error.kind() {
         redis::ErrorKind::InvalidClientConfig => not_a_url(),
         _ => failed(error),
@@ -78,7 +90,10 @@ fn is_temporary(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_connection_dropped()
         || error.is_timeout()
-        || matches!(error.code(), Some("LOADING" | "BUSY" | "TRYAGAIN" | "MASTERDOWN"))
+        || matches!(
+            error.code(),
+            Some("LOADING" | "BUSY" | "TRYAGAIN" | "MASTERDOWN")
+        )
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]

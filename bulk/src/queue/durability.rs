@@ -17,8 +17,13 @@ impl RedisQueue {
     pub async fn check_durability(&self) -> io::Result<Vec<String>> {
         let info: String = self.connection.query(&redis::cmd("INFO")).await?;
         let info = info.lines().filter_map(|line| line.split_once(':'));
-        let info = info.map(|(name, value)| (name, value.trim())).collect::<HashMap<_, _>>();
-        let config = redis::cmd("CONFIG").arg("GET").arg("appendfsync").to_owned();
+        let info = info
+            .map(|(name, value)| (name, value.trim()))
+            .collect::<HashMap<_, _>>();
+        let config = redis::cmd("CONFIG")
+            .arg("GET")
+            .arg("appendfsync")
+            .to_owned();
         let config: io::Result<Vec<String>> = self.connection.once(&config).await;
         // Some services forbid the command.
         let fsync = config.ok().and_then(|pair| pair.into_iter().nth(1));
@@ -30,28 +35,39 @@ impl RedisQueue {
 fn judge(info: &HashMap<&str, &str>, fsync: Option<&str>) -> Result<Vec<String>, String> {
     let is = |name: &str, value: &str| info.get(name).is_some_and(|known| *known == value);
     let version = info.get("redis_version").copied().unwrap_or("unknown");
-    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < 7) {
         return Err(format!("Redis has version {version}; 7 or later is needed"));
     }
     if !is("aof_enabled", "1") {
-        return Err("Redis has no append-only file, so a restart would send emails twice; set \
+        return Err(
+            "Redis has no append-only file, so a restart would send emails twice; set \
                     `appendonly yes` and `appendfsync always`"
-            .to_owned());
+                .to_owned(),
+        );
     }
-    let evicts = info.get("maxmemory_policy").is_some_and(|policy| policy.starts_with("allkeys"));
+    let evicts = info
+        .get("maxmemory_policy")
+        .is_some_and(|policy| policy.starts_with("allkeys"));
     if evicts && !is("maxmemory", "0") {
-        return Err("Redis may evict the job when its memory is full; set `maxmemory-policy \
+        return Err(
+            "Redis may evict the job when its memory is full; set `maxmemory-policy \
                     noeviction`"
-            .to_owned());
+                .to_owned(),
+        );
     }
     let mut warnings = Vec::new();
     match fsync {
         Some("always") => {}
         Some("no") => {
-            return Err("Redis leaves it to the system when its file is written to disk; set \
+            return Err(
+                "Redis leaves it to the system when its file is written to disk; set \
                         `appendfsync always`"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         Some(_) => warnings.push(
             "Redis writes its file to disk every second: if its machine crashes, emails of the \

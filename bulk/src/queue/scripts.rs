@@ -14,8 +14,9 @@
 //! - `:alive`: a sorted set of the workers, with the time until which they may be silent
 
 /// The keys of each script, in this order.
-pub(crate) const KEYS: [&str; 8] =
-    ["", ":rows", ":files", ":chunks", ":log", ":counts", ":done", ":alive"];
+pub(crate) const KEYS: [&str; 8] = [
+    "", ":rows", ":files", ":chunks", ":log", ":counts", ":done", ":alive",
+];
 
 /// Starts each script. Those of a worker start with its name and its lease in ms. Where one is about
 /// a claimed chunk, the next arguments are the chunk, its id in the stream, and how often it was

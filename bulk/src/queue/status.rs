@@ -46,32 +46,59 @@ impl RedisQueue {
         let fields: HashMap<String, String> = connection.query(&all).await?;
         let field = |name| fields.get(name).map(String::as_str);
         let state = field("state").and_then(state_named);
-        let (Some(mut state), Some(info)) = (state, field("info")) else { return Err(missing()) };
+        let (Some(mut state), Some(info)) = (state, field("info")) else {
+            return Err(missing());
+        };
         let info = serde_json::from_str(info).map_err(|_| damaged())?;
-        let done: u64 = connection.query(redis::cmd("SCARD").arg(key(job, ":done"))).await?;
-        let chunks = field("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or_default();
+        let done: u64 = connection
+            .query(redis::cmd("SCARD").arg(key(job, ":done")))
+            .await?;
+        let chunks = field("chunks")
+            .and_then(|chunks| chunks.parse().ok())
+            .unwrap_or_default();
         if done >= chunks {
             state = SendState::Complete;
         }
-        let cause = field("cause").and_then(|cause| serde_json::from_str(cause).ok()).flatten();
+        let cause = field("cause")
+            .and_then(|cause| serde_json::from_str(cause).ok())
+            .flatten();
         let counts = ["accepted", "refused", "invalid", "unknown"];
         let mut totals = totals(counts.map(|name| field(name).unwrap_or_default()));
         let (seconds, micros): (u64, u64) = connection.query(&redis::cmd("TIME")).await?;
         let mut alive = redis::cmd("ZRANGEBYSCORE");
-        alive.arg(key(job, ":alive")).arg(seconds * 1000 + micros / 1000).arg("+inf");
+        alive
+            .arg(key(job, ":alive"))
+            .arg(seconds * 1000 + micros / 1000)
+            .arg("+inf");
         let alive: HashSet<String> = connection.query(&alive).await?;
         let mut command = redis::cmd("XPENDING");
-        command.arg(key(job, ":chunks")).arg("workers").arg("-").arg("+").arg(MAX_PENDING);
+        command
+            .arg(key(job, ":chunks"))
+            .arg("workers")
+            .arg("-")
+            .arg("+")
+            .arg(MAX_PENDING);
         let pending: Vec<Pending> = connection.query(&command).await?;
         let mut lost = Vec::new();
-        for (id, ..) in pending.iter().filter(|(_, worker, ..)| !alive.contains(worker)) {
+        for (id, ..) in pending
+            .iter()
+            .filter(|(_, worker, ..)| !alive.contains(worker))
+        {
             if let Some((chunk, more)) = self.unknown_of(job, id).await? {
                 totals.unknown = totals.unknown.saturating_add_signed(more);
                 lost.push(chunk);
             }
         }
         let workers = alive.len() as u64;
-        Ok(QueueStatus { info, state, cause, totals, chunks, lost, workers })
+        Ok(QueueStatus {
+            info,
+            state,
+            cause,
+            totals,
+            chunks,
+            lost,
+            workers,
+        })
     }
 
     /// A claimed chunk, if it has a request in flight, and by how many unknown rows it exceeds what
@@ -80,15 +107,23 @@ impl RedisQueue {
         let mut command = redis::cmd("XRANGE");
         command.arg(key(job, ":chunks")).arg(id).arg(id);
         let entry: Vec<(String, Vec<String>)> = self.connection.query(&command).await?;
-        let chunk = entry.first().and_then(|(_, fields)| fields.get(1)?.parse::<u64>().ok());
+        let chunk = entry
+            .first()
+            .and_then(|(_, fields)| fields.get(1)?.parse::<u64>().ok());
         let Some(chunk) = chunk else { return Ok(None) };
         let state = self.read(job, chunk, JournalState::default()).await?;
         if state.in_flight().is_empty() {
             return Ok(None);
         }
-        let recorded = self.field(key(job, ":counts"), chunk).await?.unwrap_or_default();
+        let recorded = self
+            .field(key(job, ":counts"), chunk)
+            .await?
+            .unwrap_or_default();
         let recorded = totals(String::from_utf8_lossy(&recorded).split(' ')).unknown;
-        Ok(Some((chunk, state.stopped().totals().unknown.cast_signed() - recorded.cast_signed())))
+        Ok(Some((
+            chunk,
+            state.stopped().totals().unknown.cast_signed() - recorded.cast_signed(),
+        )))
     }
 }
 

@@ -58,7 +58,10 @@ impl Job {
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
-        let failed = |error| Error { kind: ErrorKind::Journal(error), totals: Totals::default() };
+        let failed = |error| Error {
+            kind: ErrorKind::Journal(error),
+            totals: Totals::default(),
+        };
         queue.check_durability().await.map_err(failed)?;
         self = self.rate(0);
         self.timeout = self.timeout.min(queue.lease * 2 / 3);
@@ -151,7 +154,11 @@ impl<T, R> QueueLedger<'_, T, R> {
         entries(&log)?.iter().for_each(|entry| claim.apply(entry));
         // The worker that sent them has not recorded an outcome and cannot do so any more.
         let (at, in_flight) = (claim.now(), claim.state.in_flight().into_iter());
-        let lost = in_flight.map(|request| JournalEntry::Unknown { request, at, code: None });
+        let lost = in_flight.map(|request| JournalEntry::Unknown {
+            request,
+            at,
+            code: None,
+        });
         let lost = lost.collect::<Vec<_>>();
         if !lost.is_empty() && !self.append(&mut claim, lost, false).await? {
             return Ok(Continue(()));
@@ -172,9 +179,13 @@ impl<T, R> QueueLedger<'_, T, R> {
         command.arg(claim.length).arg(&text).arg(u8::from(is_done));
         with_totals(&mut command, claim.state.totals());
         let counts: Option<Vec<Option<String>>> = self.queue.connection.query(&command).await?;
-        let Some(counts) = counts else { return Ok(false) };
+        let Some(counts) = counts else {
+            return Ok(false);
+        };
         claim.length += text.len();
-        let counts = counts.iter().map(|count| count.as_deref().unwrap_or_default());
+        let counts = counts
+            .iter()
+            .map(|count| count.as_deref().unwrap_or_default());
         *lock(&self.totals) = totals(counts);
         Ok(true)
     }
@@ -194,7 +205,9 @@ impl<T, R> QueueLedger<'_, T, R> {
 
     /// Whether a request of a chunk may be repeated with its key.
     fn key_life(&self, claim: &Claim) -> Option<TimeDelta> {
-        self.settings.key_life.filter(|_| claim.unknown < MAX_REPEATS)
+        self.settings
+            .key_life
+            .filter(|_| claim.unknown < MAX_REPEATS)
     }
 }
 
@@ -217,7 +230,11 @@ where
                 _ => return Ok(None),
             }
         };
-        let rows = self.queue.rows(self.job, part.chunk).await.map_err(ErrorKind::Journal)?;
+        let rows = self
+            .queue
+            .rows(self.job, part.chunk)
+            .await
+            .map_err(ErrorKind::Journal)?;
         let Collector { size, check, .. } = self.settings;
         let mut collector = Collector::new(size, self.key_life(&part), check);
         let mut render = lock(&self.render);
@@ -229,7 +246,11 @@ where
         collector.finish();
         let mut requests = std::iter::from_fn(|| collector.pop()).collect::<Vec<_>>();
         requests.reverse();
-        Ok(Some(Work { part, requests, invalid }))
+        Ok(Some(Work {
+            part,
+            requests,
+            invalid,
+        }))
     }
 
     async fn begin(&self, claim: &mut Self::Part, request: &Request) -> io::Result<Begin> {
@@ -245,9 +266,17 @@ where
             }
             None => {
                 let number = claim.state.next_request().max(claim.chunk << REQUEST_BITS);
-                let key = self.settings.key_life.map(|_| format!("{}-{number}", self.job));
+                let key = self
+                    .settings
+                    .key_life
+                    .map(|_| format!("{}-{number}", self.job));
                 let (rows, at) = (request.rows.clone(), claim.now());
-                let intent = JournalEntry::Intent { request: number, at, key: key.clone(), rows };
+                let intent = JournalEntry::Intent {
+                    request: number,
+                    at,
+                    key: key.clone(),
+                    rows,
+                };
                 (number, key, Some(intent))
             }
         };
@@ -259,7 +288,10 @@ where
         match response.first().map(String::as_str) {
             Some("ok") => {}
             Some("wait") => {
-                let wait = response.get(1).and_then(|wait| wait.parse().ok()).unwrap_or_default();
+                let wait = response
+                    .get(1)
+                    .and_then(|wait| wait.parse().ok())
+                    .unwrap_or_default();
                 return Ok(Begin::Later(Duration::from_micros(wait)));
             }
             Some("paused") => return Ok(Begin::Later(POLL)),
@@ -301,7 +333,10 @@ where
     }
 
     async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<bool> {
-        let state = self.queue.change_state(self.job, SendState::Paused, Some(refusal)).await?;
+        let state = self
+            .queue
+            .change_state(self.job, SendState::Paused, Some(refusal))
+            .await?;
         if state == SendState::Cancelled {
             return Ok(false);
         }
@@ -311,7 +346,9 @@ where
         }
         for (chunk, rows) in chunks {
             let reopened = JournalEntry::reopened(rows);
-            self.queue.amend(self.job, chunk, |_| reopened.into_iter().collect()).await?;
+            self.queue
+                .amend(self.job, chunk, |_| reopened.into_iter().collect())
+                .await?;
         }
         Ok(true)
     }

@@ -46,7 +46,10 @@ pub(crate) async fn settle() {
     // On a busy machine, data written to a socket arrives late. Sockets deliver in order,
     // so once this datagram arrives, earlier data has too.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.send_to(&[0], socket.local_addr().unwrap()).await.unwrap();
+    socket
+        .send_to(&[0], socket.local_addr().unwrap())
+        .await
+        .unwrap();
     socket.recv(&mut [0]).await.unwrap();
     run().await;
 }
@@ -55,7 +58,10 @@ pub(crate) async fn settle() {
 pub(crate) async fn wait_until(condition: &str, mut is_met: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_met() {
-        assert!(start.elapsed() < Duration::from_secs(20), "timed out waiting for: {condition}");
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "timed out waiting for: {condition}"
+        );
         yield_now().await;
     }
 }

@@ -38,7 +38,11 @@ fn kills() -> usize {
 }
 
 fn rows() -> u64 {
-    if kills_asked_for().is_some() { 10_000 } else { 2_500 }
+    if kills_asked_for().is_some() {
+        10_000
+    } else {
+        2_500
+    }
 }
 
 /// A service that honors idempotency keys. It cuts some connections after it has processed their
@@ -64,7 +68,10 @@ impl Service {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let service = Self { url, seen: Arc::default() };
+        let service = Self {
+            url,
+            seen: Arc::default(),
+        };
         let accepting = service.clone();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
@@ -165,7 +172,11 @@ impl Service {
         let totals = state.totals();
         assert_eq!((totals.accepted, totals.unknown), (accepted, unknown));
         assert_eq!((totals.refused, totals.invalid), (0, 0));
-        assert!(accepted > rows() / 10, "{accepted} of {} accepted: too many disturbances", rows());
+        assert!(
+            accepted > rows() / 10,
+            "{accepted} of {} accepted: too many disturbances",
+            rows()
+        );
         unknown
     }
 }
@@ -206,7 +217,9 @@ fn email(row: &u64) -> Result<Email, String> {
 #[tokio::test]
 #[ignore = "started by the tests of this file"]
 async fn sender() {
-    let Ok(url) = std::env::var("BULK_URL") else { return };
+    let Ok(url) = std::env::var("BULK_URL") else {
+        return;
+    };
     let [place, keys] = ["BULK_PLACE", "BULK_KEYS"].map(|name| std::env::var(name).unwrap());
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
     let job = Job::new(&client)
@@ -241,7 +254,10 @@ async fn killed_job_with_a_journal(has_keys: bool) -> u64 {
         while running[0].is_running() {
             sleep(Duration::from_millis(5)).await;
         }
-        let state = Journal::read(&path, JournalState::default()).unwrap().1.stopped();
+        let state = Journal::read(&path, JournalState::default())
+            .unwrap()
+            .1
+            .stopped();
         let totals = state.totals();
         if totals.accepted + totals.unknown == rows() && (!has_keys || totals.unknown == 0) {
             return service.check(&state);
@@ -251,7 +267,10 @@ async fn killed_job_with_a_journal(has_keys: bool) -> u64 {
 
 #[tokio::test]
 async fn a_killed_job_sends_nothing_twice_and_names_what_is_unknown() {
-    assert!(killed_job_with_a_journal(false).await > 0, "nothing had an effect");
+    assert!(
+        killed_job_with_a_journal(false).await > 0,
+        "nothing had an effect"
+    );
 }
 
 #[tokio::test]
@@ -271,7 +290,10 @@ mod redis {
     pub(super) const JOB: &str = "job";
 
     pub(super) async fn queue(url: &str) -> RedisQueue {
-        RedisQueue::connect(url, None).await.unwrap().lease(Duration::from_secs(2))
+        RedisQueue::connect(url, None)
+            .await
+            .unwrap()
+            .lease(Duration::from_secs(2))
     }
 
     /// Starts Redis, which keeps what it has confirmed in this directory.
@@ -279,7 +301,16 @@ mod redis {
         let socket = directory.join("redis.sock");
         let _ = std::fs::remove_file(&socket);
         let started = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "yes",
+                "--appendfsync",
+                "always",
+            ])
             .arg("--unixsocket")
             .arg(&socket)
             .arg("--dir")
@@ -290,7 +321,10 @@ mod redis {
             Ok(process) => Sender(process),
             Err(error) => {
                 let required = std::env::var_os("SVC_TEST_REDIS").is_some_and(|value| value == "1");
-                assert!(!required, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
+                assert!(
+                    !required,
+                    "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}"
+                );
                 // Not captured by the harness, which hides the output of passing tests.
                 let text = format!("NOT RUN: redis-server ({error})\n");
                 io::Write::write_all(&mut io::stderr(), text.as_bytes()).unwrap();
@@ -307,7 +341,10 @@ mod redis {
     async fn killed_job_in_redis(has_keys: bool) -> Option<u64> {
         let (service, folder) = (Service::start().await, tempfile::tempdir().unwrap());
         let mut server = start(folder.path()).await?;
-        let url = format!("redis+unix://{}", folder.path().join("redis.sock").display());
+        let url = format!(
+            "redis+unix://{}",
+            folder.path().join("redis.sock").display()
+        );
         let queue = queue(&url).await;
         let rows = (0..rows()).map(|number| Ok((number, number)));
         let mut info = JobInfo::new("people");
@@ -332,7 +369,10 @@ mod redis {
                 }
             }
         }
-        assert_eq!(left, 0, "the job was complete before it was disturbed that often");
+        assert_eq!(
+            left, 0,
+            "the job was complete before it was disturbed that often"
+        );
         let status = queue.status(JOB).await.unwrap();
         let mut state = JournalState::default();
         for chunk in 0..status.chunks {
@@ -347,8 +387,14 @@ mod redis {
     #[tokio::test]
     async fn a_worker_does_not_repeat_a_request_whose_key_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(_server) = start(folder.path()).await else { return };
-        let queue = queue(&format!("redis+unix://{}/redis.sock", folder.path().display())).await;
+        let Some(_server) = start(folder.path()).await else {
+            return;
+        };
+        let queue = queue(&format!(
+            "redis+unix://{}/redis.sock",
+            folder.path().display()
+        ))
+        .await;
         let mut info = JobInfo::new("people");
         info.job = JOB.to_owned();
         let rows = (20..30_u64).map(|number| Ok((number, number)));
@@ -364,13 +410,17 @@ mod redis {
 
     #[tokio::test]
     async fn a_job_with_killed_workers_sends_nothing_twice_and_names_what_is_unknown() {
-        let Some(unknown) = killed_job_in_redis(false).await else { return };
+        let Some(unknown) = killed_job_in_redis(false).await else {
+            return;
+        };
         assert!(unknown > 0, "nothing had an effect");
     }
 
     #[tokio::test]
     async fn with_keys_a_job_with_killed_workers_sends_each_email_once() {
-        let Some(unknown) = killed_job_in_redis(true).await else { return };
+        let Some(unknown) = killed_job_in_redis(true).await else {
+            return;
+        };
         assert_eq!(unknown, 0);
     }
 }

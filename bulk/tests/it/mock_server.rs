@@ -13,7 +13,10 @@ pub(crate) struct ReceivedRequest {
 
 impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -24,8 +27,11 @@ pub(crate) fn response(status: u16, body: &str) -> String {
 
 /// Formats an HTTP response with these header lines, each terminated by CRLF.
 pub(crate) fn response_with_headers(status: u16, headers: &str, body: &str) -> String {
-    let length =
-        if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let length = if status == 204 {
+        String::new()
+    } else {
+        format!("Content-Length: {}\r\n", body.len())
+    };
     format!("HTTP/1.1 {status} Whatever\r\n{length}{headers}\r\n{body}")
 }
 

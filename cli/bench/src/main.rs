@@ -33,21 +33,42 @@ fn main() -> ExitCode {
 }
 
 fn report() -> ExitCode {
-    let svc = path("SVC", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/svc"));
+    let svc = path(
+        "SVC",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/svc"),
+    );
     let xh = path("XH", "xh");
     // Look up a bare name in PATH.
-    let xh = if xh.components().count() > 1 { xh } else { in_path(&xh).unwrap_or(xh) };
+    let xh = if xh.components().count() > 1 {
+        xh
+    } else {
+        in_path(&xh).unwrap_or(xh)
+    };
     let runs = Runs::start(&svc, &xh);
     machine(&svc, &xh);
-    println!("{:<20} {:>14} {:>9} {:>9} {:>9}", "", "instructions", "CPU ms", "median", "peak KiB");
+    println!(
+        "{:<20} {:>14} {:>9} {:>9} {:>9}",
+        "", "instructions", "CPU ms", "median", "peak KiB"
+    );
     for run in runs.all() {
-        let Some(Figures { instructions, least, median, peak }) = figures(&run) else {
+        let Some(Figures {
+            instructions,
+            least,
+            median,
+            peak,
+        }) = figures(&run)
+        else {
             println!("{:<20} skipped: program not found", run.name);
             continue;
         };
-        println!("{:<20} {instructions:>14} {least:>9.2} {median:>9.2} {peak:>9}", run.name);
+        println!(
+            "{:<20} {instructions:>14} {least:>9.2} {median:>9.2} {peak:>9}",
+            run.name
+        );
     }
-    let size = std::fs::metadata(&svc).map(|file| file.len()).unwrap_or_default();
+    let size = std::fs::metadata(&svc)
+        .map(|file| file.len())
+        .unwrap_or_default();
     println!("size of svc: {:.1} MiB", size as f64 / 1024.0 / 1024.0);
     ExitCode::SUCCESS
 }
@@ -58,18 +79,27 @@ fn path(variable: &str, default: &str) -> PathBuf {
 
 fn in_path(name: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
 }
 
 /// Prints the machine and the versions of the programs.
 fn machine(svc: &PathBuf, xh: &PathBuf) {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");
-    let models: Vec<&str> =
-        cpus.lines().filter_map(|line| line.strip_prefix("model name")).collect();
-    let model =
-        models.first().map_or("unknown", |model| model.trim_start_matches(['\t', ':', ' ']));
-    println!("{} x {model}, Linux {}", models.len(), read("/proc/sys/kernel/osrelease").trim());
+    let models: Vec<&str> = cpus
+        .lines()
+        .filter_map(|line| line.strip_prefix("model name"))
+        .collect();
+    let model = models.first().map_or("unknown", |model| {
+        model.trim_start_matches(['\t', ':', ' '])
+    });
+    println!(
+        "{} x {model}, Linux {}",
+        models.len(),
+        read("/proc/sys/kernel/osrelease").trim()
+    );
     println!(
         "load average at the start: {}",
         read("/proc/loadavg").split(' ').next().unwrap_or_default()
@@ -77,7 +107,12 @@ fn machine(svc: &PathBuf, xh: &PathBuf) {
     for program in [svc, xh] {
         let output = Command::new(program).arg("--version").output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        let first = text.unwrap_or_default().lines().next().unwrap_or_default().to_owned();
+        let first = text
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         println!("{} is {first}", program.display());
     }
     println!();

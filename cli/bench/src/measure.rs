@@ -31,7 +31,11 @@ pub fn figures(run: &Run) -> Option<Figures> {
         let mut child = run.command(&[]).spawn().expect("it starts");
         let used = child.wait4().expect("it ends");
         let mut stderr = String::new();
-        let _ = child.stderr.take().expect("piped").read_to_string(&mut stderr);
+        let _ = child
+            .stderr
+            .take()
+            .expect("piped")
+            .read_to_string(&mut stderr);
         assert!(used.status.success(), "{}: {stderr}", run.name);
         let time = used.rusage.utime + used.rusage.stime;
         cpu.push(time.as_secs_f64() * 1000.0);
@@ -52,14 +56,22 @@ pub fn figures(run: &Run) -> Option<Figures> {
 fn drop_page_cache(program: &Path) {
     let _ = Command::new("sync").arg(program).status();
     let of = format!("if={}", program.display());
-    let _ = Command::new("dd").args([&of, "iflag=nocache", "count=0", "status=none"]).status();
+    let _ = Command::new("dd")
+        .args([&of, "iflag=nocache", "count=0", "status=none"])
+        .status();
 }
 
 fn instructions(run: &Run) -> u64 {
-    let valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    let valgrind = [
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+    ];
     let out = run.command(&valgrind).output().expect("valgrind");
     let stderr = String::from_utf8_lossy(&out.stderr);
-    let collected = stderr.lines().find_map(|line| line.split_once("Collected : "));
+    let collected = stderr
+        .lines()
+        .find_map(|line| line.split_once("Collected : "));
     let (_, collected) = collected.unwrap_or_else(|| panic!("no count in: {stderr}"));
     collected.trim().parse().expect("a number")
 }

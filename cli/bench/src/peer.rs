@@ -23,7 +23,9 @@ pub fn serve_forever(dir: &Path) -> ExitCode {
     println!("{} {}", port(&plain), port(&secure));
     std::thread::spawn(move || {
         for stream in secure.incoming().flatten() {
-            let Ok(connection) = ServerConnection::new(Arc::clone(&config)) else { continue };
+            let Ok(connection) = ServerConnection::new(Arc::clone(&config)) else {
+                continue;
+            };
             respond(StreamOwned::new(connection, stream));
         }
     });
@@ -69,13 +71,21 @@ fn respond(mut stream: impl Read + Write) {
          connection: close\r\n\r\n{ACCEPTED}",
         ACCEPTED.len()
     );
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.flush());
+    let _ = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.flush());
 }
 
 fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_lowercase();
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    let length = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"));
+    let length = length
+        .and_then(|length| length.trim().parse().ok())
+        .unwrap_or(0);
     body.len() >= length
 }

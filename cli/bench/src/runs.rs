@@ -23,9 +23,15 @@ impl Run {
                 command
             }
         };
-        command.args(&self.args).env_clear().envs(self.env.iter().map(|(n, v)| (n, v)));
+        command
+            .args(&self.args)
+            .env_clear()
+            .envs(self.env.iter().map(|(n, v)| (n, v)));
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         command
     }
 }
@@ -51,7 +57,9 @@ impl Runs {
             .expect("it starts");
         let mut line = String::new();
         let stdout = service.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("its ports");
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("its ports");
         let (http, https) = line.trim().split_once(' ').expect("two ports");
         Self {
             svc: svc.to_owned(),
@@ -83,12 +91,22 @@ impl Runs {
             ("SVC_EMAIL_KEY", "mk_test_bench".to_owned()),
         ]);
         let args = line.split(' ').map(str::to_owned).collect();
-        Run { name, program: self.svc.clone(), args, env }
+        Run {
+            name,
+            program: self.svc.clone(),
+            args,
+            env,
+        }
     }
 
     fn xh(&self, name: &'static str, args: &[impl AsRef<str>]) -> Run {
         let args = args.iter().map(|arg| arg.as_ref().to_owned()).collect();
-        Run { name, program: self.xh.clone(), args, env: self.env() }
+        Run {
+            name,
+            program: self.xh.clone(),
+            args,
+            env: self.env(),
+        }
     }
 
     fn post(&self, url: &str) -> Vec<String> {
@@ -110,7 +128,10 @@ impl Runs {
     /// An empty home directory, and the bundle with the test CA.
     fn env(&self) -> Vec<(&'static str, String)> {
         let path = |name: &str| self.home.path().join(name).display().to_string();
-        vec![("HOME", path("home")), ("SSL_CERT_FILE", path("bundle.pem"))]
+        vec![
+            ("HOME", path("home")),
+            ("SSL_CERT_FILE", path("bundle.pem")),
+        ]
     }
 }
 

@@ -67,7 +67,9 @@ pub struct Api {
 
 impl Api {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let service = self.service.map_or_else(|| guess(&self.path), Service::from);
+        let service = self
+            .service
+            .map_or_else(|| guess(&self.path), Service::from);
         let method = self.method.to_ascii_uppercase();
         let reads = matches!(method.as_str(), "GET" | "HEAD");
         if self.all && !reads {
@@ -100,7 +102,9 @@ impl Api {
         let call = |page: Option<u64>| {
             let mut call = raw();
             for (key, value) in fields.iter().filter(|_| reads) {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
                 call = call.query(key, text);
             }
             if let Some(page) = page {
@@ -125,8 +129,12 @@ impl Api {
                 let _ = include(context, status, error.headers(), error.body());
             }
         };
-        let response = context.call_raw(call(None), reads, "calling", &failed).await?;
-        let Some(response) = response else { return Ok(()) };
+        let response = context
+            .call_raw(call(None), reads, "calling", &failed)
+            .await?;
+        let Some(response) = response else {
+            return Ok(());
+        };
         if self.include {
             return include(context, response.status, &response.headers, &response.body);
         }
@@ -138,7 +146,11 @@ impl Api {
 }
 
 fn guess(path: &str) -> Service {
-    if path.starts_with("/v1/") { Service::Extraction } else { Service::Email }
+    if path.starts_with("/v1/") {
+        Service::Extraction
+    } else {
+        Service::Email
+    }
 }
 
 /// A response that is not JSON.
@@ -158,7 +170,10 @@ fn include(
 ) -> Result<(), Failure> {
     let mut text = format!("HTTP {status}\n");
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
+        text.push_str(&format!(
+            "{name}: {}\n",
+            String::from_utf8_lossy(value.as_bytes())
+        ));
     }
     text.push('\n');
     text.push_str(&String::from_utf8_lossy(body));
@@ -168,13 +183,21 @@ fn include(
 fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {
     let status = response.status.as_u16();
     if response.body.is_empty() {
-        return context.out.done(&status.to_string(), &NotJson { status, text: None });
+        return context
+            .out
+            .done(&status.to_string(), &NotJson { status, text: None });
     }
     match response.json::<Value>() {
         Ok(value) => context.out.value(&value),
         Err(_) => {
             let text = response.text();
-            context.out.document(&text, &NotJson { status, text: Some(&text) })
+            context.out.document(
+                &text,
+                &NotJson {
+                    status,
+                    text: Some(&text),
+                },
+            )
         }
     }
 }
@@ -193,14 +216,15 @@ async fn all_pages(
     let mut previous = None;
     let mut number = None;
     loop {
-        let value =
-            response.json::<Value>().map_err(|_| Failure::other("the response is not JSON"))?;
+        let value = response
+            .json::<Value>()
+            .map_err(|_| Failure::other("the response is not JSON"))?;
         let (items, page, pages) = read_page(&value).ok_or_else(|| {
             Failure::other("the response is not a list, so --all cannot follow its pages")
         })?;
-        let at = page
-            .or(number)
-            .unwrap_or(u64::from(context.settings.compatibility.first_page.unwrap_or(1)));
+        let at = page.or(number).unwrap_or(u64::from(
+            context.settings.compatibility.first_page.unwrap_or(1),
+        ));
         let repeated = previous.as_ref() == Some(&items);
         let done = items.is_empty() || repeated || pages.is_some_and(|pages| at >= pages);
         if !repeated {
@@ -217,12 +241,19 @@ async fn all_pages(
         }
         previous = Some(items);
         number = Some(at + 1);
-        match context.call_raw(call(number), true, "reading the next page", &|_| {}).await? {
+        match context
+            .call_raw(call(number), true, "reading the next page", &|_| {})
+            .await?
+        {
             Some(next) => response = next,
             None => break,
         }
     }
-    if streams { Ok(()) } else { context.out.value(&Value::from(all)) }
+    if streams {
+        Ok(())
+    } else {
+        context.out.value(&Value::from(all))
+    }
 }
 
 /// The items, the page number and the number of pages.
@@ -235,9 +266,15 @@ fn read_page(value: &Value) -> Option<(Vec<Value>, Option<u64>, Option<u64>)> {
     let items = match (lists.next(), lists.next()) {
         (only, None) => only?,
         // Such as a list of warnings beside the page.
-        _ => ["data", "items", "results"].iter().find_map(|name| map.get(*name)?.as_array())?,
+        _ => ["data", "items", "results"]
+            .iter()
+            .find_map(|name| map.get(*name)?.as_array())?,
     };
     let items = items.clone();
     let number = |name| map.get(name).and_then(Value::as_u64);
-    Some((items, number("page"), number("totalPages").or_else(|| number("total_pages"))))
+    Some((
+        items,
+        number("page"),
+        number("totalPages").or_else(|| number("total_pages")),
+    ))
 }

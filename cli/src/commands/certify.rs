@@ -166,15 +166,25 @@ impl Certify {
         checks: &[&'static Check],
     ) -> Result<Vec<CheckResult>, Failure> {
         let timeout = &context.settings.timeout;
-        let limit = if timeout.source == Source::Default { DEADLINE } else { timeout.value };
+        let limit = if timeout.source == Source::Default {
+            DEADLINE
+        } else {
+            timeout.value
+        };
         let deadline = Instant::now() + limit;
         let progress = context.out.progress("examining");
         let (mut results, mut is_late) = (Vec::new(), false);
         for (index, check) in checks.iter().enumerate() {
             progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
-            context.out.trace(&format!("{}: {}", check.name, check.sent));
+            context
+                .out
+                .trace(&format!("{}: {}", check.name, check.sent));
             let examined = tokio::time::timeout_at(deadline, judge::examine(exam, check)).await;
-            let Finding { mut result, received, body } = match examined {
+            let Finding {
+                mut result,
+                received,
+                body,
+            } = match examined {
                 Ok(Ok(finding)) => finding,
                 Ok(Err(error)) if results.is_empty() => return Err(error.into()),
                 Ok(Err(error)) => Finding::new(Grade::Failed, error),
@@ -193,7 +203,9 @@ impl Certify {
             let store = |body| {
                 let dir = context.settings.data_dir.join("certify");
                 let file = dir.join(format!("{}.body", check.name));
-                private::replace(&file, body).ok().map(|()| file.display().to_string())
+                private::replace(&file, body)
+                    .ok()
+                    .map(|()| file.display().to_string())
             };
             results.push(CheckResult {
                 check: check.name,
@@ -214,8 +226,14 @@ impl Certify {
         let file = self.secret_file.display().to_string();
         let (url, file) = (shell_quoted(&url), shell_quoted(&file));
         let bundle = match &context.settings.ca_bundle {
-            Some(Sourced { value, source: Source::Option(_) }) => {
-                format!(" --ca-bundle {}", shell_quoted(&value.display().to_string()))
+            Some(Sourced {
+                value,
+                source: Source::Option(_),
+            }) => {
+                format!(
+                    " --ca-bundle {}",
+                    shell_quoted(&value.display().to_string())
+                )
             }
             // The next run finds any other by itself.
             _ => String::new(),
@@ -226,9 +244,11 @@ impl Certify {
 
 /// The requests, for `--dry-run`.
 fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
-    let requests = checks
-        .iter()
-        .flat_map(|check| exam.requests(check).into_iter().map(move |each| (check, each)));
+    let requests = checks.iter().flat_map(|check| {
+        exam.requests(check)
+            .into_iter()
+            .map(move |each| (check, each))
+    });
     let previews = requests.map(|(check, request)| {
         let mut shown = request.delivery.to_json();
         shown["check"] = check.name.into();
@@ -241,9 +261,22 @@ fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
 
 /// The results as JUnit XML.
 fn junit(service: Service, report: &Examination) -> String {
-    let Examination { failures, skipped, checks, .. } = report;
+    let Examination {
+        failures,
+        skipped,
+        checks,
+        ..
+    } = report;
     let mut cases = String::new();
-    for CheckResult { check, result, sent, expected, received, .. } in *checks {
+    for CheckResult {
+        check,
+        result,
+        sent,
+        expected,
+        received,
+        ..
+    } in *checks
+    {
         let details = xml(&format!("sent: {sent}\nexpected: {expected}"));
         let received = xml(received);
         let outcome = match result {
@@ -266,7 +299,10 @@ fn junit(service: Service, report: &Examination) -> String {
 /// Text in XML, without the characters that it cannot have.
 fn xml(text: &str) -> String {
     let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     text.replace('"', "&quot;")
 }
 

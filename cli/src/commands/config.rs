@@ -63,7 +63,10 @@ impl Show {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
         let mut rows = Vec::new();
-        for (setting, value) in settings.all().filter(|(setting, _)| setting.name != "bulk_queue") {
+        for (setting, value) in settings
+            .all()
+            .filter(|(setting, _)| setting.name != "bulk_queue")
+        {
             let key = match setting.name {
                 "email_url" => Some(("email_key", Service::Email)),
                 "extraction_url" => Some(("extraction_key", Service::Extraction)),
@@ -75,10 +78,19 @@ impl Show {
                 rows.push(ShownSetting::new(key, "the sandbox's", "sandbox"));
                 continue;
             }
-            let from = value.map_or(Source::Default, |value| value.source.clone()).to_string();
+            let from = value
+                .map_or(Source::Default, |value| value.source.clone())
+                .to_string();
             let value = value.map_or(Value::Null, |value| value.value.clone());
-            let url = value.as_str().filter(|_| key.is_some()).map(without_password);
-            rows.push(ShownSetting::new(setting.name, url.map_or(value, Value::from), from));
+            let url = value
+                .as_str()
+                .filter(|_| key.is_some())
+                .map(without_password);
+            rows.push(ShownSetting::new(
+                setting.name,
+                url.map_or(value, Value::from),
+                from,
+            ));
             if let Some((name, service)) = key {
                 rows.push(key_row(context, name, service)?);
             }
@@ -86,8 +98,10 @@ impl Show {
         if let Some(key) = self.key {
             rows.retain(|row| row.setting == key);
             if rows.is_empty() {
-                return Err(Failure::usage(format!("{key} is not a setting of this run"))
-                    .hint("list them: svc config show --json"));
+                return Err(
+                    Failure::usage(format!("{key} is not a setting of this run"))
+                        .hint("list them: svc config show --json"),
+                );
             }
         } else if context.out.is_table() {
             rows.retain(|row| !row.value.is_null());
@@ -159,9 +173,15 @@ impl Set {
         let mut profiles = settings.profiles()?;
         profiles.set(profile, setting.name, value.clone());
         profiles.save()?;
-        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let shown = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         let sentence = format!("{} of profile `{profile}` is now {shown}", self.key);
-        let row = ShownSetting { setting: self.key, value, from: "profile".to_owned() };
+        let row = ShownSetting {
+            setting: self.key,
+            value,
+            from: "profile".to_owned(),
+        };
         context.out.done(&sentence, &row)
     }
 }
@@ -176,7 +196,11 @@ pub struct ShownSetting {
 
 impl ShownSetting {
     fn new(setting: &str, value: impl Into<Value>, from: impl Into<String>) -> Self {
-        Self { setting: setting.to_owned(), value: value.into(), from: from.into() }
+        Self {
+            setting: setting.to_owned(),
+            value: value.into(),
+            from: from.into(),
+        }
     }
 }
 

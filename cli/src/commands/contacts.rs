@@ -95,7 +95,10 @@ impl Resource for Contact {
             let place = format!("in {}", name.as_ref().unwrap_or(&id));
             let read = contact_pages::for_each(names.client, &id, None, |item| {
                 if text.is_none_or(|text| is_named(&item, text)) {
-                    found.push(Found { item, place: place.clone() });
+                    found.push(Found {
+                        item,
+                        place: place.clone(),
+                    });
                 }
                 Ok(())
             });
@@ -153,7 +156,10 @@ impl Create {
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
         let client = context.email_client().await?;
-        let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+        let id = Names::<Audience>::new(context, &client)
+            .target(&self.audience)
+            .await?
+            .id;
         let call = client.contacts().create(&id, contact);
         if let Some(contact) = context.call(call, "creating").await? {
             context.out.one(&contact, Contact::VIEW)?;
@@ -198,7 +204,10 @@ impl List {
             let each = |contact| items.push(&contact);
             contact_pages::of_audience(context, &client, audience, size, each).await?;
         } else {
-            let id = Names::<Audience>::new(context, &client).target(&self.audience).await?.id;
+            let id = Names::<Audience>::new(context, &client)
+                .target(&self.audience)
+                .await?
+                .id;
             let mut call = client.contacts().list(&id);
             if let Some(page) = self.page {
                 call = call.page(page);
@@ -206,9 +215,14 @@ impl List {
             if let Some(size) = self.page_size {
                 call = call.page_size(size);
             }
-            let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
+            let Some(list) = context.call(call, "reading").await? else {
+                return Ok(());
+            };
             list.iter().try_for_each(|contact| items.push(contact))?;
-            pages = list.page.zip(list.total_pages).filter(|(_, pages)| *pages > 1);
+            pages = list
+                .page
+                .zip(list.total_pages)
+                .filter(|(_, pages)| *pages > 1);
         }
         if items.are_lines {
             items.finish()?;
@@ -220,7 +234,9 @@ impl List {
             context.out.list(&items.document, Contact::VIEW, &none)?;
         }
         if let Some((page, pages)) = pages {
-            context.out.note(&format!("page {page} of {pages}; use --all for every page"));
+            context
+                .out
+                .note(&format!("page {page} of {pages}; use --all for every page"));
         }
         Ok(())
     }
@@ -263,8 +279,14 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let names = Names::<Contact> { context, client: &client, within: self.within };
-        let call = client.contacts().update(&names.target(&self.id).await?.id, &update);
+        let names = Names::<Contact> {
+            context,
+            client: &client,
+            within: self.within,
+        };
+        let call = client
+            .contacts()
+            .update(&names.target(&self.id).await?.id, &update);
         if let Some(contact) = context.call(call, "updating").await? {
             context.out.one(&contact, Contact::VIEW)?;
         }

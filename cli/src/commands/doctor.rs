@@ -83,7 +83,10 @@ impl Doctor {
 fn examine_settings(context: &Context, findings: &mut Findings) {
     let settings = &context.settings;
     for entry in &settings.unknown_entries {
-        let next = entry.meant.as_deref().unwrap_or("remove it; svc config path names the file");
+        let next = entry
+            .meant
+            .as_deref()
+            .unwrap_or("remove it; svc config path names the file");
         let finding = format!("{} is unknown and has no effect", entry.shown);
         findings.warning("configuration", &finding, next);
     }
@@ -147,7 +150,11 @@ impl Findings {
     /// What kept the command from a check. What has been found before is not repeated.
     fn failure(&mut self, check: &str, failure: &Failure) {
         let details = failure.details();
-        if self.0.iter().any(|finding| finding.finding == details.message) {
+        if self
+            .0
+            .iter()
+            .any(|finding| finding.finding == details.message)
+        {
             return;
         }
         let next = details.hint.as_deref().map(|hint| hint.replace('\n', "; "));
@@ -160,6 +167,11 @@ impl Findings {
 
     fn push(&mut self, status: Status, check: &str, finding: &str, next: Option<&str>) {
         let (check, finding) = (check.to_owned(), finding.to_owned());
-        self.0.push(Finding { status, check, finding, next: next.map(str::to_owned) });
+        self.0.push(Finding {
+            status,
+            check,
+            finding,
+            next: next.map(str::to_owned),
+        });
     }
 }

@@ -89,19 +89,28 @@ impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = client.domains().create(self.name.as_str());
-        let Some(domain) = context.call(call, "adding").await? else { return Ok(()) };
+        let Some(domain) = context.call(call, "adding").await? else {
+            return Ok(());
+        };
         let records = domain.dns_records();
         if records.is_empty() || !context.out.is_table() {
             return context.out.one(&domain, Domain::VIEW);
         }
-        context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
+        context.out.note(&format!(
+            "added {} as {}; publish these records:",
+            self.name, domain.id
+        ));
         context.out.raw(&records::shown(&records))?;
         if context.settings.sandbox && is_reserved(&self.name) {
             let publish = context.svc(&format!("sandbox dns publish {}", self.name));
-            context.out.hint(&format!("publish them in the sandbox: {publish}"));
+            context
+                .out
+                .hint(&format!("publish them in the sandbox: {publish}"));
         }
         let follow = context.svc(&format!("domains verify {} --wait", domain.id));
-        context.out.hint(&format!("then verify the domain: {follow}"));
+        context
+            .out
+            .hint(&format!("then verify the domain: {follow}"));
         Ok(())
     }
 }

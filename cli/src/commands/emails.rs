@@ -134,7 +134,9 @@ impl Cancel {
         if context.settings.dry_run {
             return context.requests.show_collected(&context.out);
         }
-        context.out.list(&cancelled, VIEW, "no email was cancelled")?;
+        context
+            .out
+            .list(&cancelled, VIEW, "no email was cancelled")?;
         if failed.is_empty() {
             return Ok(());
         }
@@ -150,13 +152,16 @@ async fn cancel(
     client: &EmailClient,
     id: &str,
 ) -> Result<Option<EmailRecord>, Failure> {
-    context.call(client.emails().cancel(id), "cancelling").await.map_err(|failure| {
-        if failure.details().status != Some(409) {
-            return failure;
-        }
-        let get = context.svc(&format!("emails get {}", shell_quoted(id)));
-        failure.hint(format!(
-            "only an email that waits for its scheduled time can be cancelled; see it: {get}"
-        ))
-    })
+    context
+        .call(client.emails().cancel(id), "cancelling")
+        .await
+        .map_err(|failure| {
+            if failure.details().status != Some(409) {
+                return failure;
+            }
+            let get = context.svc(&format!("emails get {}", shell_quoted(id)));
+            failure.hint(format!(
+                "only an email that waits for its scheduled time can be cancelled; see it: {get}"
+            ))
+        })
 }

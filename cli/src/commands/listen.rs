@@ -74,7 +74,12 @@ pub struct Listen {
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
     /// Service that sends: email or extraction
-    #[arg(long, value_name = "SERVICE", hide_possible_values = true, default_value = "email")]
+    #[arg(
+        long,
+        value_name = "SERVICE",
+        hide_possible_values = true,
+        default_value = "email"
+    )]
     service: ServiceName,
     /// Events to subscribe to; repeatable
     ///
@@ -121,7 +126,9 @@ impl Listen {
                     "without --public-url no webhook is created, so there is no request to show",
                 )
             })?;
-            return Session::start(context, service, &url, self.events(service)).await.map(drop);
+            return Session::start(context, service, &url, self.events(service))
+                .await
+                .map(drop);
         }
         let records = Records::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
@@ -131,12 +138,19 @@ impl Listen {
             false => false,
         };
         if is_far && self.public_url.is_none() {
-            return Err(Failure::usage("the sandbox is on another machine, or in a container")
-                .hint("say how it reaches this one: --public-url http://HOST:PORT --port PORT"));
+            return Err(
+                Failure::usage("the sandbox is on another machine, or in a container")
+                    .hint("say how it reaches this one: --public-url http://HOST:PORT --port PORT"),
+            );
         }
-        let ip = if is_far { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
-        let listener =
-            TcpListener::bind(SocketAddr::from((ip, self.port))).await.map_err(|error| {
+        let ip = if is_far {
+            Ipv4Addr::UNSPECIFIED
+        } else {
+            Ipv4Addr::LOCALHOST
+        };
+        let listener = TcpListener::bind(SocketAddr::from((ip, self.port)))
+            .await
+            .map_err(|error| {
                 Failure::other(format!("cannot listen on port {}: {error}", self.port))
                     .code("cannot_listen")
                     .hint("choose another with --port, or leave --port out to use a free one")
@@ -148,8 +162,14 @@ impl Listen {
             Some(url) => Session::start(context, service, &url, self.events(service)).await?,
             None => None,
         };
-        let serving =
-            self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
+        let serving = self.serve(
+            context,
+            listener,
+            &base_url,
+            session.as_ref(),
+            records,
+            &mut stop,
+        );
         let ended = serving.await;
         let deleted = match &session {
             Some(session) => session.end(context, &mut stop).await,
@@ -158,7 +178,9 @@ impl Listen {
         match ended? {
             Stop::Terminate => deleted,
             Stop::Interrupt => {
-                let mut failure = deleted.err().unwrap_or_else(|| Failure::other("interrupted"));
+                let mut failure = deleted
+                    .err()
+                    .unwrap_or_else(|| Failure::other("interrupted"));
                 failure.details_mut().kind = Kind::Interrupted;
                 Err(failure)
             }
@@ -175,8 +197,13 @@ impl Listen {
         for route in &self.route {
             check_url("--route", &route.url)?;
             // The service may have undocumented events.
-            if !events::names().chain(["webhook.test"]).any(|event| route.matches(event)) {
-                context.out.warning(&format!("`{}` is not a documented event", route.event));
+            if !events::names()
+                .chain(["webhook.test"])
+                .any(|event| route.matches(event))
+            {
+                context
+                    .out
+                    .warning(&format!("`{}` is not a documented event", route.event));
             }
         }
         Ok(())
@@ -191,7 +218,10 @@ impl Listen {
         let is_default = |event: &&'static str| {
             service_of(event) == service && (!TRACKING.contains(event) || is_routed(event))
         };
-        events::names().filter(is_default).map(str::to_owned).collect()
+        events::names()
+            .filter(is_default)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The URL under which the service reaches this session.
@@ -213,7 +243,10 @@ impl Listen {
         let service = Service::from(self.service);
         let (check, signer, secret_file) = self.secrets(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
-        let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
+        let urls = self
+            .forward_to
+            .iter()
+            .chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
             service,
             check,
@@ -324,7 +357,9 @@ impl Listen {
         }
         let now = context.settings.env.zone.at(&Utc::now());
         let zone = now.format("%Y-%m-%d %:z");
-        context.out.hint(&format!("times are local ({zone}); press Ctrl-C to stop"));
+        context
+            .out
+            .hint(&format!("times are local ({zone}); press Ctrl-C to stop"));
         Ok(())
     }
 
@@ -333,9 +368,20 @@ impl Listen {
         let event = report.event.as_deref().unwrap_or("(no event)");
         let time = DateTime::parse_from_rfc3339(&report.at).map_or_else(
             |_| report.at.clone(),
-            |time| context.settings.env.zone.at(&time).format("%H:%M:%S").to_string(),
+            |time| {
+                context
+                    .settings
+                    .env
+                    .zone
+                    .at(&time)
+                    .format("%H:%M:%S")
+                    .to_string()
+            },
         );
-        let from = report.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
+        let from = report
+            .forwarded_to
+            .as_deref()
+            .filter(|_| !self.route.is_empty());
         let outcome = match (&report.problem, from) {
             (Some(problem), _) => format!(" {problem}"),
             (None, Some(url)) => format!(" in {} ms from {url}", report.duration_ms),
@@ -346,7 +392,9 @@ impl Listen {
         };
         let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        context.out.status_event(&before, &report.status.to_string(), &outcome, report)
+        context
+            .out
+            .status_event(&before, &report.status.to_string(), &outcome, report)
     }
 }
 

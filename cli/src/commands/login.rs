@@ -47,7 +47,9 @@ impl Login {
         let service = Service::from(self.service);
         let settings = &context.settings;
         if settings.sandbox {
-            return Err(Failure::usage("the sandbox has its own keys and needs no login"));
+            return Err(Failure::usage(
+                "the sandbox has its own keys and needs no login",
+            ));
         }
         let url = match settings.url(service) {
             Some(url) => url.value.clone(),
@@ -97,8 +99,14 @@ impl Login {
         credentials.save()?;
         profiles.save()?;
 
-        let name = organization.as_ref().map(|it| format!(", organization {}", it.name));
-        let live = if key.mode() == Some("live") { " (a live key)" } else { "" };
+        let name = organization
+            .as_ref()
+            .map(|it| format!(", organization {}", it.name));
+        let live = if key.mode() == Some("live") {
+            " (a live key)"
+        } else {
+            ""
+        };
         let sentence = format!(
             "profile `{profile}` now uses the {service} service at {url}{live}{}",
             name.unwrap_or_default()
@@ -141,7 +149,9 @@ async fn confirm_replacement(
     url: &str,
 ) -> Result<(), Failure> {
     let settings = &context.settings;
-    let Some(stored) = settings.replaced_url(service, url)? else { return Ok(()) };
+    let Some(stored) = settings.replaced_url(service, url)? else {
+        return Ok(());
+    };
     let profile = &settings.profile.value;
     let credentials = settings.credentials()?;
     let has_key = credentials.key(profile, service)?.is_some();
@@ -153,11 +163,13 @@ async fn confirm_replacement(
     if context.out.can_ask() || settings.yes {
         return confirm(context, &format!("{replaced}. Replace?")).await;
     }
-    Err(Failure::usage(replaced).code("profile_in_use").hint(format!(
-        "keep it, and store this login in another profile: --profile NAME\n\
+    Err(Failure::usage(replaced)
+        .code("profile_in_use")
+        .hint(format!(
+            "keep it, and store this login in another profile: --profile NAME\n\
          or replace it: {} --yes",
-        context.typed_again()
-    )))
+            context.typed_again()
+        )))
 }
 
 fn no_base_url(service: Service) -> Failure {
@@ -216,7 +228,10 @@ pub async fn probe(
         }
         _ => {
             let list = context.email_client_at(url, key)?.audiences().list();
-            context.call_within(list, limit, PROGRESS).await.map(|_| None)
+            context
+                .call_within(list, limit, PROGRESS)
+                .await
+                .map(|_| None)
         }
     };
     match found {
@@ -272,8 +287,14 @@ impl Logout {
         let sentence = if forgotten.is_empty() {
             format!("profile `{profile}` has no stored key")
         } else {
-            let names = forgotten.iter().map(|service| service.as_str()).collect::<Vec<_>>();
-            format!("deleted the {} key of profile `{profile}`", names.join(" and the "))
+            let names = forgotten
+                .iter()
+                .map(|service| service.as_str())
+                .collect::<Vec<_>>();
+            format!(
+                "deleted the {} key of profile `{profile}`",
+                names.join(" and the ")
+            )
         };
         let deleted = forgotten.into_iter().map(ServiceName::from).collect();
         context.out.done(&sentence, &LoggedOut { profile, deleted })

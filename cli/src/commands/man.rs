@@ -36,8 +36,10 @@ impl Man {
         let tree = with_tables(with_all_options((context.tree)()));
         let Some(dir) = self.dir else {
             if context.out.stdout_is_terminal() && !context.out.has_explicit_format() {
-                return Err(Failure::usage("the manual page is in roff, which man formats")
-                    .hint("svc man | man -l -\nor write all pages: svc man DIR"));
+                return Err(
+                    Failure::usage("the manual page is in roff, which man formats")
+                        .hint("svc man | man -l -\nor write all pages: svc man DIR"),
+                );
             }
             let mut page = Vec::new();
             Page::new(tree).render(&mut page)?;
@@ -49,8 +51,10 @@ impl Man {
             && tree.find_subcommand(name).is_some()
             && !path.is_dir()
         {
-            return Err(Failure::usage(format!("`{name}` is a command, and DIR is a directory"))
-                .hint(format!("the help of the command: svc help {name}")));
+            return Err(
+                Failure::usage(format!("`{name}` is a command, and DIR is a directory"))
+                    .hint(format!("the help of the command: svc help {name}")),
+            );
         }
         let written = std::fs::create_dir_all(&path);
         let written = written.and_then(|()| clap_mangen::generate_to(tree, &path));
@@ -63,7 +67,9 @@ impl Man {
 
 /// A page describes the options that only the long help lists, too.
 fn with_all_options(command: Command) -> Command {
-    command.mut_args(|arg| arg.hide_short_help(false)).mut_subcommands(with_all_options)
+    command
+        .mut_args(|arg| arg.hide_short_help(false))
+        .mut_subcommands(with_all_options)
 }
 
 /// Adds to the page of `svc` what is the same for every command.
@@ -73,25 +79,53 @@ fn with_tables(tree: Command) -> Command {
         ("NO_PROXY", "hosts that are reached without a proxy"),
         ("NO_COLOR", "turns colors off"),
         ("CLICOLOR_FORCE", "turns colors on"),
-        ("TZ", "time zone of times without one, and of the times in tables"),
-        ("XDG_CONFIG_HOME", "directory of the configuration [default: ~/.config]"),
-        ("XDG_DATA_HOME", "directory of the data [default: ~/.local/share]"),
+        (
+            "TZ",
+            "time zone of times without one, and of the times in tables",
+        ),
+        (
+            "XDG_CONFIG_HOME",
+            "directory of the configuration [default: ~/.config]",
+        ),
+        (
+            "XDG_DATA_HOME",
+            "directory of the data [default: ~/.local/share]",
+        ),
     ];
     const FILES: [(&str, &str); 4] = [
         ("$XDG_CONFIG_HOME/svc/config.toml", "profiles; no secrets"),
-        ("$XDG_CONFIG_HOME/svc/credentials.toml", "API keys, readable by their owner only"),
-        ("$XDG_DATA_HOME/svc/deliveries/", "deliveries that svc listen has recorded"),
+        (
+            "$XDG_CONFIG_HOME/svc/credentials.toml",
+            "API keys, readable by their owner only",
+        ),
+        (
+            "$XDG_DATA_HOME/svc/deliveries/",
+            "deliveries that svc listen has recorded",
+        ),
         ("$XDG_DATA_HOME/svc/sandbox/", "data of the sandbox"),
     ];
-    let mut text = tree.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let mut text = tree
+        .get_after_long_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut section = |title: &str, rows: &mut dyn Iterator<Item = (String, &str)>| {
         text.push_str(&format!("\n\n{title}:\n"));
         rows.for_each(|(name, meaning)| text.push_str(&format!("  {name}: {meaning}\n")));
     };
     let named = |(name, meaning): &(&str, &'static str)| ((*name).to_owned(), *meaning);
-    section("Exit status", &mut exit::TABLE.iter().map(|(code, why)| (code.to_string(), *why)));
-    let settings = SETTINGS.iter().filter_map(|one| Some((one.variable?.to_owned(), one.help)));
-    section("Environment", &mut settings.chain(OTHER_VARIABLES.iter().chain(&STANDARD).map(named)));
+    section(
+        "Exit status",
+        &mut exit::TABLE
+            .iter()
+            .map(|(code, why)| (code.to_string(), *why)),
+    );
+    let settings = SETTINGS
+        .iter()
+        .filter_map(|one| Some((one.variable?.to_owned(), one.help)));
+    section(
+        "Environment",
+        &mut settings.chain(OTHER_VARIABLES.iter().chain(&STANDARD).map(named)),
+    );
     section("Files", &mut FILES.iter().map(named));
     tree.after_long_help(text)
 }

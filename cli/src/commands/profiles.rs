@@ -62,7 +62,9 @@ impl List {
                 })
             })
             .collect::<Result<Vec<_>, Failure>>()?;
-        context.out.list(&items, VIEW, "no profiles; create one: svc login")
+        context
+            .out
+            .list(&items, VIEW, "no profiles; create one: svc login")
     }
 }
 
@@ -98,7 +100,12 @@ impl Use {
         profiles.set_active(Some(&self.name));
         profiles.save()?;
         let sentence = format!("profile `{}` is now the default", self.name);
-        context.out.done(&sentence, &DefaultProfile { profile: &self.name })
+        context.out.done(
+            &sentence,
+            &DefaultProfile {
+                profile: &self.name,
+            },
+        )
     }
 }
 
@@ -125,7 +132,11 @@ impl Remove {
         if !settings.has_profile(&self.name)? {
             return Err(unknown_profile(&self.name));
         }
-        confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
+        confirm(
+            context,
+            &format!("Remove profile `{}` and its keys?", self.name),
+        )
+        .await?;
         let _lock = settings.lock()?;
         let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
         if credentials.remove(&self.name) {
@@ -140,7 +151,13 @@ impl Remove {
             profiles.save()?;
         }
         let sentence = format!("removed profile `{}`", self.name);
-        context.out.done(&sentence, &RemovedProfile { profile: &self.name, removed: true })
+        context.out.done(
+            &sentence,
+            &RemovedProfile {
+                profile: &self.name,
+                removed: true,
+            },
+        )
     }
 }
 

@@ -60,7 +60,12 @@ pub struct Replay {
     /// Replay every delivery since a time, such as 10m
     ///
     /// TIME is RFC 3339, a day such as yesterday, or a duration before now.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "ids")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        conflicts_with = "ids"
+    )]
     since: Option<String>,
     /// List the recorded deliveries, newest last
     ///
@@ -88,10 +93,15 @@ impl Replay {
         let mut recorded = match self.ids.as_slice() {
             [] => {
                 let (all, problems) = records.all()?;
-                problems.iter().for_each(|problem| context.out.warning(problem));
+                problems
+                    .iter()
+                    .for_each(|problem| context.out.warning(problem));
                 all
             }
-            ids => ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
+            ids => ids
+                .iter()
+                .map(|id| records.get(id))
+                .collect::<Result<_, _>>()?,
         };
         if let Some(since) = self.instant(context)? {
             let since = since.to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -115,12 +125,16 @@ impl Replay {
 
     /// The time of `--since`. Deliveries are recorded with this machine's time.
     fn instant(&self, context: &Context) -> Result<Option<DateTime<Utc>>, Failure> {
-        let Some(since) = &self.since else { return Ok(None) };
+        let Some(since) = &self.since else {
+            return Ok(None);
+        };
         let now = context.settings.zone()?.at(&Utc::now());
         let instant = times::parse(context, "--since", since, &now, Direction::Past)?;
         if instant > now {
-            return Err(Failure::usage(format!("--since: {instant} is in the future"))
-                .hint("give a time in the past, or a duration before now: --since 10m"));
+            return Err(
+                Failure::usage(format!("--since: {instant} is in the future"))
+                    .hint("give a time in the past, or a duration before now: --since 10m"),
+            );
         }
         Ok(Some(instant.into()))
     }
@@ -169,21 +183,30 @@ impl Replay {
                 _ => results.push(result),
             }
         }
-        context.out.list(&results, VIEW, "no deliveries recorded since then")?;
+        context
+            .out
+            .list(&results, VIEW, "no deliveries recorded since then")?;
         match failed.len() {
             0 => Ok(()),
             1 if total == 1 => Err(failed.remove(0)),
-            count => {
-                Err(Failure::check(format!("{count} of {total} deliveries had no 2xx response"))
-                    .code("endpoint_answered_error"))
-            }
+            count => Err(Failure::check(format!(
+                "{count} of {total} deliveries had no 2xx response"
+            ))
+            .code("endpoint_answered_error")),
         }
     }
 
     fn prepare(&self, context: &Context, record: &RecordedDelivery) -> Result<Delivery, Failure> {
-        let to = self.to.as_ref().or(record.forwarded_to.as_ref()).ok_or_else(|| {
-            Failure::usage(format!("{} was not forwarded: give the URL with --to", record.id))
-        })?;
+        let to = self
+            .to
+            .as_ref()
+            .or(record.forwarded_to.as_ref())
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "{} was not forwarded: give the URL with --to",
+                    record.id
+                ))
+            })?;
         let service = match record.service.as_str() {
             "extraction" => Service::Extraction,
             _ => Service::Email,

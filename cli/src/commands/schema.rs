@@ -34,8 +34,9 @@ impl Schema {
             return context.out.value(one);
         }
         let prefix = format!("{path} ");
-        let (group, others): (Vec<_>, Vec<_>) =
-            described.into_iter().partition(|command| name(command).starts_with(&prefix));
+        let (group, others): (Vec<_>, Vec<_>) = described
+            .into_iter()
+            .partition(|command| name(command).starts_with(&prefix));
         if !group.is_empty() {
             return context.out.value(&group);
         }

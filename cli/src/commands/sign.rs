@@ -45,7 +45,11 @@ impl Sign {
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         let (header, signature) = sign(self.service.into(), &secret, &body);
         let line = format!("{header}: {signature}");
-        let output = Output { header, signature: &signature, line: &line };
+        let output = Output {
+            header,
+            signature: &signature,
+            line: &line,
+        };
         context.out.document(&format!("{line}\n"), &output)
     }
 }

@@ -79,8 +79,10 @@ impl Trigger {
             Some(to) => check_url("--to", to)?,
             None if context.settings.sandbox => {}
             None => {
-                return Err(Failure::usage("--to is missing: the URL of the application")
-                    .hint("or add --sandbox: the event happens there, and its webhooks get it"));
+                return Err(
+                    Failure::usage("--to is missing: the URL of the application")
+                        .hint("or add --sandbox: the event happens there, and its webhooks get it"),
+                );
             }
         }
         let service = events::service_of(&self.event);
@@ -126,7 +128,9 @@ impl Trigger {
         let headers = events::headers(service, &body);
         let mut delivery = Delivery::new(to, headers, body.to_string());
         if self.secret_file.is_none() {
-            context.out.note("signed with the secret of `svc listen --print-secret`");
+            context
+                .out
+                .note("signed with the secret of `svc listen --print-secret`");
         }
         let secret = given_or_profile_secret(context, self.secret_file.as_deref())?;
         delivery.sign(service, &secret);
@@ -135,13 +139,19 @@ impl Trigger {
         }
         let progress = context.out.progress("delivering");
         let deliverer = Deliverer::to(context, [to.as_str()])?;
-        let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await.map_err(|none| {
-            // The id helps to find out whether the delivery arrived.
-            let mut failure = Failure::from(none);
-            let id = id.as_str().unwrap_or_default();
-            failure.details_mut().message.insert_str(0, &format!("event {id}: "));
-            failure
-        })?;
+        let response = deliverer
+            .post(&delivery, RESPONSE_TIMEOUT)
+            .await
+            .map_err(|none| {
+                // The id helps to find out whether the delivery arrived.
+                let mut failure = Failure::from(none);
+                let id = id.as_str().unwrap_or_default();
+                failure
+                    .details_mut()
+                    .message
+                    .insert_str(0, &format!("event {id}: "));
+                failure
+            })?;
         drop(progress);
         triggered.id = Some(&id);
         triggered.status = Some(response.status);
@@ -164,30 +174,37 @@ pub struct Triggered<'a> {
 
 /// Says that no webhook gets an event, if the key may list them.
 async fn warn_if_unheard<W: Resource>(context: &Context, event: &str) {
-    let Ok(client) = W::client(context).await else { return };
-    let Ok(webhooks) = W::search(&Names::new(context, &client), None).await else { return };
+    let Ok(client) = W::client(context).await else {
+        return;
+    };
+    let Ok(webhooks) = W::search(&Names::new(context, &client), None).await else {
+        return;
+    };
     let mut webhooks = webhooks.iter().map(|found| to_value(&found.item));
     let gets = |events: &Vec<Value>| events.iter().any(|subscribed| subscribed == event);
     if !webhooks.any(|it| it["active"] != false && it["events"].as_array().is_some_and(gets)) {
         let create = context.svc(&format!("{} create URL --event {event}", W::GROUP));
-        context.out.note(&format!("no webhook is subscribed to {event}; create one: {create}"));
+        context.out.note(&format!(
+            "no webhook is subscribed to {event}; create one: {create}"
+        ));
     }
 }
 
 /// Sets one value. A pointer that matches nothing is an error.
 fn set(body: &mut Value, change: &str) -> Result<(), Failure> {
-    let (pointer, value) =
-        change
-            .split_once('=')
-            .filter(|(pointer, _)| pointer.starts_with('/'))
-            .ok_or_else(|| Failure::usage(format!("--set {change}: use /POINTER=VALUE")))?;
+    let (pointer, value) = change
+        .split_once('=')
+        .filter(|(pointer, _)| pointer.starts_with('/'))
+        .ok_or_else(|| Failure::usage(format!("--set {change}: use /POINTER=VALUE")))?;
     let value = json_or_text(value.to_owned());
     match body.pointer_mut(pointer) {
         Some(target) => {
             *target = value;
             Ok(())
         }
-        None => Err(Failure::usage(format!("--set {pointer}: the body has no such value"))
-            .hint("show the body: --dry-run")),
+        None => Err(
+            Failure::usage(format!("--set {pointer}: the body has no such value"))
+                .hint("show the body: --dry-run"),
+        ),
     }
 }

@@ -86,8 +86,14 @@ impl Verify {
         let check = Check::new(self.service.into(), secret)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         let value = header_value(check.service, &self.signature)?;
-        match check.verify(Signature::parse(check.service, value), value.as_bytes(), &body) {
-            Ok(()) => context.out.done("the signature matches", &Output { verified: true }),
+        match check.verify(
+            Signature::parse(check.service, value),
+            value.as_bytes(),
+            &body,
+        ) {
+            Ok(()) => context
+                .out
+                .done("the signature matches", &Output { verified: true }),
             Err((error, mistakes)) => Err(explained(error, &mistakes)),
         }
     }
@@ -95,7 +101,9 @@ impl Verify {
 
 /// The value of a header that is given as a whole line, as `svc sign` prints it.
 fn header_value(service: webhook_verify::Service, signature: &str) -> Result<&str, Failure> {
-    let Some((name, value)) = signature.split_once(':') else { return Ok(signature) };
+    let Some((name, value)) = signature.split_once(':') else {
+        return Ok(signature);
+    };
     let named = webhook_verify::Service::ALL
         .into_iter()
         .find(|other| name.trim().eq_ignore_ascii_case(other.signature_header()));
@@ -114,8 +122,14 @@ fn header_value(service: webhook_verify::Service, signature: &str) -> Result<&st
 fn explained(error: Rejection, mistakes: &[&Mistake]) -> Failure {
     let mut failure = Failure::check(error.to_string()).code("signature_mismatch");
     let field = |mistake: &&Mistake| (mistake.code.to_owned(), mistake.description.to_owned());
-    failure.details_mut().fields.extend(mistakes.iter().map(field));
-    let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
+    failure
+        .details_mut()
+        .fields
+        .extend(mistakes.iter().map(field));
+    let advice = mistakes
+        .iter()
+        .map(|mistake| mistake.advice)
+        .collect::<Vec<_>>();
     failure.hint(match advice.is_empty() {
         false => advice.join("\n"),
         true => "use the secret of this webhook, and the body byte for byte as it was received"

@@ -122,7 +122,9 @@ impl<W: ServiceWebhook> CreateWebhook<W> {
                 value[field] = secret.expose().into();
             }
             context.out.one(&value, W::VIEW)?;
-            context.out.hint("store the signing secret now: the service does not show it again");
+            context
+                .out
+                .hint("store the signing secret now: the service does not show it again");
         }
         Ok(())
     }
@@ -166,7 +168,10 @@ impl Update {
                 .hint("give at least one of --url, --event, --active"));
         }
         let client = context.email_client().await?;
-        let id = Names::<Webhook>::new(context, &client).target(&self.id).await?.id;
+        let id = Names::<Webhook>::new(context, &client)
+            .target(&self.id)
+            .await?
+            .id;
         let call = client.webhooks().update(&id, &update);
         if let Some(webhook) = context.call(call, "updating").await? {
             context.out.one(&webhook, Webhook::VIEW)?;
@@ -190,17 +195,27 @@ pub struct Test {
 impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let id = Names::<Webhook>::new(context, &client).target(&self.id).await?.id;
+        let id = Names::<Webhook>::new(context, &client)
+            .target(&self.id)
+            .await?
+            .id;
         let call = client.webhooks().test(&id);
-        let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
+        let Some(test) = context.call(call, "testing").await? else {
+            return Ok(());
+        };
         context.out.one(&test, PLAIN)?;
         let (code, problem) = match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => return Ok(()),
-            Some(status) => ("endpoint_answered_error", format!("responded with {status}")),
+            Some(status) => (
+                "endpoint_answered_error",
+                format!("responded with {status}"),
+            ),
             None => ("endpoint_unreachable", "could not be reached".to_owned()),
         };
-        Err(Failure::check(format!("the endpoint of webhook {} {problem}", self.id))
-            .code(code)
-            .hint(format!("check its URL: {}", context.svc("webhooks list"))))
+        Err(
+            Failure::check(format!("the endpoint of webhook {} {problem}", self.id))
+                .code(code)
+                .hint(format!("check its URL: {}", context.svc("webhooks list"))),
+        )
     }
 }

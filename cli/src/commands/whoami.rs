@@ -19,7 +19,11 @@ const VIEW: View = View(&[
     Column::text("PROFILE", "/profile"),
     Column::text("ORGANIZATION", "/extraction/organization/name"),
     Column::id("ORGANIZATION ID", "/extraction/organization/id"),
-    Column::new("BALANCE", "/extraction/organization/balance_cents", Show::Cents),
+    Column::new(
+        "BALANCE",
+        "/extraction/organization/balance_cents",
+        Show::Cents,
+    ),
     Column::text("EXTRACTION URL", "/extraction/url"),
     Column::text("EXTRACTION KEY", "/extraction/key"),
     Column::text("EXTRACTION SCOPE", "/extraction/auth/scope"),
@@ -43,7 +47,11 @@ impl Whoami {
         } else {
             context.settings.profile.value.as_str()
         };
-        let mut who = Identity { profile, extraction: None, email: None };
+        let mut who = Identity {
+            profile,
+            extraction: None,
+            email: None,
+        };
         let (mut refused, mut is_configured, mut given) = (None, false, Vec::new());
         if context.settings.dry_run {
             context.requests.collect();
@@ -71,7 +79,12 @@ impl Whoami {
                         Ok(_) => Some(true),
                         Err(failure) => (failure.kind() == Kind::Unauthenticated).then_some(false),
                     };
-                    who.email = Some(Email { url, key, mode, accepted });
+                    who.email = Some(Email {
+                        url,
+                        key,
+                        mode,
+                        accepted,
+                    });
                 }
             }
             refused = refused.or(probed.err());
@@ -80,7 +93,9 @@ impl Whoami {
             let services = [Service::Email, Service::Extraction];
             let has_url = |service: &Service| context.settings.url(*service).is_some();
             // This fails, and says what is missing.
-            context.endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email)).await?;
+            context
+                .endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email))
+                .await?;
         }
         if context.settings.dry_run {
             return context.requests.show_collected(&context.out);

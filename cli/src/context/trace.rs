@@ -21,7 +21,9 @@ pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
         let request = attempt.request();
         let headers = request.headers.iter();
         let headers = headers.map(|(name, value)| (name.as_str(), value.as_str().into()));
-        let body = request.body().unwrap_or_else(|error| format!("({error})").into());
+        let body = request
+            .body()
+            .unwrap_or_else(|error| format!("({error})").into());
         message(tracer, '>', headers, &body);
     }
     let status = match (attempt.status, attempt.failure) {
@@ -30,7 +32,9 @@ pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
         (None, None) => "no response".to_owned(),
     };
     let id = attempt.request_id.map(|id| format!(", request id {id}"));
-    let retry = attempt.retry_in.map(|wait| format!(", retrying in {} ms", wait.as_millis()));
+    let retry = attempt
+        .retry_in
+        .map(|wait| format!(", retrying in {} ms", wait.as_millis()));
     tracer.trace(&format!(
         "< {status} in {} ms, attempt {}{}{}",
         attempt.elapsed.as_millis(),
@@ -56,7 +60,11 @@ fn message<'a>(
     for (name, value) in headers {
         // The key itself is masked by the SDK, after its documented prefix.
         let is_secret = is_secret_name(name) && !value.ends_with("***");
-        let value = if is_secret { "***".into() } else { masked(&value) };
+        let value = if is_secret {
+            "***".into()
+        } else {
+            masked(&value)
+        };
         tracer.trace(&format!("{mark} {name}: {value}"));
     }
     if body.is_empty() {
@@ -68,14 +76,24 @@ fn message<'a>(
             value.to_string()
         }
         // The service may have cut it, and it may contain a secret.
-        Err(_) if body.trim_ascii_start().first().is_some_and(|first| b"{[\"".contains(first)) => {
+        Err(_)
+            if body
+                .trim_ascii_start()
+                .first()
+                .is_some_and(|first| b"{[\"".contains(first)) =>
+        {
             return tracer.trace(&format!("{mark} ({} bytes, not valid JSON)", body.len()));
         }
         Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
     };
-    let shown = text.char_indices().map(|(at, _)| at).find(|at| *at >= MAX_TRACED_BODY);
+    let shown = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .find(|at| *at >= MAX_TRACED_BODY);
     let shown = &text[..shown.unwrap_or(text.len())];
-    shown.lines().for_each(|line| tracer.trace(&format!("{mark} {line}")));
+    shown
+        .lines()
+        .for_each(|line| tracer.trace(&format!("{mark} {line}")));
     if shown.len() < text.len() {
         tracer.trace(&format!("{mark} … ({} bytes in all)", body.len()));
     }

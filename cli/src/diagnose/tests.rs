@@ -39,14 +39,26 @@ fn recognizes_mistakes_in_the_body() {
         ("whitespace_changed", "{\r\n}", "{\n}".into()),
         ("whitespace_changed", "{\n}", "{\r\n}".into()),
         ("base64_body", BODY, STANDARD.encode(BODY).into()),
-        ("base64_body", BODY, format!("{}\n", STANDARD.encode(BODY)).into()),
+        (
+            "base64_body",
+            BODY,
+            format!("{}\n", STANDARD.encode(BODY)).into(),
+        ),
         ("reserialized", compact, BODY.into()),
         ("reserialized", BODY, compact.into()),
         ("reserialized", indented, compact.into()),
-        ("reserialized", r#"{"to": ["a", "b"], "cc": []}"#, r#"{"to":["a","b"],"cc":[]}"#.into()),
+        (
+            "reserialized",
+            r#"{"to": ["a", "b"], "cc": []}"#,
+            r#"{"to":["a","b"],"cc":[]}"#.into(),
+        ),
     ];
     for (mistake, signed, received) in cases {
-        assert_eq!(found(&sign(SECRET, signed), received, SECRET), [mistake], "{signed}");
+        assert_eq!(
+            found(&sign(SECRET, signed), received, SECRET),
+            [mistake],
+            "{signed}"
+        );
     }
 }
 
@@ -59,10 +71,17 @@ fn recognizes_mistakes_in_the_secret() {
     for decoded in ["733363726574", "whsec_s3cret"] {
         assert_eq!(stored(decoded), ["secret_decoded"]);
     }
-    assert_eq!(found(&sign("3f5c4", BODY), BODY, SECRET), ["secret_decoded"]);
+    assert_eq!(
+        found(&sign("3f5c4", BODY), BODY, SECRET),
+        ["secret_decoded"]
+    );
     for alphabet in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
         let stored = alphabet.encode("???>>>?");
-        assert_eq!(found(&sign("???>>>?", BODY), BODY, &stored), ["secret_decoded"], "{stored}");
+        assert_eq!(
+            found(&sign("???>>>?", BODY), BODY, &stored),
+            ["secret_decoded"],
+            "{stored}"
+        );
     }
     assert!(stored("another").is_empty());
 }

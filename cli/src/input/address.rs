@@ -10,16 +10,21 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
     match port.parse::<u16>() {
-        Ok(port) if matches!(host, "" | "localhost") => {
-            Err(format!("`{text}` is not an address with a port: use 127.0.0.1:{port}"))
-        }
-        _ => Err(format!("`{text}` is not an IP address with a port, such as 127.0.0.1:4080")),
+        Ok(port) if matches!(host, "" | "localhost") => Err(format!(
+            "`{text}` is not an address with a port: use 127.0.0.1:{port}"
+        )),
+        _ => Err(format!(
+            "`{text}` is not an IP address with a port, such as 127.0.0.1:4080"
+        )),
     }
 }
 
 /// As [`parse`], for an address to listen on: `:PORT` stands for all IPv4 addresses.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    match text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
+    match text
+        .strip_prefix(':')
+        .and_then(|port| port.parse::<u16>().ok())
+    {
         Some(port) => Ok(SocketAddr::from(([0, 0, 0, 0], port))),
         None => parse(text).map_err(|problem| match text.parse::<u16>() {
             Ok(_) => format!("{problem}, or :{text} for all addresses"),
@@ -46,7 +51,10 @@ mod tests {
             parse_listen("4080").is_err_and(|error| error.ends_with("or :4080 for all addresses"))
         );
         for text in ["", "example.com:80", "127.0.0.1", "1:2:3"] {
-            assert!(parse(text).is_err_and(|error| error.contains("such as")), "{text}");
+            assert!(
+                parse(text).is_err_and(|error| error.contains("such as")),
+                "{text}"
+            );
         }
     }
 }

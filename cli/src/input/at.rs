@@ -30,9 +30,14 @@ pub fn parse<Z: TimeZone>(
     if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
         return Ok(instant);
     }
-    let words = text.split_whitespace().filter(|word| !word.eq_ignore_ascii_case("at"));
+    let words = text
+        .split_whitespace()
+        .filter(|word| !word.eq_ignore_ascii_case("at"));
     let words = words.collect::<Vec<_>>();
-    let lowercase = words.iter().map(|word| word.to_lowercase()).collect::<Vec<_>>();
+    let lowercase = words
+        .iter()
+        .map(|word| word.to_lowercase())
+        .collect::<Vec<_>>();
     let lowercase = lowercase.iter().map(String::as_str).collect::<Vec<_>>();
     let instant = match calendar_time(&lowercase, now, direction) {
         Some(local) => resolve(local, now).ok_or_else(|| {
@@ -131,10 +136,16 @@ fn day_of(word: &str, today: NaiveDate, direction: Direction) -> Option<NaiveDat
 fn time_of_day(word: &str) -> Option<NaiveTime> {
     let half = word.len() - word.trim_end_matches(['a', 'p', 'm']).len();
     let (clock, half) = word.split_at(word.len() - half);
-    let minutes = if half.is_empty() || clock.contains(':') { "" } else { ":00" };
+    let minutes = if half.is_empty() || clock.contains(':') {
+        ""
+    } else {
+        ":00"
+    };
     let word = format!("{clock}{minutes}{half}");
     let formats = ["%H:%M", "%H:%M:%S", "%I:%M%p", "%I:%M:%S%p"];
-    formats.iter().find_map(|format| NaiveTime::parse_from_str(&word, format).ok())
+    formats
+        .iter()
+        .find_map(|format| NaiveTime::parse_from_str(&word, format).ok())
 }
 
 /// The instant of a local time. A time that occurs twice when the clock is set back means the
@@ -148,7 +159,11 @@ fn resolve<Z: TimeZone>(local: NaiveDateTime, now: &DateTime<Z>) -> Option<DateT
     };
     // chrono returns the candidates in any order, and around a transition also a wrong one.
     let is_local = |instant: &DateTime<Z>| instant.with_timezone(&zone).naive_local() == local;
-    candidates.into_iter().filter(is_local).min().map(|instant| instant.fixed_offset())
+    candidates
+        .into_iter()
+        .filter(is_local)
+        .min()
+        .map(|instant| instant.fixed_offset())
 }
 
 #[cfg(test)]
@@ -179,7 +194,11 @@ mod tests {
     #[test]
     fn an_offset_without_a_sign_has_the_direction_of_the_option() {
         let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00+02:00").expect("a time");
-        let past = |text| parse(text, &now, Direction::Past).expect("a time").to_rfc3339();
+        let past = |text| {
+            parse(text, &now, Direction::Past)
+                .expect("a time")
+                .to_rfc3339()
+        };
         assert_eq!(past("1d"), "2026-11-20T10:30:00+02:00");
         assert_eq!(past("+1w"), "2026-11-28T10:30:00+02:00");
         assert_eq!(past("2 hours ago"), "2026-11-21T08:30:00+02:00");
@@ -231,7 +250,16 @@ mod tests {
 
     #[test]
     fn errors_list_the_accepted_formats() {
-        for text in ["", "soon", "25:00", "13pm", "tomorrow 25", "9", "2026-13-01 09:00", "+"] {
+        for text in [
+            "",
+            "soon",
+            "25:00",
+            "13pm",
+            "tomorrow 25",
+            "9",
+            "2026-13-01 09:00",
+            "+",
+        ] {
             assert!(at(text).contains("tomorrow 9am"), "{text}: {}", at(text));
         }
         let far = at("+99999-01-01 9am");

@@ -39,8 +39,18 @@ pub fn parser() -> impl TypedValueParser<Value = Attach> {
         Ok(text) => parse(&text),
         Err(path) => {
             let path = PathBuf::from(path);
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(Attach { path, file: AttachedFile { name, content_type: None } })
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            Ok(Attach {
+                path,
+                file: AttachedFile {
+                    name,
+                    content_type: None,
+                },
+            })
         }
     })
 }
@@ -53,9 +63,15 @@ fn parse(text: &str) -> Result<Attach, String> {
         && let Some((key @ ("name" | "type"), value)) = last.split_once('=')
     {
         if key == "type" && !value.contains('/') {
-            return Err(format!("`{value}` is not a MIME type such as application/pdf"));
+            return Err(format!(
+                "`{value}` is not a MIME type such as application/pdf"
+            ));
         }
-        let part = if key == "name" { &mut name } else { &mut content_type };
+        let part = if key == "name" {
+            &mut name
+        } else {
+            &mut content_type
+        };
         if part.replace(value.to_owned()).is_some() {
             return Err(format!("`{key}` is given twice"));
         }
@@ -70,7 +86,10 @@ fn parse(text: &str) -> Result<Attach, String> {
         "-" => "an attachment from standard input needs a name: -;name=N".to_owned(),
         path => format!("`{path}` has no file name: add ;name=N"),
     })?;
-    Ok(Attach { path: path.into(), file: AttachedFile { name, content_type } })
+    Ok(Attach {
+        path: path.into(),
+        file: AttachedFile { name, content_type },
+    })
 }
 
 #[cfg(test)]
@@ -79,15 +98,27 @@ mod tests {
 
     fn file(path: &str, name: &str, content_type: Option<&str>) -> Attach {
         let content_type = content_type.map(Into::into);
-        let file = AttachedFile { name: name.into(), content_type };
-        Attach { path: path.into(), file }
+        let file = AttachedFile {
+            name: name.into(),
+            content_type,
+        };
+        Attach {
+            path: path.into(),
+            file,
+        }
     }
 
     #[test]
     fn name_and_type_are_optional_and_in_any_order() {
         assert_eq!(parse("a/b.pdf"), Ok(file("a/b.pdf", "b.pdf", None)));
-        assert_eq!(parse("x;type=text/csv;name=r.csv"), Ok(file("x", "r.csv", Some("text/csv"))));
-        assert_eq!(parse("odd;name.txt"), Ok(file("odd;name.txt", "odd;name.txt", None)));
+        assert_eq!(
+            parse("x;type=text/csv;name=r.csv"),
+            Ok(file("x", "r.csv", Some("text/csv")))
+        );
+        assert_eq!(
+            parse("odd;name.txt"),
+            Ok(file("odd;name.txt", "odd;name.txt", None))
+        );
     }
 
     #[test]

@@ -54,7 +54,14 @@ impl ColumnOptions {
         for column in &self.opt_out {
             // Of a time or a reason, any value still counts.
             let is_any = rule.about(column) == About::TimeOfOptOut;
-            rule.choose(column, if is_any { About::TimeOfOptOut } else { About::OptedOut });
+            rule.choose(
+                column,
+                if is_any {
+                    About::TimeOfOptOut
+                } else {
+                    About::OptedOut
+                },
+            );
         }
         rule
     }
@@ -66,7 +73,9 @@ impl ColumnOptions {
         let mut seen = HashSet::new();
         for (option, column) in named {
             if !seen.insert(column) {
-                return Err(Failure::usage(format!("{option}: `{column}` is given twice")));
+                return Err(Failure::usage(format!(
+                    "{option}: `{column}` is given twice"
+                )));
             }
             let Some(columns) = columns.filter(|all| !all.iter().any(|name| **name == **column))
             else {

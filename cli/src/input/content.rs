@@ -25,7 +25,10 @@ pub struct Inputs {
 impl Inputs {
     /// Reads files relative to a directory.
     pub fn new(cwd: PathBuf) -> Self {
-        Self { cwd, ..Self::default() }
+        Self {
+            cwd,
+            ..Self::default()
+        }
     }
 
     /// The text of an option's value. `@@` escapes a text that starts with `@`.
@@ -47,7 +50,11 @@ impl Inputs {
 
     /// The bytes of a file, or of standard input for `-`.
     pub fn bytes(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        if path.as_os_str() == "-" { self.stdin(printer, what) } else { self.file(what, path) }
+        if path.as_os_str() == "-" {
+            self.stdin(printer, what)
+        } else {
+            self.file(what, path)
+        }
     }
 
     /// The bytes of a file with a key, or of standard input for `-`. Warns if other users can
@@ -71,7 +78,10 @@ impl Inputs {
     /// As [`stdin`](Self::stdin), for content of any size.
     pub fn stdin_stream(&self, printer: &Printer, option: &str) -> Result<Stdin, Failure> {
         {
-            let mut used = self.stdin_used_by.lock().expect("nothing panics while it is held");
+            let mut used = self
+                .stdin_used_by
+                .lock()
+                .expect("nothing panics while it is held");
             if let Some(first) = used.as_deref() {
                 return Err(Failure::usage(format!(
                     "standard input can be read only once, and {first} already reads it"
@@ -80,7 +90,9 @@ impl Inputs {
             *used = Some(option.to_owned());
         }
         if printer.stdin_is_terminal() {
-            printer.note(&format!("{option}: type the content and end it with Ctrl-D"));
+            printer.note(&format!(
+                "{option}: type the content and end it with Ctrl-D"
+            ));
         }
         Ok(printer.streams().stdin())
     }
@@ -91,15 +103,18 @@ impl Inputs {
             return Ok(Box::new(self.stdin_stream(printer, "FILE")?));
         }
         let file = File::open(self.cwd.join(path));
-        Ok(Box::new(file.map_err(|error| Failure::input(format!("{}: {error}", path.display())))?))
+        Ok(Box::new(file.map_err(|error| {
+            Failure::input(format!("{}: {error}", path.display()))
+        })?))
     }
 
     fn file(&self, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         let found = self.cwd.join(path);
         File::open(&found).and_then(read_all).map_err(|error| {
             match is_probably_secret(option, path, &found) {
-                true => Failure::input(format!("{option}: no file has this name"))
-                    .hint(format!("give the path of a file that contains it: {option} PATH")),
+                true => Failure::input(format!("{option}: no file has this name")).hint(format!(
+                    "give the path of a file that contains it: {option} PATH"
+                )),
                 false => Failure::input(format!("{option}: {}: {error}", path.display())),
             }
         })
@@ -110,7 +125,11 @@ impl Inputs {
 pub fn in_file(path: &Path, mut failure: Failure) -> Failure {
     if failure.kind() == Kind::InvalidInput {
         let is_stdin = path.as_os_str() == "-";
-        let name = if is_stdin { "standard input".into() } else { path.to_string_lossy() };
+        let name = if is_stdin {
+            "standard input".into()
+        } else {
+            path.to_string_lossy()
+        };
         let message = format!("{name}: {}", failure.details().message);
         failure.details_mut().message = message;
     }

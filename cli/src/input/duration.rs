@@ -30,9 +30,9 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// As [`parse`], for a time limit: without any time, nothing could be done.
 pub fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse(text)? {
-        Duration::ZERO => {
-            Err(format!("`{text}` leaves no time for a request: use 30s, for example"))
-        }
+        Duration::ZERO => Err(format!(
+            "`{text}` leaves no time for a request: use 30s, for example"
+        )),
         limit => Ok(limit),
     }
 }
@@ -47,13 +47,22 @@ pub(super) fn read(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total = (!rest.is_empty()).then_some(0_u64)?;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (number, tail) = (rest[..digits].parse::<u64>().ok()?, rest[digits..].trim_start());
-        let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (number, tail) = (
+            rest[..digits].parse::<u64>().ok()?,
+            rest[digits..].trim_start(),
+        );
+        let letters = tail
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
         let lowercase = unit.to_lowercase();
         // A capital `M` is a month to some, and a minute to others.
-        let known = UNITS.iter().find(|(names, _)| unit != "M" && names.contains(&&*lowercase));
+        let known = UNITS
+            .iter()
+            .find(|(names, _)| unit != "M" && names.contains(&&*lowercase));
         let added = number.checked_mul(known?.1)?;
         total = added.checked_add(total).filter(|total| *total <= MAX)?;
         rest = tail.trim_start();
@@ -77,8 +86,13 @@ mod tests {
 
     #[test]
     fn errors_show_examples() {
-        for text in ["", "5", "h", "-1s", "1.5s", "5x", "1h30", "an", "++1s", "1,5h"] {
-            assert!(parse(text).is_err_and(|error| error.contains("1h30m")), "{text}");
+        for text in [
+            "", "5", "h", "-1s", "1.5s", "5x", "1h30", "an", "++1s", "1,5h",
+        ] {
+            assert!(
+                parse(text).is_err_and(|error| error.contains("1h30m")),
+                "{text}"
+            );
         }
     }
 
@@ -97,7 +111,10 @@ mod tests {
         assert!(parse("36525d").is_ok());
         for text in ["36525d1ms", "9999999w", "99999999999999999999s"] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains("not a duration up to 36525d"), "{text}: {error}");
+            assert!(
+                error.contains("not a duration up to 36525d"),
+                "{text}: {error}"
+            );
         }
     }
 

@@ -7,7 +7,9 @@ use url::Host;
 pub fn comparable(address: &str) -> String {
     let lower = address.to_lowercase();
     // Only domains in other letters have two forms.
-    let Some((local, domain)) = lower.rsplit_once('@').filter(|(_, domain)| !domain.is_ascii())
+    let Some((local, domain)) = lower
+        .rsplit_once('@')
+        .filter(|(_, domain)| !domain.is_ascii())
     else {
         return lower;
     };
@@ -44,8 +46,10 @@ pub fn check(text: &str) -> Result<String, &'static str> {
         return Err("not an email address");
     };
     let odd = |c: char| {
-        let is_special =
-            matches!(c, '@' | ',' | ';' | ':' | '"' | '(' | ')' | '<' | '>' | '[' | ']' | '\\');
+        let is_special = matches!(
+            c,
+            '@' | ',' | ';' | ':' | '"' | '(' | ')' | '<' | '>' | '[' | ']' | '\\'
+        );
         is_special || c.is_whitespace()
     };
     if local.contains(odd) || domain.contains(odd) {

@@ -12,7 +12,13 @@ pub fn parse(text: &str) -> Result<String, String> {
     }
     let meant = names()
         .find(|event| event.split_once('.').is_some_and(|(_, name)| name == text))
-        .or_else(|| if text.contains('.') { None } else { nearest(text, names()) });
+        .or_else(|| {
+            if text.contains('.') {
+                None
+            } else {
+                nearest(text, names())
+            }
+        });
     match meant {
         Some(meant) => Err(format!("`{text}` is not an event: use {meant}")),
         None => Ok(text.to_owned()),
@@ -30,7 +36,12 @@ mod tests {
             Err("`delivered` is not an event: use email.delivered".into())
         );
         assert!(parse("completed").is_err_and(|error| error.ends_with("extraction.completed")));
-        for accepted in ["email.delivered", "email.deferred", "email.*", "webhook.test"] {
+        for accepted in [
+            "email.delivered",
+            "email.deferred",
+            "email.*",
+            "webhook.test",
+        ] {
             assert_eq!(parse(&format!(" {accepted} ")).as_deref(), Ok(accepted));
             assert_eq!(parse(accepted).as_deref(), Ok(accepted));
         }

@@ -13,17 +13,21 @@ const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".json"];
 pub fn refuse(option: &str, value: &str, cwd: &Path) -> Result<(), Failure> {
     let is_word = !value.contains(char::is_whitespace) && !value.contains("://");
     let lower = value.to_lowercase();
-    let has_extension = is_word && EXTENSIONS.iter().any(|extension| lower.ends_with(extension));
+    let has_extension = is_word
+        && EXTENSIONS
+            .iter()
+            .any(|extension| lower.ends_with(extension));
     if value.starts_with(['@', '-']) || !(has_extension || cwd.join(value).is_file()) {
         return Ok(());
     }
     let file = format!("@{value}");
-    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content")).hint(
-        format!(
-            "send the content: {option} {}\nor the name itself, from standard input: {option} -",
-            shell_quoted(&file)
-        ),
+    Err(Failure::usage(format!(
+        "{option}: `{value}` is the name of a file, not its content"
     ))
+    .hint(format!(
+        "send the content: {option} {}\nor the name itself, from standard input: {option} -",
+        shell_quoted(&file)
+    )))
 }
 
 #[cfg(test)]
@@ -48,7 +52,10 @@ mod tests {
         ] {
             assert!(refused(text).is_ok(), "{text}");
         }
-        assert!(refused("elsewhere/B.HTML").is_err(), "it does not exist here");
+        assert!(
+            refused("elsewhere/B.HTML").is_err(),
+            "it does not exist here"
+        );
         let refused = refused("a letter.html").expect_err("refused");
         let hint = refused.details().hint.as_deref();
         let expected = "send the content: --html '@a letter.html'\n\

@@ -70,24 +70,34 @@ impl OptOuts {
 
     /// Tells of the columns of a CSV file: in one about being subscribed, every row needs a value.
     pub fn see_columns(&mut self, columns: &[Arc<str>]) {
-        self.is_told |= columns.iter().any(|column| self.about(column) == About::Subscribed);
+        self.is_told |= columns
+            .iter()
+            .any(|column| self.about(column) == About::Subscribed);
     }
 
     /// What a column is about, by what the user says of it or by its name.
     pub fn about(&self, column: &str) -> About {
-        self.columns.get(column).copied().unwrap_or_else(|| about(column))
+        self.columns
+            .get(column)
+            .copied()
+            .unwrap_or_else(|| about(column))
     }
 
     /// Judges a record. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record) -> Subscribed {
         let (mut yes, mut no, mut unclear, mut is_blank) = (None, None, None, false);
         for (column, value) in &record.fields {
-            let about = *self.columns.entry(Arc::clone(column)).or_insert_with(|| about(column));
+            let about = *self
+                .columns
+                .entry(Arc::clone(column))
+                .or_insert_with(|| about(column));
             if about == About::Nothing {
                 continue;
             }
             self.is_told |= about == About::Subscribed && !value.is_null();
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             match read(about, &text) {
                 Word::Nothing => is_blank |= about == About::Subscribed,
                 Word::Yes => yes = yes.or(Some(column)),
@@ -131,12 +141,18 @@ impl OptOuts {
         let is_address = |about: &About| *about == About::State && !self.is_read_from_state;
         let is_read = |about: &About| *about != About::Nothing && !is_address(about);
         let columns = self.columns.iter().filter(|(_, about)| is_read(about));
-        let mut columns = columns.map(|(column, _)| format!("`{column}`")).collect::<Vec<_>>();
+        let mut columns = columns
+            .map(|(column, _)| format!("`{column}`"))
+            .collect::<Vec<_>>();
         columns.sort_unstable();
         match columns.is_empty() {
             true => "no column says who has opted out; name one with --opt-out".to_owned(),
             false => {
-                format!("who has opted out is read from {}{}", columns.join(", "), self.hint())
+                format!(
+                    "who has opted out is read from {}{}",
+                    columns.join(", "),
+                    self.hint()
+                )
             }
         }
     }
@@ -158,10 +174,22 @@ impl OptOuts {
 
     /// Asks about words of a status that are not known, once all records are read.
     pub async fn ask_about_unknown_words(&self, context: &Context) -> Result<(), Failure> {
-        let Some(first) = self.unknown_words.first() else { return Ok(()) };
+        let Some(first) = self.unknown_words.first() else {
+            return Ok(());
+        };
         let column = first.split(": ").next().unwrap_or_default();
-        let shown = self.unknown_words.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-        let more = if self.unknown_words.len() > 5 { ", …" } else { "" };
+        let shown = self
+            .unknown_words
+            .iter()
+            .take(5)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = if self.unknown_words.len() > 5 {
+            ", …"
+        } else {
+            ""
+        };
         let problem = format!("words that may say who has opted out are not known: {shown}{more}");
         if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
             let question = format!("{problem}. Are people with these words subscribed?");
@@ -214,13 +242,19 @@ fn read(about: About, text: &str) -> Word {
     // `-1` is none of them.
     let (yes, no) = (any(YES, |yes| yes == word), any(NO, |no| no == word));
     let subscribed = is(SUBSCRIBED);
-    let stem = ["hard", "soft"].iter().find_map(|kind| letters.strip_prefix(kind));
-    let negated = ["not", "non", "nicht"].iter().find_map(|not| letters.strip_prefix(not));
+    let stem = ["hard", "soft"]
+        .iter()
+        .find_map(|kind| letters.strip_prefix(kind));
+    let negated = ["not", "non", "nicht"]
+        .iter()
+        .find_map(|not| letters.strip_prefix(not));
     let opted_out = is(OPTED_OUT_WORDS)
         || negated.is_some_and(|rest| any(SUBSCRIBED, |word| word == rest))
         || any(OPTED_OUT, |word| stem.unwrap_or(&letters).starts_with(word));
     let number = word.parse::<f64>().ok();
-    let mut digits = word.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let mut digits = word
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|part| !part.is_empty());
     let is_date = digits.clone().count() >= 3 || digits.any(|part| part.len() == 4);
     match about {
         About::Subscribed if yes || subscribed => Word::Yes,
@@ -279,7 +313,11 @@ fn about(column: &str) -> About {
     let is_last = |list: &str| any(list, |it| words.last().is_some_and(|last| last == it));
     let is_first = |list: &str| any(list, |it| words.first().is_some_and(|first| first == it));
     let begins = |list: &str, at| {
-        any(list, |it| words.get(at).is_some_and(|word: &String| word.starts_with(it)))
+        any(list, |it| {
+            words
+                .get(at)
+                .is_some_and(|word: &String| word.starts_with(it))
+        })
     };
     let has_values = has_word(VALUES);
     if is_last(OTHERS)
@@ -290,12 +328,23 @@ fn about(column: &str) -> About {
     }
     let starts = (0..words.len()).map(|at| words[at..].concat());
     let is_own = |word: &&String| {
-        ![NOT, NO, VALUES, TIMES, TIMES_FIRST, "de"].iter().any(|list| any(list, |it| it == *word))
+        ![NOT, NO, VALUES, TIMES, TIMES_FIRST, "de"]
+            .iter()
+            .any(|list| any(list, |it| it == *word))
     };
-    let whole = words.iter().filter(is_own).map(String::as_str).collect::<String>();
-    let mut untimed = words.iter().rev().skip_while(|word| any(TIMES, |it| it == *word));
-    let is_withdrawn =
-        !has_values && untimed.next().is_some_and(|word| any(WITHDRAWN, |it| word.starts_with(it)));
+    let whole = words
+        .iter()
+        .filter(is_own)
+        .map(String::as_str)
+        .collect::<String>();
+    let mut untimed = words
+        .iter()
+        .rev()
+        .skip_while(|word| any(TIMES, |it| it == *word));
+    let is_withdrawn = !has_values
+        && untimed
+            .next()
+            .is_some_and(|word| any(WITHDRAWN, |it| word.starts_with(it)));
     let is_opted_out = has(OPTED_OUT) || any(OPTED_OUT_NAMES, |it| whole == it);
     let is_subscribed = has(SUBSCRIBED)
         || any(SUBSCRIBED_ENDS, |end| whole.ends_with(end))
@@ -303,7 +352,10 @@ fn about(column: &str) -> About {
         || (is_withdrawn && has(SUBSCRIBED_ENDS));
     let opts_out = match () {
         () if has(OPTED_OUT_PARTS) => Some(true),
-        () if starts.into_iter().any(|rest| any(OPTED_OUT_STARTS, |it| rest.starts_with(it))) => {
+        () if starts
+            .into_iter()
+            .any(|rest| any(OPTED_OUT_STARTS, |it| rest.starts_with(it))) =>
+        {
             Some(true)
         }
         () if is_opted_out => Some(!(is_first(NOT) && begins(OPTED_OUT, 1))),
@@ -335,13 +387,18 @@ fn words(name: &str) -> Vec<String> {
         text.push(letter);
     }
     let text = text.to_lowercase();
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
 }
 
 /// The letters and digits of a name, in lower case.
 pub fn compact(name: &str) -> String {
-    name.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
+    name.to_lowercase()
+        .chars()
+        .filter(|letter| letter.is_alphanumeric())
+        .collect()
 }
 
 #[cfg(test)]
@@ -351,8 +408,14 @@ mod tests {
     use super::*;
 
     fn judge(fields: &[(&str, Value)]) -> Subscribed {
-        let fields = fields.iter().map(|(name, value)| (Arc::from(*name), value.clone()));
-        OptOuts::default().judge(&Record { number: 2, fields: fields.collect(), problem: None })
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (Arc::from(*name), value.clone()));
+        OptOuts::default().judge(&Record {
+            number: 2,
+            fields: fields.collect(),
+            problem: None,
+        })
     }
 
     fn opts_out(column: &str, value: &str) -> Option<bool> {
@@ -414,12 +477,28 @@ mod tests {
         ] {
             assert_eq!(about(column), About::OptedOut, "{column}");
         }
-        for column in
-            ["unsubscribed_at", "bounced on", "Opt-out date", "unsubscribedAt", "bounce_reason"]
-                .into_iter()
-                .chain(["CLEAN_TIME", "deleted_at", "Bounce Type", "Abmeldedatum", "Abgemeldet am"])
-                .chain(["Widerrufen am", "Désabonné le", "Date unsubscribed", "last_bounce"])
-                .chain(["Fecha de baja", "consent_withdrawn_at"])
+        for column in [
+            "unsubscribed_at",
+            "bounced on",
+            "Opt-out date",
+            "unsubscribedAt",
+            "bounce_reason",
+        ]
+        .into_iter()
+        .chain([
+            "CLEAN_TIME",
+            "deleted_at",
+            "Bounce Type",
+            "Abmeldedatum",
+            "Abgemeldet am",
+        ])
+        .chain([
+            "Widerrufen am",
+            "Désabonné le",
+            "Date unsubscribed",
+            "last_bounce",
+        ])
+        .chain(["Fecha de baja", "consent_withdrawn_at"])
         {
             assert_eq!(about(column), About::TimeOfOptOut, "{column}");
         }
@@ -491,13 +570,34 @@ mod tests {
 
     #[test]
     fn any_one_column_that_opts_out_is_enough_and_what_cannot_be_read_is_unclear() {
-        for value in ["yes", "x", "on", "✓", "ja", "opted out", "bounced", "TRUE", "1", "3"] {
+        for value in [
+            "yes",
+            "x",
+            "on",
+            "✓",
+            "ja",
+            "opted out",
+            "bounced",
+            "TRUE",
+            "1",
+            "3",
+        ] {
             assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
         }
         for value in ["2026-01-02", "02.01.2026", "3 Jan 2026", "WAHR", "vrai"] {
             assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
         }
-        for value in ["", "no", "0", "false", "subscribed", "-", "FALSCH", "NULL", "n/a"] {
+        for value in [
+            "",
+            "no",
+            "0",
+            "false",
+            "subscribed",
+            "-",
+            "FALSCH",
+            "NULL",
+            "n/a",
+        ] {
             assert_eq!(opts_out("unsubscribed", value), Some(false), "{value}");
         }
         for value in ["maybe", "?"] {
@@ -532,7 +632,10 @@ mod tests {
             assert_eq!(opts_out(column, value), Some(false), "{column} {value}");
         }
         assert_eq!(judge(&[("subscribed", json!("yes"))]), Subscribed::Yes);
-        assert_eq!(judge(&[("subscribed", json!(false))]), Subscribed::No("subscribed".into()));
+        assert_eq!(
+            judge(&[("subscribed", json!(false))]),
+            Subscribed::No("subscribed".into())
+        );
         assert_eq!(judge(&[("bounced", json!(0))]), Subscribed::Unsaid);
         let blank = [("newsletter", json!("")), ("status", json!("active"))];
         assert_eq!(judge(&blank), Subscribed::Unsaid);
@@ -545,11 +648,21 @@ mod tests {
         let mut rule = OptOuts::default();
         let fields = |word: &str| {
             let fields = vec![(Arc::from("status"), json!(word))];
-            Record { number: 2, fields, problem: None }
+            Record {
+                number: 2,
+                fields,
+                problem: None,
+            }
         };
         assert_eq!(rule.judge(&fields("trial")), Subscribed::Unsaid);
-        assert_eq!(OptOuts::default().judge(&fields("don't know")), Subscribed::Unsaid);
-        assert_eq!(rule.unknown_words.first().map(String::as_str), Some("status: trial"));
+        assert_eq!(
+            OptOuts::default().judge(&fields("don't know")),
+            Subscribed::Unsaid
+        );
+        assert_eq!(
+            rule.unknown_words.first().map(String::as_str),
+            Some("status: trial")
+        );
         let mut rule = OptOuts::default();
         rule.choose("status", About::Nothing);
         assert_eq!(rule.judge(&fields("bounced")), Subscribed::Unsaid);

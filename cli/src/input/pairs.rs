@@ -52,7 +52,9 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
     }
     // A line end would start another header.
     if value.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(format!("the value of `{name}` contains a line end or a control character"));
+        return Err(format!(
+            "the value of `{name}` contains a line end or a control character"
+        ));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -75,7 +77,10 @@ pub fn object<V: Into<Value>>(
 /// Collects headers into an object. A repeated name, in any case, is an error.
 pub fn headers(option: &str, pairs: Vec<(String, String)>) -> Result<Map<String, Value>, Failure> {
     for (index, (name, _)) in pairs.iter().enumerate() {
-        if pairs[..index].iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        if pairs[..index]
+            .iter()
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+        {
             return Err(Failure::usage(format!("{option}: `{name}` is given twice"))
                 .hint("the case of a name does not matter; remove one"));
         }
@@ -113,8 +118,18 @@ mod tests {
 
     #[test]
     fn headers_split_at_the_first_colon() {
-        assert_eq!(parse_header("X-Time: 10:30"), Ok(("X-Time".into(), "10:30".into())));
-        for text in ["none", ": x", "X Y: z", "{{ name }}: x", "X: a\r\nBcc: b@c.test", "X: \0"] {
+        assert_eq!(
+            parse_header("X-Time: 10:30"),
+            Ok(("X-Time".into(), "10:30".into()))
+        );
+        for text in [
+            "none",
+            ": x",
+            "X Y: z",
+            "{{ name }}: x",
+            "X: a\r\nBcc: b@c.test",
+            "X: \0",
+        ] {
             assert!(parse_header(text).is_err(), "{text:?}");
         }
     }

@@ -46,21 +46,36 @@ impl PeopleFile {
             });
             address = Some(found.map_err(|failure| records.in_file(failure))?);
         }
-        Ok(Self { records, options: options.clone(), opt_outs, columns, address })
+        Ok(Self {
+            records,
+            options: options.clone(),
+            opt_outs,
+            columns,
+            address,
+        })
     }
 
     /// The next person; `None` at the end.
     pub fn next(&mut self) -> Result<Option<Person>, Failure> {
-        let Some(mut record) = self.records.next()? else { return Ok(None) };
+        let Some(mut record) = self.records.next()? else {
+            return Ok(None);
+        };
         let subscribed = self.opt_outs.judge(&record);
         // Each object of JSON has its own keys.
-        let of_keys = || self.options.address(&record.fields.iter().map(|(key, _)| key.as_ref()));
+        let of_keys = || {
+            self.options
+                .address(&record.fields.iter().map(|(key, _)| key.as_ref()))
+        };
         let address = self.address.map_or_else(of_keys, |at| Ok(Some(at)));
         let address = address.unwrap_or_else(|failure| {
             let problem = failure.details().message.replace("columns", "keys");
             record.problem.get_or_insert(problem);
             None
         });
-        Ok(Some(Person { record, address, subscribed }))
+        Ok(Some(Person {
+            record,
+            address,
+            subscribed,
+        }))
     }
 }

@@ -40,15 +40,25 @@ pub struct Records {
 
 enum Format {
     Csv(Csv),
-    Ndjson { reader: Box<dyn BufRead + Send>, line: u64, buffer: Vec<u8> },
-    Array { values: std::vec::IntoIter<Item>, number: u64 },
+    Ndjson {
+        reader: Box<dyn BufRead + Send>,
+        line: u64,
+        buffer: Vec<u8>,
+    },
+    Array {
+        values: std::vec::IntoIter<Item>,
+        number: u64,
+    },
 }
 
 impl Records {
     /// Starts to read. `name` is the file's name in messages, or `-` for standard input.
     pub fn new(reader: Box<dyn BufRead + Send>, name: &Path) -> Result<Self, Failure> {
         let format = Format::of(reader).map_err(|failure| in_file(name, failure))?;
-        Ok(Self { name: name.to_owned(), format })
+        Ok(Self {
+            name: name.to_owned(),
+            format,
+        })
     }
 
     /// Names the file in the message of invalid input.
@@ -73,7 +83,9 @@ impl Records {
 
     /// The next record; `None` at the end.
     pub fn next(&mut self) -> Result<Option<Record>, Failure> {
-        self.format.next().map_err(|failure| in_file(&self.name, failure))
+        self.format
+            .next()
+            .map_err(|failure| in_file(&self.name, failure))
     }
 }
 
@@ -87,9 +99,17 @@ impl Format {
         if start.starts_with(b"\xEF\xBB\xBF") {
             reader.consume(3);
         }
-        match reader.fill_buf()?.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        match reader
+            .fill_buf()?
+            .iter()
+            .find(|byte| !byte.is_ascii_whitespace())
+        {
             None => Err(Failure::input("the file is empty")),
-            Some(b'{') => Ok(Self::Ndjson { reader, line: 0, buffer: Vec::new() }),
+            Some(b'{') => Ok(Self::Ndjson {
+                reader,
+                line: 0,
+                buffer: Vec::new(),
+            }),
             Some(b'[') => {
                 let values = array(reader)?.into_iter();
                 Ok(Self::Array { values, number: 0 })
@@ -97,8 +117,10 @@ impl Format {
             Some(_) => {
                 let csv = Csv::new(reader)?;
                 let mut seen = HashSet::new();
-                if let Some(twice) =
-                    csv.columns.iter().find(|it| !it.is_empty() && !seen.insert(*it))
+                if let Some(twice) = csv
+                    .columns
+                    .iter()
+                    .find(|it| !it.is_empty() && !seen.insert(*it))
                 {
                     let problem = format!("line 1: two columns are named `{twice}`");
                     return Err(Failure::input(problem).hint("rename or remove one"));
@@ -111,7 +133,9 @@ impl Format {
     fn next(&mut self) -> Result<Option<Record>, Failure> {
         match self {
             Self::Csv(csv) => loop {
-                let Some((line, values)) = csv.next()? else { return Ok(None) };
+                let Some((line, values)) = csv.next()? else {
+                    return Ok(None);
+                };
                 // Spreadsheets leave empty rows at the end of a file.
                 if values.iter().all(|value| value.trim().is_empty()) {
                     continue;
@@ -125,9 +149,17 @@ impl Format {
                 });
                 let values = values.into_iter().map(Value::String);
                 let fields = csv.columns.iter().cloned().zip(values).collect();
-                return Ok(Some(Record { number: csv.rows, fields, problem }));
+                return Ok(Some(Record {
+                    number: csv.rows,
+                    fields,
+                    problem,
+                }));
             },
-            Self::Ndjson { reader, line, buffer } => loop {
+            Self::Ndjson {
+                reader,
+                line,
+                buffer,
+            } => loop {
                 buffer.clear();
                 if reader.take(MAX_RECORD + 1).read_until(b'\n', buffer)? == 0 {
                     return Ok(None);
@@ -192,14 +224,22 @@ fn all_fields<'de, D: Deserializer<'de>>(
 fn record(number: u64, item: Item) -> Record {
     let Item::Object(fields) = item else {
         let problem = Some("not a JSON object".to_owned());
-        return Record { number, fields: Vec::new(), problem };
+        return Record {
+            number,
+            fields: Vec::new(),
+            problem,
+        };
     };
     let mut seen = HashSet::new();
     let twice = fields.iter().find(|(key, _)| !seen.insert(key));
     let twice = twice.map(|(key, _)| format!("the key `{key}` is given twice"));
     let inexact = || fields.iter().find(|(_, value)| loses_digits(value));
     let problem = twice.or_else(|| Some(format!("`{}`: {LOSES_DIGITS}", inexact()?.0)));
-    Record { number, fields, problem }
+    Record {
+        number,
+        fields,
+        problem,
+    }
 }
 
 fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
@@ -240,9 +280,15 @@ impl Csv {
     /// semicolons, or that of a first line such as `sep=;`.
     fn new(mut reader: Box<dyn BufRead + Send>) -> Result<Self, Failure> {
         let start = reader.fill_buf()?;
-        let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = start
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
         let bare = line.trim_ascii_end();
-        let bare = bare.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\"")).unwrap_or(bare);
+        let bare = bare
+            .strip_prefix(b"\"")
+            .and_then(|it| it.strip_suffix(b"\""))
+            .unwrap_or(bare);
         let (delimiter, length) = match bare {
             [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] => {
                 (*delimiter, (line.len() + 1).min(start.len()))
@@ -255,7 +301,14 @@ impl Csv {
         };
         reader.consume(length);
         let (columns, lines) = (Vec::new(), u64::from(length > 0));
-        let mut csv = Self { reader, delimiter, columns, trims: true, lines, rows: 0 };
+        let mut csv = Self {
+            reader,
+            delimiter,
+            columns,
+            trims: true,
+            lines,
+            rows: 0,
+        };
         let (_, header) = csv.next()?.unwrap_or_default();
         csv.columns = header.into_iter().map(Arc::from).collect();
         Ok(csv)
@@ -318,7 +371,10 @@ impl Csv {
         }
         values.push(value);
         self.rows += 1;
-        let Ok(values) = values.into_iter().map(String::from_utf8).collect::<Result<Vec<_>, _>>()
+        let Ok(values) = values
+            .into_iter()
+            .map(String::from_utf8)
+            .collect::<Result<Vec<_>, _>>()
         else {
             return refused(line, NOT_UTF8, FROM_LATIN_1);
         };
@@ -332,7 +388,13 @@ impl Csv {
                 "a stray quote joins rows; remove it, or keep such a value in one line",
             );
         }
-        let value = |value: String| if self.trims { value.trim().to_owned() } else { value };
+        let value = |value: String| {
+            if self.trims {
+                value.trim().to_owned()
+            } else {
+                value
+            }
+        };
         let values = values.into_iter().map(value).collect();
         Ok(Some((line, values)))
     }
@@ -342,7 +404,10 @@ impl Csv {
         let delimiter = char::from(self.delimiter);
         let is_row =
             |line: &str| line.contains('@') && (self.columns.len() < 2 || line.contains(delimiter));
-        let has_lone_return = value.trim_end_matches('\r').replace("\r\n", "").contains('\r');
+        let has_lone_return = value
+            .trim_end_matches('\r')
+            .replace("\r\n", "")
+            .contains('\r');
         has_lone_return || value.split('\n').skip(1).any(is_row)
     }
 }
@@ -367,15 +432,26 @@ mod tests {
     fn shown(content: &[u8]) -> Vec<(u64, Value)> {
         let records = read(content).expect("a file");
         let object = |fields: Vec<(Arc<str>, Value)>| {
-            Value::Object(fields.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
+            Value::Object(
+                fields
+                    .into_iter()
+                    .map(|(key, value)| (key.to_string(), value))
+                    .collect(),
+            )
         };
-        records.into_iter().map(|record| (record.number, object(record.fields))).collect()
+        records
+            .into_iter()
+            .map(|record| (record.number, object(record.fields)))
+            .collect()
     }
 
     #[test]
     fn csv_has_any_delimiter_and_is_numbered_as_in_a_spreadsheet() {
         let expected = [
-            (2, json!({"E-Mail": "ada@b.test", "First Name": "Ada\nK;\"x\""})),
+            (
+                2,
+                json!({"E-Mail": "ada@b.test", "First Name": "Ada\nK;\"x\""}),
+            ),
             (4, json!({"E-Mail": "eve@b.test", "First Name": ""})),
         ];
         for file in [
@@ -389,21 +465,33 @@ mod tests {
 
     #[test]
     fn json_keeps_types_in_lines_and_in_an_array() {
-        let (one, other) = (json!({"email": "a@b.test", "n": 3}), json!({"email": "c@d.test"}));
+        let (one, other) = (
+            json!({"email": "a@b.test", "n": 3}),
+            json!({"email": "c@d.test"}),
+        );
         let lines = format!("{one}\n\n{other}");
-        assert_eq!(shown(lines.as_bytes()), [(1, one.clone()), (3, other.clone())]);
+        assert_eq!(
+            shown(lines.as_bytes()),
+            [(1, one.clone()), (3, other.clone())]
+        );
         let array = format!("[{one},\n{other}]");
         assert_eq!(shown(array.as_bytes()), [(1, one), (2, other)]);
         let long =
             read(b"{\"order\":[12345678901234567890123]}\n{\"order\":1e3}\n").expect("a file");
         let problem = "`order`: a number would lose digits; write it as a text, in quotes";
-        assert_eq!((long[0].problem.as_deref(), &long[1].problem), (Some(problem), &None));
+        assert_eq!(
+            (long[0].problem.as_deref(), &long[1].problem),
+            (Some(problem), &None)
+        );
         for odd in ["{\"a\":1,\"a\":2}\n7\n", "[{\"a\":1,\"a\":2},7]"] {
             let odd = read(odd.as_bytes()).expect("a file");
             let problems = odd.iter().map(|record| record.problem.as_deref());
             let expected = ["the key `a` is given twice", "not a JSON object"];
             assert!(problems.eq(expected.map(Some)), "{odd:?}");
-            assert_eq!(odd[0].fields, [("a".into(), json!(1)), ("a".into(), json!(2))]);
+            assert_eq!(
+                odd[0].fields,
+                [("a".into(), json!(1)), ("a".into(), json!(2))]
+            );
         }
     }
 
@@ -411,26 +499,57 @@ mod tests {
     fn a_file_that_is_not_what_it_seems_is_refused_with_its_place() {
         let many = "b@b.test,Bob\n".repeat(900);
         for (file, place) in [
-            (format!("email,name\na@b.test,\"Ada\n{many}"), "line 2: a quote is never closed"),
-            ("email,name\na@b.test,\"Ada".to_owned(), "line 2: a quote is never closed"),
+            (
+                format!("email,name\na@b.test,\"Ada\n{many}"),
+                "line 2: a quote is never closed",
+            ),
+            (
+                "email,name\na@b.test,\"Ada".to_owned(),
+                "line 2: a quote is never closed",
+            ),
             (
                 format!("email,name\na@b.test,\"Ada\n{many}c@b.test,\"Smith, J\"\n"),
                 "line 903: text follows a closing quote",
             ),
-            ("email,name\n\"a@b.test\"x,\n".to_owned(), "line 2: text follows a closing quote"),
-            (format!("email,n\na@b.test,{}\n", "x".repeat(2 << 20)), "line 2: the row is longer"),
-            ("email,name\na@b.test,A\rc@d.test,C\n".to_owned(), "line 2: a value looks like"),
-            ("email\ra@b.test\rc@d.test\r".to_owned(), "line 1: a value looks like"),
-            ("email,n\na@b.test,\"A\nc@d.test,B\"\n".to_owned(), "line 2: a value looks like"),
-            ("email\n\"a@b.test\nc@d.test\"\n".to_owned(), "line 2: a value looks like"),
+            (
+                "email,name\n\"a@b.test\"x,\n".to_owned(),
+                "line 2: text follows a closing quote",
+            ),
+            (
+                format!("email,n\na@b.test,{}\n", "x".repeat(2 << 20)),
+                "line 2: the row is longer",
+            ),
+            (
+                "email,name\na@b.test,A\rc@d.test,C\n".to_owned(),
+                "line 2: a value looks like",
+            ),
+            (
+                "email\ra@b.test\rc@d.test\r".to_owned(),
+                "line 1: a value looks like",
+            ),
+            (
+                "email,n\na@b.test,\"A\nc@d.test,B\"\n".to_owned(),
+                "line 2: a value looks like",
+            ),
+            (
+                "email\n\"a@b.test\nc@d.test\"\n".to_owned(),
+                "line 2: a value looks like",
+            ),
             (" \n".to_owned(), "the file is empty"),
             (
                 "{\"email\":\"a@b.test\"}\n{\"email\":\n".to_owned(),
                 "unexpected end of JSON at line 2",
             ),
         ] {
-            let message = read(file.as_bytes()).expect_err("refused").details().message.clone();
-            assert!(message.starts_with(&format!("people.csv: {place}")), "{message}");
+            let message = read(file.as_bytes())
+                .expect_err("refused")
+                .details()
+                .message
+                .clone();
+            assert!(
+                message.starts_with(&format!("people.csv: {place}")),
+                "{message}"
+            );
         }
         for (file, place) in [
             (&b"\xFF\xFEe\0m\0"[..], "UTF-16"),
@@ -443,11 +562,25 @@ mod tests {
             assert!(message.contains(place), "{message}");
         }
         let late = format!("email,name\n{many}\0\nc@d.test,C\n");
-        let message = read(late.as_bytes()).expect_err("refused").details().message.clone();
+        let message = read(late.as_bytes())
+            .expect_err("refused")
+            .details()
+            .message
+            .clone();
         assert!(message.contains("line 902: UTF-16 or binary"), "{message}");
         let odd = read(b"email,name\na@b.test,Ada,x\nc@d.test,C,\ne@f.test\n").expect("a file");
-        assert!(odd[0].problem.as_deref().is_some_and(|why| why.contains("3 values")));
+        assert!(
+            odd[0]
+                .problem
+                .as_deref()
+                .is_some_and(|why| why.contains("3 values"))
+        );
         assert_eq!(odd[1].problem, None);
-        assert!(odd[2].problem.as_deref().is_some_and(|why| why.contains("1 values")));
+        assert!(
+            odd[2]
+                .problem
+                .as_deref()
+                .is_some_and(|why| why.contains("1 values"))
+        );
     }
 }

@@ -23,7 +23,13 @@ impl<'a> Items<'a> {
             Format::Csv => !out.has_filter(),
             _ => out.look.format.is_none() && !out.has_filter(),
         };
-        Self { out, columns, are_lines, has_header: false, document: Vec::new() }
+        Self {
+            out,
+            columns,
+            are_lines,
+            has_header: false,
+            document: Vec::new(),
+        }
     }
 
     /// Writes an item. A closed pipe is reported, so that the rest is not read.
@@ -69,17 +75,29 @@ pub(super) fn to_csv(value: &Value) -> String {
     };
     let items = items.iter().map(object).collect::<Vec<_>>();
     let mut columns = Vec::new();
-    for name in items.iter().filter_map(Value::as_object).flat_map(|item| item.keys()) {
+    for name in items
+        .iter()
+        .filter_map(Value::as_object)
+        .flat_map(|item| item.keys())
+    {
         if !columns.contains(&name.as_str()) {
             columns.push(name);
         }
     }
     let header = (!columns.is_empty()).then(|| line(&columns));
-    header.into_iter().chain(items.iter().map(|item| row(item, &columns))).collect()
+    header
+        .into_iter()
+        .chain(items.iter().map(|item| row(item, &columns)))
+        .collect()
 }
 
 fn row(item: &Value, columns: &[&str]) -> String {
-    line(&columns.iter().map(|name| cell(item.get(*name))).collect::<Vec<_>>())
+    line(
+        &columns
+            .iter()
+            .map(|name| cell(item.get(*name)))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// A line of CSV.
@@ -107,8 +125,14 @@ mod tests {
     #[test]
     fn a_list_has_a_header_and_a_line_for_each_object() {
         let list = json!([{"id": 1, "name": "A, B"}, {"id": 2, "tags": ["x"], "none": null}]);
-        assert_eq!(to_csv(&list), "id,name,tags,none\n1,\"A, B\",,\n2,,\"[\"\"x\"\"]\",\n");
-        assert_eq!(to_csv(&json!({"a": "say \"hi\""})), "a\n\"say \"\"hi\"\"\"\n");
+        assert_eq!(
+            to_csv(&list),
+            "id,name,tags,none\n1,\"A, B\",,\n2,,\"[\"\"x\"\"]\",\n"
+        );
+        assert_eq!(
+            to_csv(&json!({"a": "say \"hi\""})),
+            "a\n\"say \"\"hi\"\"\"\n"
+        );
         assert_eq!(
             (to_csv(&json!([])), to_csv(&json!(["x"]))),
             (String::new(), "value\nx\n".into())

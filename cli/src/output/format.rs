@@ -27,7 +27,8 @@ pub enum Format {
 impl Format {
     /// As `--output` takes it.
     pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Whether only `svc domains records` has it.

@@ -26,15 +26,21 @@ impl Filter {
     /// Compiles a filter.
     pub(crate) fn compile(code: &str) -> Result<Self, Failure> {
         let own = parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
-        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own);
-        let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+        let defs = jaq_core::defs()
+            .chain(jaq_std::defs())
+            .chain(jaq_json::defs())
+            .chain(own);
+        let funs = jaq_core::funs()
+            .chain(jaq_std::funs())
+            .chain(jaq_json::funs());
         let arena = Arena::default();
         let invalid = |part: &str| {
             Failure::usage(format!("--jq: invalid filter near `{}`", part.trim()))
                 .hint("for the filter syntax, see https://jqlang.org/manual/")
         };
-        let modules =
-            Loader::new(defs).load(&arena, File { code, path: () }).map_err(|errors| {
+        let modules = Loader::new(defs)
+            .load(&arena, File { code, path: () })
+            .map_err(|errors| {
                 use jaq_core::load::Error;
                 let near = errors.first().map_or(code, |(_, error)| match error {
                     Error::Io(_) => code,
@@ -43,13 +49,17 @@ impl Filter {
                 });
                 invalid(if near.is_empty() { code } else { near })
             })?;
-        Compiler::default().with_funs(funs).compile(modules).map(Self).map_err(|errors| {
-            let near = errors
-                .first()
-                .and_then(|(_, undefined)| undefined.first())
-                .map_or(code, |(name, _)| name);
-            invalid(near)
-        })
+        Compiler::default()
+            .with_funs(funs)
+            .compile(modules)
+            .map(Self)
+            .map_err(|errors| {
+                let near = errors
+                    .first()
+                    .and_then(|(_, undefined)| undefined.first())
+                    .map_or(code, |(name, _)| name);
+                invalid(near)
+            })
     }
 
     /// Runs the filter and returns its results.
@@ -92,7 +102,10 @@ mod tests {
     use super::*;
 
     fn run(filter: &str, input: &Value) -> Vec<Value> {
-        Filter::compile(filter).expect("a filter").run(input).expect("a result")
+        Filter::compile(filter)
+            .expect("a filter")
+            .run(input)
+            .expect("a result")
     }
 
     #[test]
@@ -101,17 +114,28 @@ mod tests {
         assert_eq!(run(".data[].id", &input), [json!("a"), json!("b")]);
         assert_eq!(run("[.data[].n] | add", &input), [json!(3.5)]);
         assert_eq!(run("empty", &input), Vec::<Value>::new());
-        assert_eq!(run("{b: 1, a: 2}", &input)[0].to_string(), r#"{"b":1,"a":2}"#);
+        assert_eq!(
+            run("{b: 1, a: 2}", &input)[0].to_string(),
+            r#"{"b":1,"a":2}"#
+        );
     }
 
     #[test]
     fn csv_and_tsv_match_jq() {
         let input = json!([1, "a\tb\\", null, true, "say \"hi\""]);
-        assert_eq!(run("@tsv", &input), [json!("1\ta\\tb\\\\\t\ttrue\tsay \"hi\"")]);
+        assert_eq!(
+            run("@tsv", &input),
+            [json!("1\ta\\tb\\\\\t\ttrue\tsay \"hi\"")]
+        );
         let csv = "1,\"a\tb\\\",,true,\"say \"\"hi\"\"\"";
         assert_eq!(run("@csv", &input), [json!(csv)]);
         assert_eq!(run("@csv \"x: \\(.)\"", &json!([2])), [json!("x: 2")]);
-        assert!(Filter::compile("@csv").expect("a filter").run(&json!([[]])).is_err());
+        assert!(
+            Filter::compile("@csv")
+                .expect("a filter")
+                .run(&json!([[]]))
+                .is_err()
+        );
     }
 
     #[test]
@@ -123,8 +147,20 @@ mod tests {
 
     #[test]
     fn error_and_halt_are_errors() {
-        for filter in ["error(\"x\")", "halt", "halt(0)", "halt_error", "halt_error(3)"] {
-            assert!(Filter::compile(filter).expect("a filter").run(&json!(1)).is_err(), "{filter}");
+        for filter in [
+            "error(\"x\")",
+            "halt",
+            "halt(0)",
+            "halt_error",
+            "halt_error(3)",
+        ] {
+            assert!(
+                Filter::compile(filter)
+                    .expect("a filter")
+                    .run(&json!(1))
+                    .is_err(),
+                "{filter}"
+            );
         }
     }
 
@@ -133,6 +169,9 @@ mod tests {
     fn question_mark_suppresses_errors() {
         let filter = r#"(.error.message)? // "none""#;
         assert_eq!(run(filter, &json!([1])), [json!("none")]);
-        assert_eq!(run(filter, &json!({"error": {"message": "x"}})), [json!("x")]);
+        assert_eq!(
+            run(filter, &json!({"error": {"message": "x"}})),
+            [json!("x")]
+        );
     }
 }

@@ -26,7 +26,11 @@ impl Printer {
         read: impl Fn(&str) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
         loop {
-            let Some(answer) = self.ask(question).await?.filter(|answer| !answer.is_empty()) else {
+            let Some(answer) = self
+                .ask(question)
+                .await?
+                .filter(|answer| !answer.is_empty())
+            else {
                 return Ok(None);
             };
             match read(&answer) {
@@ -40,7 +44,13 @@ impl Printer {
     pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
         // Turn echo off before asking, so that a key pasted immediately is not shown.
         #[cfg(unix)]
-        let _echo = self.streams.terminals().width.is_none().then(Echo::off).transpose()?;
+        let _echo = self
+            .streams
+            .terminals()
+            .width
+            .is_none()
+            .then(Echo::off)
+            .transpose()?;
         #[cfg(unix)]
         let stdin = self.streams.clone();
         #[cfg(unix)]

@@ -37,7 +37,11 @@ impl Spinner {
                 }
             })
         });
-        Self { task, what, streams }
+        Self {
+            task,
+            what,
+            streams,
+        }
     }
 
     /// Changes the text from the next frame on.
@@ -86,7 +90,11 @@ mod tests {
             }
         }
         let drawn = Drawn::default();
-        let terminals = Terminals { stderr: true, width: Some(80), ..Terminals::default() };
+        let terminals = Terminals {
+            stderr: true,
+            width: Some(80),
+            ..Terminals::default()
+        };
         let (stdin, stdout) = (Box::new(std::io::empty()), Box::new(std::io::sink()));
         let streams = Streams::new(stdin, stdout, Box::new(drawn.clone()), terminals, false);
         let spinner = Spinner::start(true, "reading".to_owned(), &streams);

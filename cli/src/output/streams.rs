@@ -53,7 +53,10 @@ impl Streams {
     pub(super) fn stdout_width(&self) -> Option<usize> {
         let terminals = self.0.terminals;
         let of_process = || Some(usize::from(terminal_size::terminal_size()?.0.0));
-        terminals.stdout.then(|| terminals.width.or_else(of_process)).flatten()
+        terminals
+            .stdout
+            .then(|| terminals.width.or_else(of_process))
+            .flatten()
     }
 
     pub(super) fn stderr_width(&self) -> usize {
@@ -66,7 +69,9 @@ impl Streams {
     pub(super) fn write_stdout(&self, text: &str) -> io::Result<()> {
         let _screen = self.0.terminals.stdout.then(|| self.clear_frame());
         let mut stdout = lock(&self.0.stdout);
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
     }
 
     /// The streams of the process itself, for a protocol, whose messages no other output may part.

@@ -70,7 +70,12 @@ impl<'a> Column<'a> {
 
     /// A column with a format for its values.
     pub const fn new(title: &'a str, pointer: &'a str, show: Show) -> Self {
-        Self { title, pointer, show, droppable: false }
+        Self {
+            title,
+            pointer,
+            show,
+            droppable: false,
+        }
     }
 
     /// Omits the column from lists if the terminal is too narrow for the others.
@@ -107,9 +112,15 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         }
     }
     if let Value::Object(map) = item {
-        let named =
-            |key: &str| view.0.iter().any(|column| column.pointer.split('/').nth(1) == Some(key));
-        for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
+        let named = |key: &str| {
+            view.0
+                .iter()
+                .any(|column| column.pointer.split('/').nth(1) == Some(key))
+        };
+        for (key, value) in map
+            .iter()
+            .filter(|(key, value)| !named(key) && !is_empty(value))
+        {
             let name = label(key);
             // The items of an array replace a column that shows only their number.
             if value.is_array() {
@@ -126,9 +137,17 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
     if fields.is_empty() {
         return String::new();
     }
-    let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
+    let names = fields
+        .iter()
+        .map(|(name, ..)| get_text_width(name))
+        .max()
+        .unwrap_or(0);
     let width = canvas.width.map(|width| width.saturating_sub(names + GAP));
-    let inside = Canvas { width, color: false, ..canvas };
+    let inside = Canvas {
+        width,
+        color: false,
+        ..canvas
+    };
     let mut builder = Builder::default();
     let mut colors = Vec::new();
     for (row, (name, value, how)) in fields.iter().enumerate() {
@@ -182,7 +201,12 @@ fn localized(item: &Value, columns: &[Column<'_>], zone: Zone) -> Value {
         name.ends_with("At") || name.ends_with("_at") || columns.iter().any(shown)
     };
     let mut item = item.clone();
-    for (_, value) in item.as_object_mut().into_iter().flatten().filter(|(name, _)| is_time(name)) {
+    for (_, value) in item
+        .as_object_mut()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| is_time(name))
+    {
         if let Value::String(text) = value {
             *text = local_time(text, zone);
         }
@@ -247,24 +271,35 @@ fn show_whole(value: &Value, how: Show, canvas: Canvas) -> String {
 fn pairs(map: &serde_json::Map<String, Value>) -> Vec<String> {
     map.iter()
         .filter(|(_, value)| !is_empty(value))
-        .map(|(key, value)| match (one_line(key), show(value, Show::Text)) {
-            (key, inside) if value.is_object() => format!("{key}=({inside})"),
-            (key, value) => format!("{key}={value}"),
-        })
+        .map(
+            |(key, value)| match (one_line(key), show(value, Show::Text)) {
+                (key, inside) if value.is_object() => format!("{key}=({inside})"),
+                (key, value) => format!("{key}={value}"),
+            },
+        )
         .collect()
 }
 
 /// Formats objects as a table inside a cell.
 fn nested_objects(items: &[Value], canvas: Canvas) -> String {
     let mut keys = Vec::new();
-    for key in items.iter().filter_map(Value::as_object).flat_map(|item| item.keys()) {
+    for key in items
+        .iter()
+        .filter_map(Value::as_object)
+        .flat_map(|item| item.keys())
+    {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
     let pointer = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-    let named = keys.iter().map(|key| (one_line(key), pointer(key))).collect::<Vec<_>>();
-    let columns = named.iter().map(|(title, pointer)| Column::id(title, pointer));
+    let named = keys
+        .iter()
+        .map(|key| (one_line(key), pointer(key)))
+        .collect::<Vec<_>>();
+    let columns = named
+        .iter()
+        .map(|(title, pointer)| Column::id(title, pointer));
     let list = list(items, &columns.collect::<Vec<_>>(), canvas);
     list.text.trim_end().to_owned()
 }
@@ -277,13 +312,25 @@ fn show(value: &Value, how: Show) -> String {
             || cents.to_string(),
             |cents| {
                 let sign = if cents < 0 { "-" } else { "" };
-                format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100)
+                format!(
+                    "{sign}{}.{:02}",
+                    cents.unsigned_abs() / 100,
+                    cents.unsigned_abs() % 100
+                )
             },
         ),
         (Value::Object(map), _) => pairs(map).join(", "),
         (Value::Array(items), _) => {
-            let separator = if items.iter().any(Value::is_object) { "; " } else { ", " };
-            items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join(separator)
+            let separator = if items.iter().any(Value::is_object) {
+                "; "
+            } else {
+                ", "
+            };
+            items
+                .iter()
+                .map(|item| show(item, how))
+                .collect::<Vec<_>>()
+                .join(separator)
         }
         _ => one_line(&value.to_string()).into_owned(),
     }
@@ -311,7 +358,11 @@ mod tests {
         Column::text("NOTE", "/note").droppable(),
         Column::text("NEVER", "/never"),
     ]);
-    const WIDE: Canvas = Canvas { width: None, color: false, zone: Zone::Local };
+    const WIDE: Canvas = Canvas {
+        width: None,
+        color: false,
+        zone: Zone::Local,
+    };
 
     #[test]
     fn lists_align_and_omit_empty_columns() {
@@ -357,10 +408,17 @@ mod tests {
     fn very_narrow_terminals_get_blocks_with_whole_ids() {
         let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
         let item = json!({"id": id, "status": "sent", "count": 7});
-        let narrow = Canvas { width: Some(20), color: false, zone: Zone::Local };
+        let narrow = Canvas {
+            width: Some(20),
+            color: false,
+            zone: Zone::Local,
+        };
         let shown = format!("ID      {id}\nStatus  sent\nCount   7\n");
         let items = [item.clone(), item.clone()];
-        assert_eq!(list(&items, VIEW.0, narrow).text, format!("{shown}\n{shown}"));
+        assert_eq!(
+            list(&items, VIEW.0, narrow).text,
+            format!("{shown}\n{shown}")
+        );
         assert_eq!(single(&item, VIEW, narrow), shown);
     }
 
@@ -368,16 +426,32 @@ mod tests {
     fn wide_maps_have_one_line_per_entry() {
         let item = json!({"id": "a", "headers": {"From": "<a@b.test>", "Subject": "Hello you"}});
         let shown = |width| {
-            single(&item, VIEW, Canvas { width: Some(width), color: false, zone: Zone::Local })
+            single(
+                &item,
+                VIEW,
+                Canvas {
+                    width: Some(width),
+                    color: false,
+                    zone: Zone::Local,
+                },
+            )
         };
-        assert_eq!(shown(60), "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n");
-        assert_eq!(shown(40), "ID       a\nHeaders  From=<a@b.test>\n         Subject=Hello you\n");
+        assert_eq!(
+            shown(60),
+            "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n"
+        );
+        assert_eq!(
+            shown(40),
+            "ID       a\nHeaders  From=<a@b.test>\n         Subject=Hello you\n"
+        );
     }
 
     #[test]
     fn only_times_are_converted() {
-        const EMAIL: View =
-            View(&[Column::text("SUBJECT", "/subject"), Column::new("NOW", "/now", Show::Time)]);
+        const EMAIL: View = View(&[
+            Column::text("SUBJECT", "/subject"),
+            Column::new("NOW", "/now", Show::Time),
+        ]);
         let time = "2026-12-01T09:00:00+01:00";
         let item = json!({"subject": time, "now": time, "name": time, "sentAt": time});
         let local = local_time(time, Zone::Local);
@@ -400,7 +474,15 @@ mod tests {
         const HOOK: View = View(&[Column::text("ID", "/id"), Column::text("SECRET", "/secret")]);
         let secret = format!("whsec_{}", "a".repeat(64));
         let item = json!({"id": "whk_1", "secret": secret, "url": "http://localhost/a/b/c"});
-        let text = single(&item, HOOK, Canvas { width: Some(40), color: false, zone: Zone::Local });
+        let text = single(
+            &item,
+            HOOK,
+            Canvas {
+                width: Some(40),
+                color: false,
+                zone: Zone::Local,
+            },
+        );
         assert!(text.contains(&format!("Secret  {secret}\n")), "{text}");
     }
 
@@ -418,8 +500,16 @@ mod tests {
             json!({"status": "ok", "finding": "all is well", "next": null}),
         ];
         assert_eq!(
-            list(&items, FINDINGS.0, Canvas { width: Some(28), color: false, zone: Zone::Local })
-                .text,
+            list(
+                &items,
+                FINDINGS.0,
+                Canvas {
+                    width: Some(28),
+                    color: false,
+                    zone: Zone::Local
+                }
+            )
+            .text,
             format!(
                 "STATUS   FINDING\nok       all is well\nproblem  a long text that is\n         broken\n\
                  \x20        → {next}\nok       all is well\n"
@@ -430,14 +520,25 @@ mod tests {
     #[test]
     fn multiline_text_is_indented_and_cannot_imitate_a_field() {
         let item = json!({"id": "a", "text": "one\r\nStatus  sent\u{1b}[2J\n"});
-        assert_eq!(single(&item, VIEW, WIDE), "ID    a\nText  one\n      Status  sent\\u{1b}[2J\n");
+        assert_eq!(
+            single(&item, VIEW, WIDE),
+            "ID    a\nText  one\n      Status  sent\\u{1b}[2J\n"
+        );
     }
 
     #[test]
     fn status_words_are_colored() {
         let items = [json!({"id": "a", "status": "bounced"})];
-        let text =
-            list(&items, VIEW.0, Canvas { width: Some(80), color: true, zone: Zone::Local }).text;
+        let text = list(
+            &items,
+            VIEW.0,
+            Canvas {
+                width: Some(80),
+                color: true,
+                zone: Zone::Local,
+            },
+        )
+        .text;
         assert!(text.contains("\u{1b}[31mbounced"), "{text:?}");
     }
 
@@ -451,6 +552,9 @@ mod tests {
     fn times_in_json_have_milliseconds_at_a_whole_second_too() {
         let at = |text: &str| timestamp(text.parse().expect("a time"));
         assert_eq!(at("2026-01-05T09:00:00Z"), "2026-01-05T09:00:00.000Z");
-        assert_eq!(at("2026-01-05T09:00:00.123456Z"), "2026-01-05T09:00:00.123Z");
+        assert_eq!(
+            at("2026-01-05T09:00:00.123456Z"),
+            "2026-01-05T09:00:00.123Z"
+        );
     }
 }

@@ -10,7 +10,11 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// As [`printable`], but also keeps tabs.
 pub(crate) fn printable_document(text: &str) -> Cow<'_, str> {
-    escaped(text, |it| matches!(it, '\n' | '\t') || !is_unsafe(it), readable)
+    escaped(
+        text,
+        |it| matches!(it, '\n' | '\t') || !is_unsafe(it),
+        readable,
+    )
 }
 
 /// As [`printable`], but also escapes line feeds.
@@ -24,7 +28,12 @@ pub(crate) fn json_safe(json: &str) -> Cow<'_, str> {
     escaped(
         json,
         |it| it < ' ' || !is_unsafe(it),
-        |it| it.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+        |it| {
+            it.encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect()
+        },
     )
 }
 
@@ -59,7 +68,10 @@ mod tests {
 
     #[test]
     fn escape_sequences_are_escaped() {
-        assert_eq!(one_line("\u{1b}[2Jgone\u{9b}31m\r\n"), "\\u{1b}[2Jgone\\u{9b}31m\\r\\n");
+        assert_eq!(
+            one_line("\u{1b}[2Jgone\u{9b}31m\r\n"),
+            "\\u{1b}[2Jgone\\u{9b}31m\\r\\n"
+        );
         assert_eq!(printable("two\nlines\u{7f}"), "two\nlines\\u{7f}");
         assert_eq!(one_line("\u{202e}evil"), "\\u{202e}evil");
     }
@@ -75,6 +87,9 @@ mod tests {
         let json = serde_json::to_string(text).expect("text is JSON");
         let safe = json_safe(&json);
         assert_eq!(safe, "\"a\\u0085b\\u202ec\\u007f\"");
-        assert_eq!(serde_json::from_str::<String>(&safe).expect("still JSON"), text);
+        assert_eq!(
+            serde_json::from_str::<String>(&safe).expect("still JSON"),
+            text
+        );
     }
 }

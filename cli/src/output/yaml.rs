@@ -6,7 +6,10 @@ use serde_json::Value;
 
 /// Formats a value as a YAML document with a final newline.
 pub(crate) fn to_yaml(value: &Value) -> String {
-    lines(value).iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+    lines(value)
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
 }
 
 fn lines(value: &Value) -> Vec<String> {
@@ -37,20 +40,30 @@ fn entry((key, value): (&String, &Value)) -> Vec<String> {
             let below = lines.iter().map(|line| format!("  {line}"));
             std::iter::once(format!("{key}:")).chain(below).collect()
         }
-        false => lines.iter().map(|value| format!("{key}: {value}")).collect(),
+        false => lines
+            .iter()
+            .map(|value| format!("{key}: {value}"))
+            .collect(),
     }
 }
 
 fn scalar(string: &str) -> String {
-    if is_plain(string) { string.to_owned() } else { Value::from(string).to_string() }
+    if is_plain(string) {
+        string.to_owned()
+    } else {
+        Value::from(string).to_string()
+    }
 }
 
 /// Whether every YAML parser reads the unquoted text as this string.
 fn is_plain(string: &str) -> bool {
-    const RESERVED: [&str; 11] =
-        ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
+    const RESERVED: [&str; 11] = [
+        "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf",
+    ];
     let mut characters = string.chars();
-    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+    characters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters
             .all(|rest| rest.is_ascii_alphanumeric() || matches!(rest, '_' | '-' | '.' | '/' | '@'))
         && !RESERVED.contains(&string.to_ascii_lowercase().as_str())
@@ -87,7 +100,18 @@ mod tests {
 
     #[test]
     fn ambiguous_strings_are_quoted() {
-        for text in ["", "12", "1e3", "true", "No", "~", "- a", "#x", "a b", "2026-01-01"] {
+        for text in [
+            "",
+            "12",
+            "1e3",
+            "true",
+            "No",
+            "~",
+            "- a",
+            "#x",
+            "a b",
+            "2026-01-01",
+        ] {
             assert!(!is_plain(text), "{text}");
         }
     }

@@ -24,19 +24,27 @@ pub(super) fn directories(env: &Env) -> (PathBuf, PathBuf) {
     let config =
         directory(env, "XDG_CONFIG_HOME", ".config").or_else(|| native(Native::config_dir));
     let data = directory(env, "XDG_DATA_HOME", ".local/share").or_else(|| native(Native::data_dir));
-    (config.unwrap_or_else(unknown).join("svc"), data.unwrap_or_else(unknown).join("svc"))
+    (
+        config.unwrap_or_else(unknown).join("svc"),
+        data.unwrap_or_else(unknown).join("svc"),
+    )
 }
 
 /// The directory for state; `None` on a system that has none.
 pub(super) fn state_directory(env: &Env) -> Option<PathBuf> {
     let native = || choose_native_strategy().ok()?.state_dir();
-    Some(directory(env, "XDG_STATE_HOME", ".local/state").or_else(native)?.join("svc"))
+    Some(
+        directory(env, "XDG_STATE_HOME", ".local/state")
+            .or_else(native)?
+            .join("svc"),
+    )
 }
 
 /// The home directory of the user.
 pub fn home_directory(env: &Env) -> PathBuf {
     let home = env.path("HOME").filter(|_| cfg!(unix));
-    home.or_else(|| etcetera::home_dir().ok()).unwrap_or_else(|| PathBuf::from(UNKNOWN_HOME))
+    home.or_else(|| etcetera::home_dir().ok())
+        .unwrap_or_else(|| PathBuf::from(UNKNOWN_HOME))
 }
 
 /// Where editors and other applications keep their settings: `~/.config`, on macOS
@@ -61,6 +69,10 @@ type Native = etcetera::base_strategy::Xdg;
 /// The directory that a variable names, or, where the XDG rules apply, one below `HOME`.
 fn directory(env: &Env, variable: &str, below_home: &str) -> Option<PathBuf> {
     let has_xdg = cfg!(all(unix, not(any(target_os = "macos", target_os = "ios"))));
-    let home = || env.path("HOME").filter(|_| has_xdg).map(|home| home.join(below_home));
+    let home = || {
+        env.path("HOME")
+            .filter(|_| has_xdg)
+            .map(|home| home.join(below_home))
+    };
     env.path(variable).or_else(home)
 }

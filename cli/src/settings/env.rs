@@ -40,8 +40,15 @@ impl Env {
         // A value that is not UTF-8 is kept, so that it is rejected as a URL or key. Dropping it would
         // silently fall back to the profile.
         let lossy = |text: &OsString| text.to_string_lossy().into_owned();
-        let variables = raw.iter().map(|(name, value)| (lossy(name), lossy(value))).collect();
-        Self { variables, raw, ..Self::default() }
+        let variables = raw
+            .iter()
+            .map(|(name, value)| (lossy(name), lossy(value)))
+            .collect();
+        Self {
+            variables,
+            raw,
+            ..Self::default()
+        }
     }
 
     /// All variables.
@@ -62,7 +69,9 @@ impl Env {
     /// The variables that begin as those of svc, but are not, in order.
     pub fn unknown(&self) -> Vec<&str> {
         let names = self.variables.keys().map(String::as_str);
-        let mut names = names.filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
+        let mut names = names
+            .filter(|name| name.starts_with("SVC_"))
+            .collect::<Vec<_>>();
         names.retain(|name| !table::variables().any(|known| known == *name));
         names.sort_unstable();
         names
@@ -90,7 +99,11 @@ impl Env {
     /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         let is_set = |(known, path): &&(OsString, OsString)| known == name && !path.is_empty();
-        self.raw.iter().rev().find(is_set).map(|(_, path)| self.cwd.join(path))
+        self.raw
+            .iter()
+            .rev()
+            .find(is_set)
+            .map(|(_, path)| self.cwd.join(path))
     }
 
     /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.
@@ -121,7 +134,12 @@ impl Env {
 fn unquoted(value: &str) -> Option<String> {
     match value.chars().next() {
         Some(quote @ ('"' | '\'')) => quoted(&value[1..], quote),
-        _ => Some(value.split_once(" #").map_or(value, |(value, _)| value.trim_end()).to_owned()),
+        _ => Some(
+            value
+                .split_once(" #")
+                .map_or(value, |(value, _)| value.trim_end())
+                .to_owned(),
+        ),
     }
 }
 
@@ -162,7 +180,11 @@ mod tests {
 
     impl<const N: usize> From<[(&str, &str); N]> for Env {
         fn from(pairs: [(&str, &str); N]) -> Self {
-            Self::with(pairs.map(|(name, value)| (name.into(), value.into())).to_vec())
+            Self::with(
+                pairs
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .to_vec(),
+            )
         }
     }
 
@@ -185,11 +207,18 @@ mod tests {
     fn malformed_lines_are_reported_by_number_only() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(".env");
-        for line in ["sk_live_secret", "KEY=\"sk_live_secret", "KEY='sk_live_secret # x"] {
+        for line in [
+            "sk_live_secret",
+            "KEY=\"sk_live_secret",
+            "KEY='sk_live_secret # x",
+        ] {
             std::fs::write(&path, format!("A=b\n{line}\n")).expect("written");
             let refused = Env::from_file(&path, Path::new("")).err().expect("refused");
             let message = &refused.details().message;
-            assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
+            assert!(
+                message.contains("line 2") && !message.contains("secret"),
+                "{message}"
+            );
         }
     }
 }

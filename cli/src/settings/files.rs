@@ -39,7 +39,10 @@ impl ProfileFile {
     /// The names of all profiles.
     pub fn names(&self) -> Vec<String> {
         let all = self.document.get("profiles").and_then(Item::as_table_like);
-        all.into_iter().flat_map(|all| all.iter()).map(|(name, _)| name.to_owned()).collect()
+        all.into_iter()
+            .flat_map(|all| all.iter())
+            .map(|(name, _)| name.to_owned())
+            .collect()
     }
 
     /// Whether a profile exists.
@@ -72,7 +75,10 @@ impl ProfileFile {
 
     /// Removes a profile. Returns whether it existed.
     pub fn remove(&mut self, profile: &str) -> bool {
-        let all = self.document.get_mut("profiles").and_then(Item::as_table_like_mut);
+        let all = self
+            .document
+            .get_mut("profiles")
+            .and_then(Item::as_table_like_mut);
         all.is_some_and(|all| all.remove(profile).is_some())
     }
 
@@ -104,7 +110,10 @@ impl ProfileFile {
 
     /// A setting of a profile, if it has it.
     pub(super) fn value(&self, name: &str, setting: &Setting) -> Result<Option<Json>, Failure> {
-        let Some(item) = self.profile(name).and_then(|profile| profile.get(setting.name)) else {
+        let Some(item) = self
+            .profile(name)
+            .and_then(|profile| profile.get(setting.name))
+        else {
             return Ok(None);
         };
         setting.parse_item(item).map(Some).map_err(|problem| {
@@ -128,8 +137,13 @@ impl ProfileFile {
         });
         let mut unknown = top.collect::<Vec<_>>();
         for profile in self.names() {
-            let keys = self.profile(&profile).into_iter().flat_map(|table| table.iter());
-            let keys = keys.map(|(key, _)| key).filter(|key| !known().any(|known| known == *key));
+            let keys = self
+                .profile(&profile)
+                .into_iter()
+                .flat_map(|table| table.iter());
+            let keys = keys
+                .map(|(key, _)| key)
+                .filter(|key| !known().any(|known| known == *key));
             unknown.extend(keys.map(|name| UnknownEntry {
                 name: name.to_owned(),
                 shown: format!("`{name}` in profile `{profile}`"),
@@ -177,7 +191,9 @@ impl ProfileFile {
     /// A profile's key for a service.
     pub fn key(&self, profile: &str, service: Service) -> Result<Option<Key>, Failure> {
         let entry = format!("{service}_key");
-        let item = self.profile(profile).and_then(|profile| profile.get(&entry));
+        let item = self
+            .profile(profile)
+            .and_then(|profile| profile.get(&entry));
         let key = item.map(|item| {
             let origin = format!("{}: {entry} of profile `{profile}`", self.path.display());
             Key::parse(item.as_str().unwrap_or_default(), &origin)
@@ -209,14 +225,18 @@ impl ProfileFile {
 }
 
 fn read(path: &Path) -> Result<DocumentMut, Failure> {
-    let Some(text) = read_if_present(path)? else { return Ok(DocumentMut::new()) };
+    let Some(text) = read_if_present(path)? else {
+        return Ok(DocumentMut::new());
+    };
     // Do not use the parser's message: it quotes the line, which may contain a key.
     let invalid = |problem: &str| {
         Failure::input(format!("{}: {problem}", path.display()))
             .hint("correct it in an editor, or move the file away and set it up again: svc login")
     };
     let document = text.parse::<DocumentMut>().map_err(|error| {
-        let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+        let line = error
+            .span()
+            .map_or(0, |span| text[..span.start].matches('\n').count());
         invalid(&format!("line {} is not TOML", line + 1))
     })?;
     match shape_error(&document) {
@@ -273,7 +293,12 @@ mod tests {
         profiles.set_active(Some("b"));
         profiles.save().expect("saved");
         let after = fs::read_to_string(&path).expect("read");
-        for line in ["# mine", "future = [1, 2]", "email_url = \"http://x\" # why", "new = 1"] {
+        for line in [
+            "# mine",
+            "future = [1, 2]",
+            "email_url = \"http://x\" # why",
+            "new = 1",
+        ] {
             assert!(after.contains(line), "{after}");
         }
         let again = ProfileFile::load(path).expect("read");
@@ -292,14 +317,29 @@ mod tests {
         let key = Key::parse("mk_test_x", "a test").expect("a key");
         credentials.set_key("default", Service::Email, "http://x", &key);
         credentials.save().expect("saved");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
         let again = ProfileFile::credentials(&dir).expect("read");
-        assert_eq!(again.key("default", Service::Email).expect("a key"), Some(key));
-        assert_eq!(again.key("default", Service::Extraction).expect("none"), None);
+        assert_eq!(
+            again.key("default", Service::Email).expect("a key"),
+            Some(key)
+        );
+        assert_eq!(
+            again.key("default", Service::Extraction).expect("none"),
+            None
+        );
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
         let refused = ProfileFile::credentials(&dir).expect_err("refused");
-        assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.starts_with("chmod")));
+        assert!(
+            refused
+                .details()
+                .hint
+                .as_deref()
+                .is_some_and(|hint| hint.starts_with("chmod"))
+        );
     }
 
     #[test]
@@ -308,9 +348,19 @@ mod tests {
         let mut credentials = ProfileFile::credentials(dir.path()).expect("empty");
         let key = Key::parse("mk_test_x", "a test").expect("a key");
         credentials.set_key("a", Service::Email, "http://x", &key);
-        assert!(credentials.key("a", Service::Email).expect("read").is_some());
+        assert!(
+            credentials
+                .key("a", Service::Email)
+                .expect("read")
+                .is_some()
+        );
         assert!(credentials.forget("a", Service::Email));
-        assert!(credentials.key("a", Service::Email).expect("read").is_none());
+        assert!(
+            credentials
+                .key("a", Service::Email)
+                .expect("read")
+                .is_none()
+        );
         assert_eq!(credentials.key_url("a", Service::Email), None);
         assert!(!credentials.forget("a", Service::Email));
     }
@@ -322,6 +372,9 @@ mod tests {
         private::replace(&path, b"[profiles.a]\nemail_key = sk_live_secret\n").expect("written");
         let error = ProfileFile::credentials(dir.path()).expect_err("refused");
         let message = &error.details().message;
-        assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
+        assert!(
+            message.contains("line 2") && !message.contains("secret"),
+            "{message}"
+        );
     }
 }

@@ -117,7 +117,10 @@ impl GlobalFlags {
             "output" => ("--output", self.output?.name().into()),
             "timeout" => ("--timeout", self.timeout.clone()?.into()),
             "retries" => ("--retries", self.retries?.into()),
-            "ca_bundle" => ("--ca-bundle", self.ca_bundle.as_ref()?.display().to_string().into()),
+            "ca_bundle" => (
+                "--ca-bundle",
+                self.ca_bundle.as_ref()?.display().to_string().into(),
+            ),
             _ => return None,
         })
     }
@@ -127,29 +130,41 @@ impl GlobalFlags {
         let options: [(_, Option<OsString>); 8] = [
             ("--profile", self.profile.clone().map(Into::into)),
             ("--email-url", self.email_url.clone().map(Into::into)),
-            ("--extraction-url", self.extraction_url.clone().map(Into::into)),
+            (
+                "--extraction-url",
+                self.extraction_url.clone().map(Into::into),
+            ),
             ("--key-file", self.key_file.clone().map(Into::into)),
             ("--env-file", self.env_file.clone().map(Into::into)),
             ("--ca-bundle", self.ca_bundle.clone().map(Into::into)),
             ("--timeout", self.timeout.clone().map(Into::into)),
-            ("--retries", self.retries.map(|retries| retries.to_string().into())),
+            (
+                "--retries",
+                self.retries.map(|retries| retries.to_string().into()),
+            ),
         ];
         let sandbox = self.sandbox.then(|| "--sandbox".into());
-        let given = options.into_iter().filter_map(|(option, value)| Some([option.into(), value?]));
+        let given = options
+            .into_iter()
+            .filter_map(|(option, value)| Some([option.into(), value?]));
         given.flatten().chain(sandbox).collect()
     }
 
     /// The options that decide about the output and the service, anywhere in a command line that may
     /// be wrong or incomplete.
     pub fn found_in(args: &[OsString]) -> Self {
-        let options = Command::new("svc").no_binary_name(true).disable_help_flag(true);
+        let options = Command::new("svc")
+            .no_binary_name(true)
+            .disable_help_flag(true);
         let mut options = Self::augment_args(options).ignore_errors(true);
         let args = args.split(|arg| arg == "--").next().unwrap_or_default();
         let mut found = Self::default();
         // The parser stops at the first word that it does not know, so it starts at each of them.
         for index in 0..args.len() {
             let words = args[index..].iter().take(2);
-            let Ok(matches) = options.try_get_matches_from_mut(words) else { continue };
+            let Ok(matches) = options.try_get_matches_from_mut(words) else {
+                continue;
+            };
             let (sandbox, json) = (found.sandbox, found.json);
             let _ = found.update_from_arg_matches(&matches);
             found.sandbox |= sandbox;
@@ -165,7 +180,15 @@ mod tests {
 
     #[test]
     fn finds_options_at_any_position() {
-        let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
+        let words = [
+            "svc",
+            "--profile=p",
+            "emails",
+            "--email-url",
+            "http://x",
+            "--",
+            "--sandbox",
+        ];
         let flags = GlobalFlags::found_in(&words.map(OsString::from));
         assert_eq!(flags.profile.as_deref(), Some("p"));
         assert_eq!(flags.email_url.as_deref(), Some("http://x"));

@@ -27,7 +27,10 @@ impl Guard {
 
     /// Who may get emails: the rules and the redirect, described without the limit.
     pub fn recipients(&self) -> Option<String> {
-        let limitless = Self { max_recipients_per_run: None, ..self.clone() };
+        let limitless = Self {
+            max_recipients_per_run: None,
+            ..self.clone()
+        };
         limitless.to_sdk().map(|guard| guard.to_string())
     }
 
@@ -61,8 +64,15 @@ impl Guard {
 /// The failure for a name that is not a setting, but may be meant to be a part of the guard.
 pub(super) fn misspelled(name: &str) -> Failure {
     let parts = profile_settings().map(|setting| setting.name);
-    let parts = parts.filter(|name| Guard::is_meant_by(name)).collect::<Vec<_>>();
-    Failure::input(format!("{name} is not a setting, but may be meant to limit the recipients"))
-        .code("recipient_guard")
-        .hint(format!("the settings are {}: svc config show", parts.join(", ")))
+    let parts = parts
+        .filter(|name| Guard::is_meant_by(name))
+        .collect::<Vec<_>>();
+    Failure::input(format!(
+        "{name} is not a setting, but may be meant to limit the recipients"
+    ))
+    .code("recipient_guard")
+    .hint(format!(
+        "the settings are {}: svc config show",
+        parts.join(", ")
+    ))
 }

@@ -19,7 +19,10 @@ impl Key {
         if key.is_empty() {
             return Err(Failure::input(format!("{origin} contains no key")));
         }
-        if key.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
+        if key
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii())
+        {
             return Err(Failure::input(format!(
                 "{origin} contains an invalid key: it has white space or characters outside ASCII"
             )));
@@ -41,7 +44,10 @@ impl Key {
     fn prefix(&self) -> Option<(&str, &'static str)> {
         let (service, rest) = self.0.split_once('_')?;
         let (mode, _) = rest.split_once('_')?;
-        ["live", "test"].into_iter().find(|known| *known == mode).map(|mode| (service, mode))
+        ["live", "test"]
+            .into_iter()
+            .find(|known| *known == mode)
+            .map(|mode| (service, mode))
     }
 }
 
@@ -93,7 +99,10 @@ mod tests {
             let error = Key::parse(text, "the file").expect_err("no key");
             let message = &error.details().message;
             assert!(message.starts_with("the file contains"), "{message}");
-            assert!(!message.contains("schl") && !message.contains("two"), "{message}");
+            assert!(
+                !message.contains("schl") && !message.contains("two"),
+                "{message}"
+            );
         }
     }
 
@@ -104,8 +113,14 @@ mod tests {
                 "unexpected argument 'mk_live_abc-1.2' found",
                 "unexpected argument 'mk_live_…' found",
             ),
-            ("--key-file: sk_test_x: No such file", "--key-file: sk_test_…: No such file"),
-            ("whsec_0123 and mk_live_1, mk_test_2", "whsec_… and mk_live_…, mk_test_…"),
+            (
+                "--key-file: sk_test_x: No such file",
+                "--key-file: sk_test_…: No such file",
+            ),
+            (
+                "whsec_0123 and mk_live_1, mk_test_2",
+                "whsec_… and mk_live_…, mk_test_…",
+            ),
             (
                 "eml_019a is sent, not mk_live_… or my_profile_live_x",
                 "eml_019a is sent, not mk_live_… or my_profile_live_x",

@@ -21,7 +21,12 @@ impl Proxies {
     /// Resolves the proxies.
     pub fn resolve(env: &Env, file: &Env) -> Self {
         let named = |names: &[&str]| {
-            let of = |from: &Env| names.iter().find_map(|name| from.get(name)).map(str::to_owned);
+            let of = |from: &Env| {
+                names
+                    .iter()
+                    .find_map(|name| from.get(name))
+                    .map(str::to_owned)
+            };
             of(env).or_else(|| of(file))
         };
         Self {
@@ -33,7 +38,11 @@ impl Proxies {
 
     /// The proxy for requests to this URL.
     pub fn of(&self, url: &str) -> Option<Secret> {
-        if url.starts_with("https:") { self.https.clone() } else { self.http.clone() }
+        if url.starts_with("https:") {
+            self.https.clone()
+        } else {
+            self.http.clone()
+        }
     }
 }
 
@@ -51,11 +60,23 @@ mod tests {
         ]);
         let seen = |env: &Env, url| {
             let proxies = Proxies::resolve(env, &file);
-            (proxies.of(url).map(|url| url.expose().to_owned()), proxies.except)
+            (
+                proxies.of(url).map(|url| url.expose().to_owned()),
+                proxies.except,
+            )
         };
         let expected = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
-        assert_eq!(seen(&env, "https://a.test"), expected("http://env:1", "here"));
-        assert_eq!(seen(&env, "http://a.test"), expected("http://file:2", "here"));
-        assert_eq!(seen(&Env::default(), "https://a.test"), expected("http://file:1", "there"));
+        assert_eq!(
+            seen(&env, "https://a.test"),
+            expected("http://env:1", "here")
+        );
+        assert_eq!(
+            seen(&env, "http://a.test"),
+            expected("http://file:2", "here")
+        );
+        assert_eq!(
+            seen(&Env::default(), "https://a.test"),
+            expected("http://file:1", "there")
+        );
     }
 }

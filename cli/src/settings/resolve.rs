@@ -125,17 +125,24 @@ impl Values {
     fn get<T: DeserializeOwned>(&self, name: &str) -> Option<Sourced<T>> {
         let (_, found) = self.0.iter().find(|(setting, _)| setting.name == name)?;
         let Sourced { value, source } = found.as_ref()?;
-        Some(Sourced { value: T::deserialize(value).ok()?, source: source.clone() })
+        Some(Sourced {
+            value: T::deserialize(value).ok()?,
+            source: source.clone(),
+        })
     }
 
     /// As [`get`](Self::get), of a setting that has a default.
     fn with_default<T: DeserializeOwned>(&self, name: &str) -> Result<Sourced<T>, Failure> {
-        self.get(name).ok_or_else(|| Failure::other(format!("the setting {name} has no value")))
+        self.get(name)
+            .ok_or_else(|| Failure::other(format!("the setting {name} has no value")))
     }
 
     fn duration(&self, name: &str) -> Result<Sourced<Duration>, Failure> {
         let Sourced { value, source } = self.with_default::<String>(name)?;
-        Ok(Sourced { value: duration::parse_limit(&value).map_err(Failure::input)?, source })
+        Ok(Sourced {
+            value: duration::parse_limit(&value).map_err(Failure::input)?,
+            source,
+        })
     }
 
     /// The settings that are the fields of a type.
@@ -150,7 +157,10 @@ impl Values {
 impl Settings {
     /// Applies precedence: option, environment, `--env-file`, profile, default.
     pub fn resolve(flags: &GlobalFlags, env: &Env) -> Result<Self, Failure> {
-        let file = flags.env_file.as_deref().map(|path| Env::from_file(path, &env.cwd));
+        let file = flags
+            .env_file
+            .as_deref()
+            .map(|path| Env::from_file(path, &env.cwd));
         let file = file.transpose()?.unwrap_or_default();
         env.refuse_misspelled()?;
         file.refuse_misspelled()?;
@@ -159,7 +169,10 @@ impl Settings {
         let profiles = ProfileFile::config(&config_dir)?;
         let given = |setting: &Setting, profile: Option<String>| {
             if let Some((option, value)) = flags.given(setting.name) {
-                return Ok(Some(Sourced { value, source: Source::Option(option) }));
+                return Ok(Some(Sourced {
+                    value,
+                    source: Source::Option(option),
+                }));
             }
             if let Some(name) = setting.variable
                 && let Some(Sourced { value, source }) = variable(env, &file, name)?
@@ -170,10 +183,13 @@ impl Settings {
                 return Ok(Some(Sourced { value, source }));
             }
             let profile = profile.filter(|_| setting.in_profile());
-            let value = profile.map(|profile| profiles.value(&profile, setting)).transpose()?;
-            Ok::<_, Failure>(
-                value.flatten().map(|value| Sourced { value, source: Source::Profile }),
-            )
+            let value = profile
+                .map(|profile| profiles.value(&profile, setting))
+                .transpose()?;
+            Ok::<_, Failure>(value.flatten().map(|value| Sourced {
+                value,
+                source: Source::Profile,
+            }))
         };
         let mut values = Values::default();
         for setting in &SETTINGS {
@@ -186,7 +202,10 @@ impl Settings {
             };
             let default = || match setting.name {
                 "profile" => Some(default_profile(&profiles)),
-                _ => Some(Sourced { value: setting.default_value()?, source: Source::Default }),
+                _ => Some(Sourced {
+                    value: setting.default_value()?,
+                    source: Source::Default,
+                }),
             };
             values.0.push((setting, given.or_else(default)));
         }
@@ -194,21 +213,34 @@ impl Settings {
         let sandbox = values.with_default("sandbox")?.value;
         let mut guard = values.fields::<Guard>()?;
         let unknown_entries = profiles.unknown_entries();
-        let of_run = unknown_entries.iter().filter(|entry| entry.is_of(&profile.value));
+        let of_run = unknown_entries
+            .iter()
+            .filter(|entry| entry.is_of(&profile.value));
         let names = of_run.map(|entry| entry.name.as_str()).chain(env.unknown());
         let mut names = names.chain(file.unknown());
-        guard.misspelled = names.find(|name| Guard::is_meant_by(name)).map(str::to_owned);
+        guard.misspelled = names
+            .find(|name| Guard::is_meant_by(name))
+            .map(str::to_owned);
         let mut compatibility = values.fields::<Compatibility>()?;
         compatibility.insecure_webhooks |= sandbox;
-        let format = values.get::<String>("output").and_then(|Sourced { value, source }| {
-            Some(Sourced { value: Format::from_str(&value, false).ok()?, source })
-        });
+        let format = values
+            .get::<String>("output")
+            .and_then(|Sourced { value, source }| {
+                Some(Sourced {
+                    value: Format::from_str(&value, false).ok()?,
+                    source,
+                })
+            });
         variable(env, &file, "SVC_SANDBOX_DIR")?;
-        let sandbox_dir = env.path("SVC_SANDBOX_DIR").or_else(|| file.path("SVC_SANDBOX_DIR"));
+        let sandbox_dir = env
+            .path("SVC_SANDBOX_DIR")
+            .or_else(|| file.path("SVC_SANDBOX_DIR"));
         // An option may name a file whose name is not UTF-8.
         let ca_bundle = flags.ca_bundle.clone();
-        let ca_bundle =
-            ca_bundle.map(|value| Sourced { value, source: Source::Option("--ca-bundle") });
+        let ca_bundle = ca_bundle.map(|value| Sourced {
+            value,
+            source: Source::Option("--ca-bundle"),
+        });
         Ok(Self {
             sandbox,
             sandbox_dir: sandbox_dir.unwrap_or_else(|| data_dir.join("sandbox")),
@@ -220,7 +252,11 @@ impl Settings {
             retries: values.with_default("retries")?,
             ca_bundle: ca_bundle.or_else(|| values.get("ca_bundle")),
             // A proxy cannot reach the loopback interface of this machine.
-            proxies: if sandbox { Proxies::default() } else { Proxies::resolve(env, &file) },
+            proxies: if sandbox {
+                Proxies::default()
+            } else {
+                Proxies::resolve(env, &file)
+            },
             mcp_policy: values.get("mcp_policy").map(|policy| policy.value),
             bulk_queue: values.get("bulk_queue").map(|queue| queue.value),
             bulk_retention: values.duration("bulk_retention")?.value,
@@ -249,7 +285,10 @@ impl Settings {
 
     /// Every setting with its value and its source, in the order of the table.
     pub fn all(&self) -> impl Iterator<Item = (&'static Setting, Option<&Sourced<Json>>)> {
-        self.values.0.iter().map(|(setting, value)| (*setting, value.as_ref()))
+        self.values
+            .0
+            .iter()
+            .map(|(setting, value)| (*setting, value.as_ref()))
     }
 
     /// What svc does not know, and ignores: variables, and entries of the configuration that this
@@ -259,12 +298,22 @@ impl Settings {
         variables.extend(self.env_file.unknown());
         let mut unknown = Vec::new();
         if !variables.is_empty() {
-            unknown.push(format!("unknown to svc, and without effect: {}", variables.join(", ")));
+            unknown.push(format!(
+                "unknown to svc, and without effect: {}",
+                variables.join(", ")
+            ));
         }
-        let of_run = self.unknown_entries.iter().filter(|one| one.is_of(&self.profile.value));
+        let of_run = self
+            .unknown_entries
+            .iter()
+            .filter(|one| one.is_of(&self.profile.value));
         unknown.extend(of_run.map(|entry| {
             let meant = entry.meant.as_ref().map(|meant| format!("; {meant}"));
-            format!("{} is unknown and has no effect{}", entry.shown, meant.unwrap_or_default())
+            format!(
+                "{} is unknown and has no effect{}",
+                entry.shown,
+                meant.unwrap_or_default()
+            )
         }));
         unknown
     }
@@ -301,14 +350,20 @@ impl Settings {
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
         let Some((Sourced { value, source }, is_path)) = self.given_key(service)? else {
             let key = self.credentials()?.key(&self.profile.value, service)?;
-            return Ok(key.map(|value| Sourced { value, source: Source::Profile }));
+            return Ok(key.map(|value| Sourced {
+                value,
+                source: Source::Profile,
+            }));
         };
         let text = match is_path {
             true => std::fs::read_to_string(self.env.cwd.join(&value))
                 .map_err(|error| Failure::input(format!("{source}: {value}: {error}")))?,
             false => value,
         };
-        Ok(Some(Sourced { value: Key::parse(&text, &source.to_string())?, source }))
+        Ok(Some(Sourced {
+            value: Key::parse(&text, &source.to_string())?,
+            source,
+        }))
     }
 
     /// The key of the environment, or the path of its file, and whether it is a path.
@@ -318,7 +373,10 @@ impl Settings {
             (&self.env, Source::Environment as fn(&'static str) -> Source),
             (&self.env_file, Source::EnvFile),
         ] {
-            match (not_empty(env, key, source)?, not_empty(env, key_file, source)?) {
+            match (
+                not_empty(env, key, source)?,
+                not_empty(env, key_file, source)?,
+            ) {
                 (Some(_), Some(_)) => {
                     return Err(Failure::usage(format!("both {key} and {key_file} are set"))
                         .hint(format!("unset one of them: unset {key_file}")));
@@ -345,7 +403,9 @@ impl Settings {
     /// An option, a variable or an edited profile that replaces only the base URL must not send the
     /// key of one service to another.
     pub fn check_destination_of_stored_key(&self, service: Service) -> Result<(), Failure> {
-        let Some(url) = self.url(service) else { return Ok(()) };
+        let Some(url) = self.url(service) else {
+            return Ok(());
+        };
         let credentials = self.credentials()?;
         let (name, profiles) = (&self.profile.value, self.profiles()?);
         let in_profile = profiles.text(name, url_entry(service));
@@ -359,7 +419,10 @@ impl Settings {
             None => "was stored without a base URL".to_owned(),
         };
         let (store, profile) = match url.source {
-            Source::Profile => ("the profile", command_line::shell_quoted(&self.profile.value)),
+            Source::Profile => (
+                "the profile",
+                command_line::shell_quoted(&self.profile.value),
+            ),
             _ => ("another profile", "NAME".into()),
         };
         Err(Failure::usage(format!(
@@ -379,7 +442,9 @@ impl Settings {
         let (profiles, credentials) = (self.profiles()?, self.credentials()?);
         let stored = profiles.text(&self.profile.value, url_entry(service));
         let stored = stored.or_else(|| credentials.key_url(&self.profile.value, service));
-        Ok(stored.filter(|stored| !is_same_base_url(stored, url)).map(str::to_owned))
+        Ok(stored
+            .filter(|stored| !is_same_base_url(stored, url))
+            .map(str::to_owned))
     }
 
     /// Whether an option or the environment overrides the profile's key for a service.
@@ -419,17 +484,24 @@ impl Settings {
 
 /// The failure for a profile that does not exist.
 pub fn unknown_profile(name: &str) -> Failure {
-    Failure::new(Kind::InvalidInput, format!("profile `{name}` does not exist"))
-        .code("unknown_profile")
-        .hint(format!(
-            "list the profiles: svc profiles list; create it: svc login --profile {}",
-            command_line::shell_quoted(name)
-        ))
+    Failure::new(
+        Kind::InvalidInput,
+        format!("profile `{name}` does not exist"),
+    )
+    .code("unknown_profile")
+    .hint(format!(
+        "list the profiles: svc profiles list; create it: svc login --profile {}",
+        command_line::shell_quoted(name)
+    ))
 }
 
 fn variable(env: &Env, file: &Env, name: &'static str) -> Result<Option<Sourced<String>>, Failure> {
     let here = not_empty(env, name, Source::Environment)?;
-    if here.is_some() { Ok(here) } else { not_empty(file, name, Source::EnvFile) }
+    if here.is_some() {
+        Ok(here)
+    } else {
+        not_empty(file, name, Source::EnvFile)
+    }
 }
 
 /// A variable that is set. One of svc that is empty is more likely a missing secret of a CI system
@@ -444,9 +516,10 @@ fn not_empty(
             Err(Failure::usage(format!("{}: it is empty", source(name)))
                 .hint(format!("unset {name}, or set a value")))
         }
-        text => Ok(text
-            .filter(|text| !text.is_empty())
-            .map(|text| Sourced { value: text.to_owned(), source: source(name) })),
+        text => Ok(text.filter(|text| !text.is_empty()).map(|text| Sourced {
+            value: text.to_owned(),
+            source: source(name),
+        })),
     }
 }
 
@@ -472,21 +545,29 @@ fn is_same_base_url(one: &str, other: &str) -> bool {
 /// The profile of a run that names none.
 fn default_profile(profiles: &ProfileFile) -> Sourced<Json> {
     match profiles.active() {
-        Some(active) => Sourced { value: active.into(), source: Source::Profile },
-        None => Sourced { value: DEFAULT_PROFILE.into(), source: Source::Default },
+        Some(active) => Sourced {
+            value: active.into(),
+            source: Source::Profile,
+        },
+        None => Sourced {
+            value: DEFAULT_PROFILE.into(),
+            source: Source::Default,
+        },
     }
 }
 
 /// When to use colors, by the option or else the environment.
 pub fn color_choice<const N: usize>(flags: &GlobalFlags, environments: [&Env; N]) -> ColorChoice {
-    let variable = environments.iter().find_map(|env| match env.get("NO_COLOR") {
-        Some(_) => Some(ColorChoice::Never),
-        None => {
-            let forced = env.get("CLICOLOR_FORCE")?;
-            // A convention of many programs, of which some set other words.
-            (switch::parse(forced) != Some(false)).then_some(ColorChoice::Always)
-        }
-    });
+    let variable = environments
+        .iter()
+        .find_map(|env| match env.get("NO_COLOR") {
+            Some(_) => Some(ColorChoice::Never),
+            None => {
+                let forced = env.get("CLICOLOR_FORCE")?;
+                // A convention of many programs, of which some set other words.
+                (switch::parse(forced) != Some(false)).then_some(ColorChoice::Always)
+            }
+        });
     flags.color.or(variable).unwrap_or(ColorChoice::Auto)
 }
 
@@ -516,7 +597,10 @@ mod tests {
             }
             let env_path = self.0.path().join("vars");
             std::fs::write(&env_path, file).expect("written");
-            Settings::resolve(flags, &Env::from_file(&env_path, Path::new("")).expect("read"))
+            Settings::resolve(
+                flags,
+                &Env::from_file(&env_path, Path::new("")).expect("read"),
+            )
         }
     }
 
@@ -533,7 +617,10 @@ mod tests {
             let url = url.url(Service::Email).expect("a URL");
             (url.value.clone(), url.source.clone())
         };
-        assert_eq!(seen(&flags, &[]), ("http://profile".into(), Source::Profile));
+        assert_eq!(
+            seen(&flags, &[]),
+            ("http://profile".into(), Source::Profile)
+        );
         flags.env_file = Some(env_file);
         let from_file = ("http://file".into(), Source::EnvFile("SVC_EMAIL_URL"));
         assert_eq!(seen(&flags, &[]), from_file);
@@ -541,10 +628,18 @@ mod tests {
         let from_env = ("http://env".into(), Source::Environment("SVC_EMAIL_URL"));
         assert_eq!(seen(&flags, &extra), from_env);
         flags.email_url = Some("http://option".into());
-        assert_eq!(seen(&flags, &extra), ("http://option".into(), Source::Option("--email-url")));
+        assert_eq!(
+            seen(&flags, &extra),
+            ("http://option".into(), Source::Option("--email-url"))
+        );
 
-        let settings = home.resolve(&GlobalFlags::default(), &[]).expect("resolved");
-        assert_eq!((settings.retries.value, settings.timeout.value.as_secs()), (7, 30));
+        let settings = home
+            .resolve(&GlobalFlags::default(), &[])
+            .expect("resolved");
+        assert_eq!(
+            (settings.retries.value, settings.timeout.value.as_secs()),
+            (7, 30)
+        );
     }
 
     #[test]
@@ -555,18 +650,25 @@ mod tests {
             ("SVC_EMAIL_URL", "http://live"),
             ("SVC_EMAIL_KEY", "mk_live_secret"),
         ];
-        let settings = home.resolve(&GlobalFlags::default(), &extra).expect("resolved");
+        let settings = home
+            .resolve(&GlobalFlags::default(), &extra)
+            .expect("resolved");
         assert!(settings.sandbox && settings.url(Service::Email).is_none());
         // The sandbox is asked first whether it has issued it.
         assert!(settings.is_key_overridden(Service::Email));
         let broken = [("SVC_SANDBOX", "1"), ("SVC_EMAIL_KEY", "")];
-        let settings = home.resolve(&GlobalFlags::default(), &broken).expect("resolved");
+        let settings = home
+            .resolve(&GlobalFlags::default(), &broken)
+            .expect("resolved");
         assert!(!settings.is_key_overridden(Service::Email));
     }
 
     #[test]
     fn color_precedence_is_option_environment_file() {
-        let flags = |color| GlobalFlags { color, ..GlobalFlags::default() };
+        let flags = |color| GlobalFlags {
+            color,
+            ..GlobalFlags::default()
+        };
         let none = Env::default();
         let no = Env::from([("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]);
         assert_eq!(color_choice(&flags(None), [&no, &none]), ColorChoice::Never);
@@ -575,16 +677,33 @@ mod tests {
             ColorChoice::Always
         );
         let force = Env::from([("CLICOLOR_FORCE", "1")]);
-        assert_eq!(color_choice(&flags(None), [&force, &none]), ColorChoice::Always);
-        assert_eq!(color_choice(&flags(None), [&force, &no]), ColorChoice::Always);
+        assert_eq!(
+            color_choice(&flags(None), [&force, &none]),
+            ColorChoice::Always
+        );
+        assert_eq!(
+            color_choice(&flags(None), [&force, &no]),
+            ColorChoice::Always
+        );
         assert_eq!(color_choice(&flags(None), [&none, &no]), ColorChoice::Never);
-        assert_eq!(color_choice(&flags(None), [&none, &none]), ColorChoice::Auto);
+        assert_eq!(
+            color_choice(&flags(None), [&none, &none]),
+            ColorChoice::Auto
+        );
     }
 
     #[test]
     fn rejects_unknown_formats_in_a_profile() {
         let home = Home::new("[profiles.default]\noutput = \"xml\"\n");
-        let refused = home.resolve(&GlobalFlags::default(), &[]).err().expect("refused");
-        assert!(refused.details().message.contains("`output`: `xml` is not an output format"));
+        let refused = home
+            .resolve(&GlobalFlags::default(), &[])
+            .err()
+            .expect("refused");
+        assert!(
+            refused
+                .details()
+                .message
+                .contains("`output`: `xml` is not an output format")
+        );
     }
 }

@@ -29,8 +29,9 @@ pub struct Setting {
 }
 
 /// What a client of `svc mcp` may do: reading, which is always allowed, and what a person allows.
-pub const MCP_GROUPS: [&str; 7] =
-    ["look", "send", "contacts", "domains", "webhooks", "delete", "sandbox"];
+pub const MCP_GROUPS: [&str; 7] = [
+    "look", "send", "contacts", "domains", "webhooks", "delete", "sandbox",
+];
 
 /// Says what is wrong with a text.
 type Check = fn(&str) -> Result<(), String>;
@@ -49,17 +50,32 @@ enum Kind {
 }
 
 const fn setting(name: &'static str, kind: Kind, help: &'static str) -> Setting {
-    Setting { name, variable: None, kind, live_only: false, default: None, example: "", help }
+    Setting {
+        name,
+        variable: None,
+        kind,
+        live_only: false,
+        default: None,
+        example: "",
+        help,
+    }
 }
 
 impl Setting {
     const fn variable(self, name: &'static str) -> Self {
-        Self { variable: Some(name), ..self }
+        Self {
+            variable: Some(name),
+            ..self
+        }
     }
 
     /// Of a live service, with its value in the example of a profile.
     const fn live(self, example: &'static str) -> Self {
-        Self { live_only: true, example, ..self }
+        Self {
+            live_only: true,
+            example,
+            ..self
+        }
     }
 
     const fn example(self, example: &'static str) -> Self {
@@ -67,7 +83,10 @@ impl Setting {
     }
 
     const fn or(self, default: &'static str) -> Self {
-        Self { default: Some(default), ..self }
+        Self {
+            default: Some(default),
+            ..self
+        }
     }
 }
 
@@ -78,74 +97,163 @@ pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 /// of the services are in files of their own.
 pub static SETTINGS: [Setting; 23] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
-    setting("sandbox", Kind::Flag, "selects the sandbox, as --sandbox does")
-        .variable("SVC_SANDBOX")
-        .or("false"),
+    setting(
+        "sandbox",
+        Kind::Flag,
+        "selects the sandbox, as --sandbox does",
+    )
+    .variable("SVC_SANDBOX")
+    .or("false"),
     setting("email_url", Kind::Text, "base URL of the email service")
         .variable("SVC_EMAIL_URL")
         .live("\"https://mail.example.com\""),
-    setting("extraction_url", Kind::Text, "base URL of the extraction service")
-        .variable("SVC_EXTRACTION_URL")
-        .live("\"https://extract.example.com\""),
+    setting(
+        "extraction_url",
+        Kind::Text,
+        "base URL of the extraction service",
+    )
+    .variable("SVC_EXTRACTION_URL")
+    .live("\"https://extract.example.com\""),
     setting("output", Kind::Format, "output format, as --output")
         .variable("SVC_OUTPUT")
         .example("\"json\""),
-    setting("timeout", Kind::Duration, "time limit over all attempts, as --timeout")
-        .or("30s")
-        .example("\"30s\""),
-    setting("retries", Kind::Number, "maximum number of retries, as --retries")
-        .or("2")
-        .example("2"),
-    setting("ca_bundle", Kind::Text, "PEM file with trusted CA certificates")
-        .variable("SSL_CERT_FILE")
-        .example("\"/etc/company.pem\""),
-    setting("allow_recipients", Kind::List(rule), "addresses and domains that may get emails")
-        .variable("SVC_ALLOW_RECIPIENTS")
-        .example("[\"@example.com\", \"me@x.test\"]"),
-    setting("redirect_recipients", Kind::Checked(address), "address that gets all emails instead")
-        .variable("SVC_REDIRECT_RECIPIENTS")
-        .example("\"me@x.test\""),
-    setting("max_recipients_per_run", Kind::Number, "maximum number of recipients of a run")
-        .variable("SVC_MAX_RECIPIENTS_PER_RUN")
-        .example("100"),
-    setting("organization", Kind::Text, "refuse keys of other organizations").live("\"org_019a\""),
-    setting("key_header", Kind::Checked(header), "header with the email service's key")
-        .live("\"X-Api-Key\""),
+    setting(
+        "timeout",
+        Kind::Duration,
+        "time limit over all attempts, as --timeout",
+    )
+    .or("30s")
+    .example("\"30s\""),
+    setting(
+        "retries",
+        Kind::Number,
+        "maximum number of retries, as --retries",
+    )
+    .or("2")
+    .example("2"),
+    setting(
+        "ca_bundle",
+        Kind::Text,
+        "PEM file with trusted CA certificates",
+    )
+    .variable("SSL_CERT_FILE")
+    .example("\"/etc/company.pem\""),
+    setting(
+        "allow_recipients",
+        Kind::List(rule),
+        "addresses and domains that may get emails",
+    )
+    .variable("SVC_ALLOW_RECIPIENTS")
+    .example("[\"@example.com\", \"me@x.test\"]"),
+    setting(
+        "redirect_recipients",
+        Kind::Checked(address),
+        "address that gets all emails instead",
+    )
+    .variable("SVC_REDIRECT_RECIPIENTS")
+    .example("\"me@x.test\""),
+    setting(
+        "max_recipients_per_run",
+        Kind::Number,
+        "maximum number of recipients of a run",
+    )
+    .variable("SVC_MAX_RECIPIENTS_PER_RUN")
+    .example("100"),
+    setting(
+        "organization",
+        Kind::Text,
+        "refuse keys of other organizations",
+    )
+    .live("\"org_019a\""),
+    setting(
+        "key_header",
+        Kind::Checked(header),
+        "header with the email service's key",
+    )
+    .live("\"X-Api-Key\""),
     setting("key_prefix", Kind::Text, "prefix of the key").live("\"Token \""),
-    setting("batch_key", Kind::Text, "batch body {\"emails\": [...]}, not an array")
-        .live("\"emails\""),
-    setting("event_header", Kind::Text, "header with the event of a delivery").live("\"X-Event\""),
+    setting(
+        "batch_key",
+        Kind::Text,
+        "batch body {\"emails\": [...]}, not an array",
+    )
+    .live("\"emails\""),
+    setting(
+        "event_header",
+        Kind::Text,
+        "header with the event of a delivery",
+    )
+    .live("\"X-Event\""),
     setting("first_page", Kind::Number, "number of the first page").live("0"),
-    setting("insecure_webhooks", Kind::Flag, "allow plain http webhook URLs")
-        .or("false")
-        .live("true"),
-    setting("local_checks", Kind::Flag, "false leaves limits to the service")
-        .or("true")
-        .live("false"),
-    setting("honors_idempotency_key", Kind::Flag, "retry requests with an idempotency key")
-        .or("false")
-        .live("true"),
-    setting("mcp_policy", Kind::List(group), "groups that svc mcp opens beside reading")
-        .live("[\"send\", \"contacts\"]"),
-    setting("bulk_retention", Kind::Duration, "how long svc bulk keeps ended jobs")
-        .variable("SVC_BULK_RETENTION")
-        .or("30d")
-        .example("\"7d\""),
+    setting(
+        "insecure_webhooks",
+        Kind::Flag,
+        "allow plain http webhook URLs",
+    )
+    .or("false")
+    .live("true"),
+    setting(
+        "local_checks",
+        Kind::Flag,
+        "false leaves limits to the service",
+    )
+    .or("true")
+    .live("false"),
+    setting(
+        "honors_idempotency_key",
+        Kind::Flag,
+        "retry requests with an idempotency key",
+    )
+    .or("false")
+    .live("true"),
+    setting(
+        "mcp_policy",
+        Kind::List(group),
+        "groups that svc mcp opens beside reading",
+    )
+    .live("[\"send\", \"contacts\"]"),
+    setting(
+        "bulk_retention",
+        Kind::Duration,
+        "how long svc bulk keeps ended jobs",
+    )
+    .variable("SVC_BULK_RETENTION")
+    .or("30d")
+    .example("\"7d\""),
     // The last, because a URL may hold a password, and `config show` leaves it out.
-    setting("bulk_queue", Kind::Text, "Redis server of svc bulk, as --queue")
-        .variable("SVC_BULK_QUEUE"),
+    setting(
+        "bulk_queue",
+        Kind::Text,
+        "Redis server of svc bulk, as --queue",
+    )
+    .variable("SVC_BULK_QUEUE"),
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.
 pub const OTHER_VARIABLES: [(&str, &str); 8] = [
-    ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
-    ("SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE", "files with the API keys"),
+    (
+        "SVC_EMAIL_KEY, SVC_EXTRACTION_KEY",
+        "API keys of the services",
+    ),
+    (
+        "SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE",
+        "files with the API keys",
+    ),
     ("SVC_SANDBOX_DIR", "data directory of the sandbox"),
     ("SVC_SANDBOX_URL", "base URL of a sandbox elsewhere"),
-    ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the sandbox"),
-    ("SVC_SANDBOX_CONTROL_TOKEN", "token of the sandbox's control interface"),
+    (
+        "SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY",
+        "keys of the sandbox",
+    ),
+    (
+        "SVC_SANDBOX_CONTROL_TOKEN",
+        "token of the sandbox's control interface",
+    ),
     ("SVC_MCP_TOKEN", "bearer token of svc mcp --listen"),
-    ("SVC_COMPLETE_TIMEOUT", "time limit of a service for shell completion"),
+    (
+        "SVC_COMPLETE_TIMEOUT",
+        "time limit of a service for shell completion",
+    ),
 ];
 
 /// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
@@ -174,9 +282,14 @@ const UNLISTED: [&str; 20] = [
 
 /// Every variable whose name begins with `SVC_`.
 pub fn variables() -> impl Iterator<Item = &'static str> {
-    let others = OTHER_VARIABLES.iter().flat_map(|(names, _)| names.split(", "));
+    let others = OTHER_VARIABLES
+        .iter()
+        .flat_map(|(names, _)| names.split(", "));
     let settings = SETTINGS.iter().filter_map(|setting| setting.variable);
-    settings.chain(others).chain(UNLISTED).filter(|name| name.starts_with("SVC_"))
+    settings
+        .chain(others)
+        .chain(UNLISTED)
+        .filter(|name| name.starts_with("SVC_"))
 }
 
 /// The settings of a profile.
@@ -187,7 +300,13 @@ pub fn profile_settings() -> impl Iterator<Item = &'static Setting> {
 /// A profile with every setting, for the help.
 pub fn example_profile() -> String {
     let mut text = "  [profiles.staging]\n".to_owned();
-    for Setting { name, example, help, .. } in profile_settings() {
+    for Setting {
+        name,
+        example,
+        help,
+        ..
+    } in profile_settings()
+    {
         let entry = format!("{name} = {example}");
         // A line of the help has 80 columns.
         match entry.len() + help.len() {
@@ -214,8 +333,14 @@ impl Setting {
         let not = |what: &str| format!("`{text}` is not {what}");
         Ok(match self.kind {
             Kind::Text => text.into(),
-            Kind::Flag => switch::parse(text).ok_or_else(|| not("true or false"))?.into(),
-            Kind::Number => text.trim().parse::<u32>().map_err(|_| not("a number"))?.into(),
+            Kind::Flag => switch::parse(text)
+                .ok_or_else(|| not("true or false"))?
+                .into(),
+            Kind::Number => text
+                .trim()
+                .parse::<u32>()
+                .map_err(|_| not("a number"))?
+                .into(),
             Kind::Duration if self.name == "bulk_retention" && duration::parse(text)? < RECENT => {
                 let why = "for which a job keeps its people from a second email";
                 return Err(format!("`{text}` is shorter than 20h, {why}"));
@@ -229,7 +354,9 @@ impl Setting {
                 parts.into()
             }
             Kind::Format => {
-                let names = Format::value_variants().iter().filter(|it| !it.is_of_dns_records());
+                let names = Format::value_variants()
+                    .iter()
+                    .filter(|it| !it.is_of_dns_records());
                 let names = names.map(|format| format.name()).collect::<Vec<_>>();
                 let known = names.iter().find(|name| *name == text).cloned();
                 let problem = || not(&format!("an output format: use {}", names.join(", ")));
@@ -259,11 +386,15 @@ impl Setting {
 }
 
 fn header(text: &str) -> Result<(), String> {
-    HeaderName::try_from(text).map(drop).map_err(|_| format!("`{text}` is not a header's name"))
+    HeaderName::try_from(text)
+        .map(drop)
+        .map_err(|_| format!("`{text}` is not a header's name"))
 }
 
 fn rule(text: &str) -> Result<(), String> {
-    RecipientGuard::allow([text]).check().map_err(|error| error.to_string())
+    RecipientGuard::allow([text])
+        .check()
+        .map_err(|error| error.to_string())
 }
 
 fn address(text: &str) -> Result<(), String> {
@@ -274,7 +405,10 @@ fn address(text: &str) -> Result<(), String> {
 fn group(text: &str) -> Result<(), String> {
     match MCP_GROUPS.contains(&text) {
         true => Ok(()),
-        false => Err(format!("`{text}` is not a group: use {}", MCP_GROUPS.join(", "))),
+        false => Err(format!(
+            "`{text}` is not a group: use {}",
+            MCP_GROUPS.join(", ")
+        )),
     }
 }
 
@@ -283,9 +417,11 @@ pub fn to_item(value: &Json) -> Item {
     match value {
         Json::Bool(flag) => toml_edit::value(*flag),
         Json::Number(number) => toml_edit::value(number.as_i64().unwrap_or_default()),
-        Json::Array(list) => {
-            toml_edit::value(list.iter().filter_map(Json::as_str).collect::<toml_edit::Array>())
-        }
+        Json::Array(list) => toml_edit::value(
+            list.iter()
+                .filter_map(Json::as_str)
+                .collect::<toml_edit::Array>(),
+        ),
         text => toml_edit::value(text.as_str().unwrap_or_default()),
     }
 }
@@ -297,20 +433,34 @@ mod tests {
     #[test]
     fn the_example_of_a_profile_is_valid_and_fits_80_columns() {
         let text = example_profile();
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         let document = text.parse::<toml_edit::DocumentMut>().expect("TOML");
         for setting in profile_settings() {
-            let item = document["profiles"]["staging"].get(setting.name).expect(setting.name);
+            let item = document["profiles"]["staging"]
+                .get(setting.name)
+                .expect(setting.name);
             let value = setting.parse_item(item).expect(setting.name);
             assert_eq!(setting.parse_item(&to_item(&value)), Ok(value));
         }
-        assert!(SETTINGS.iter().all(|s| s.default.is_none() || s.default_value().is_some()));
+        assert!(
+            SETTINGS
+                .iter()
+                .all(|s| s.default.is_none() || s.default_value().is_some())
+        );
     }
 
     #[test]
     fn booleans_are_read_without_regard_to_case() {
         let sandbox = &SETTINGS[1];
-        for (text, flag) in [("False", false), ("OFF", false), ("No", false), ("0", false)] {
+        for (text, flag) in [
+            ("False", false),
+            ("OFF", false),
+            ("No", false),
+            ("0", false),
+        ] {
             assert_eq!(sandbox.parse(text), Ok(Json::from(flag)), "{text}");
         }
         for text in ["1", "TRUE", "Yes", "on"] {

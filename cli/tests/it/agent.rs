@@ -11,7 +11,12 @@ use crate::support::{Home, Run};
 /// Each client: its settings, the member with the servers, and whether an entry names the transport.
 const CLIENTS: [(&str, &str, &str, bool); 7] = [
     ("claude-code", ".claude.json", "mcpServers", true),
-    ("claude-desktop", "config/Claude/claude_desktop_config.json", "mcpServers", false),
+    (
+        "claude-desktop",
+        "config/Claude/claude_desktop_config.json",
+        "mcpServers",
+        false,
+    ),
     ("codex", ".codex/config.toml", "mcp_servers", false),
     ("cursor", ".cursor/mcp.json", "mcpServers", true),
     ("vscode", "config/Code/User/mcp.json", "servers", true),
@@ -21,7 +26,10 @@ const CLIENTS: [(&str, &str, &str, bool); 7] = [
 
 /// In place of the path of `svc`: the tests run in this program.
 fn this() -> String {
-    std::env::current_exe().expect("a path").display().to_string()
+    std::env::current_exe()
+        .expect("a path")
+        .display()
+        .to_string()
 }
 
 #[track_caller]
@@ -43,7 +51,9 @@ fn server(text: &str, file: &str, key: &str) -> Value {
     let document = text.parse::<toml_edit::DocumentMut>().expect("TOML");
     let server = &document[key]["svc"];
     let args = server["args"].as_array().expect("a list").iter();
-    let args = args.map(|arg| arg.as_str().expect("a text")).collect::<Vec<_>>();
+    let args = args
+        .map(|arg| arg.as_str().expect("a text"))
+        .collect::<Vec<_>>();
     json!({"command": server["command"].as_str(), "args": args})
 }
 
@@ -59,7 +69,11 @@ fn a_new_file_of_every_client_is_removed_again() {
             expected["type"] = "stdio".into();
         }
         assert_eq!(server(&text, file, key), expected, "{client}");
-        assert_eq!(setup(&home, &[client]).json()["files"], json!([]), "{client}");
+        assert_eq!(
+            setup(&home, &[client]).json()["files"],
+            json!([]),
+            "{client}"
+        );
         let removed = setup(&home, &[client, "--remove"]).json();
         assert_eq!(
             removed["files"].as_array().map(Vec::len),
@@ -68,7 +82,10 @@ fn a_new_file_of_every_client_is_removed_again() {
         // Nor is a folder left.
         let left = fs::read_dir(home.path("")).expect("a folder").count();
         assert_eq!(left, 0, "{client}");
-        assert_eq!(setup(&home, &[client, "--remove"]).json()["files"], json!([]));
+        assert_eq!(
+            setup(&home, &[client, "--remove"]).json()["files"],
+            json!([])
+        );
     }
 }
 
@@ -108,7 +125,12 @@ fn comments_servers_and_modes_of_others_stay() {
 fn a_new_file_can_be_read_by_those_who_can_read_others() {
     let home = Home::new();
     setup(&home, &["claude-code"]);
-    let mode = |file: &str| fs::metadata(home.path(file)).expect("a file").permissions().mode();
+    let mode = |file: &str| {
+        fs::metadata(home.path(file))
+            .expect("a file")
+            .permissions()
+            .mode()
+    };
     home.file("usual", "");
     assert_eq!(mode(".claude.json"), mode("usual"));
 }
@@ -124,8 +146,14 @@ fn a_file_that_cannot_be_parsed_is_left_alone() {
             assert_eq!(run.code, 2, "{run:?}");
             let error = run.error();
             let message = error["message"].as_str().expect("a message");
-            assert!(message.contains(file) && message.contains("line "), "{message}");
-            assert!(!message.contains("sk_live") && error["hint"].is_string(), "{error}");
+            assert!(
+                message.contains(file) && message.contains("line "),
+                "{message}"
+            );
+            assert!(
+                !message.contains("sk_live") && error["hint"].is_string(),
+                "{error}"
+            );
             assert_eq!(read(&home, file).as_deref(), Some(before));
             assert!(!home.path(".agents").exists() && !home.path(".claude").exists());
         }
@@ -154,7 +182,11 @@ fn nothing_is_written_without_a_confirmation() {
     let home = Home::new();
     let run = home.run(&["agent", "setup", "claude-code"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|it| it.contains(".claude.json")));
+    assert!(
+        run.error()["message"]
+            .as_str()
+            .is_some_and(|it| it.contains(".claude.json"))
+    );
     home.run(&["agent", "setup", "claude-code", "--print"]);
     assert_eq!(fs::read_dir(home.path("")).expect("a folder").count(), 0);
 }
@@ -172,7 +204,10 @@ fn a_change_of_another_program_during_the_question_is_not_lost() {
     assert!(
         seen.text.contains("+   \"mcpServers\": {") && seen.text.contains("run the command again")
     );
-    assert_eq!(read(&home, ".claude.json").as_deref(), Some("{\"startups\": 1}"));
+    assert_eq!(
+        read(&home, ".claude.json").as_deref(),
+        Some("{\"startups\": 1}")
+    );
     assert!(!home.path(".claude").exists());
 }
 
@@ -181,8 +216,9 @@ fn an_entry_keeps_what_a_person_added_and_is_shown_before_it_is_removed() {
     let home = Home::new();
     setup(&home, &["gemini"]);
     let text = read(&home, ".gemini/settings.json").expect("a file");
-    let text =
-        text.replace(&this(), "/old/svc").replace("\"command\"", "\"trust\": false, \"command\"");
+    let text = text
+        .replace(&this(), "/old/svc")
+        .replace("\"command\"", "\"trust\": false, \"command\"");
     home.file(".gemini/settings.json", text);
     setup(&home, &["gemini"]);
     let text = read(&home, ".gemini/settings.json").expect("a file");
@@ -206,7 +242,11 @@ fn what_is_not_from_svc_is_neither_changed_nor_removed() {
             ".claude.json",
             r#"{"mcpServers": {"svc": {"url": "http://127.0.0.1:9"}}}"#,
         ),
-        ("codex", ".codex/config.toml", "[mcp_servers.svc]\ncommand = \"npx\"\nargs = [\"mcp\"]\n"),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[mcp_servers.svc]\ncommand = \"npx\"\nargs = [\"mcp\"]\n",
+        ),
     ];
     for (client, file, before) in cases {
         let home = Home::new();
@@ -215,7 +255,11 @@ fn what_is_not_from_svc_is_neither_changed_nor_removed() {
             let run = home.run(&[&["agent", "setup", client, "--yes"], more].concat());
             assert_eq!(run.code, 2, "{run:?}");
             let error = run.error();
-            assert!(error["message"].as_str().is_some_and(|it| it.contains("another name")));
+            assert!(
+                error["message"]
+                    .as_str()
+                    .is_some_and(|it| it.contains("another name"))
+            );
             assert_eq!(read(&home, file).as_deref(), Some(before));
         }
     }
@@ -224,24 +268,40 @@ fn what_is_not_from_svc_is_neither_changed_nor_removed() {
     home.file(".agents/skills/svc/SKILL.md", skill);
     let run = home.run(&["agent", "setup", "codex", "--yes"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["hint"].as_str().is_some_and(|it| it.contains("another name")));
+    assert!(
+        run.error()["hint"]
+            .as_str()
+            .is_some_and(|it| it.contains("another name"))
+    );
     assert!(!home.path(".codex").exists());
     setup(&home, &["codex", "--remove"]);
-    assert_eq!(read(&home, ".agents/skills/svc/SKILL.md").as_deref(), Some(skill));
+    assert_eq!(
+        read(&home, ".agents/skills/svc/SKILL.md").as_deref(),
+        Some(skill)
+    );
 }
 
 #[test]
 fn a_byte_order_mark_stays_and_a_file_without_content_is_removed() {
     for (client, file, ..) in CLIENTS {
-        let text =
-            if file.ends_with(".toml") { "\u{feff}a = 1\n" } else { "\u{feff}{\n  \"a\": 1\n}\n" };
+        let text = if file.ends_with(".toml") {
+            "\u{feff}a = 1\n"
+        } else {
+            "\u{feff}{\n  \"a\": 1\n}\n"
+        };
         for before in ["", "\u{feff}", text] {
             let home = Home::new();
             home.file(file, "\n");
-            assert_eq!(setup(&home, &[client, "--remove"]).json()["files"], json!([]));
+            assert_eq!(
+                setup(&home, &[client, "--remove"]).json()["files"],
+                json!([])
+            );
             home.file(file, before);
             let run = setup(&home, &[client]);
-            assert!(run.stderr.contains("svc") && run.stderr.contains("note: + "), "{run:?}");
+            assert!(
+                run.stderr.contains("svc") && run.stderr.contains("note: + "),
+                "{run:?}"
+            );
             let after = read(&home, file).expect("a file");
             assert!(after.contains("mcp") && after.starts_with('\u{feff}') != before.is_empty());
             setup(&home, &[client, "--remove"]);
@@ -254,7 +314,10 @@ fn a_byte_order_mark_stays_and_a_file_without_content_is_removed() {
 #[test]
 fn the_entry_names_the_profile_and_no_secret() {
     let home = Home::new();
-    home.file("config/svc/config.toml", "[profiles.'a b']\nemail_url = \"http://127.0.0.1:9\"\n");
+    home.file(
+        "config/svc/config.toml",
+        "[profiles.'a b']\nemail_url = \"http://127.0.0.1:9\"\n",
+    );
     let env = [("SVC_EMAIL_KEY", "mk_test_secret"), ("SVC_PROFILE", "a b")];
     let args = ["agent", "setup", "vscode", "--yes", "-o", "table"];
     let args_of = |run: &Run| {
@@ -279,8 +342,15 @@ fn the_skill_stays_while_another_client_reads_it() {
     setup(&home, &["zed"]);
     let skill = read(&home, ".agents/skills/svc/SKILL.md").expect("a skill");
     assert!(skill.starts_with("---\nname: svc\ndescription: ") && skill.lines().count() <= 120);
-    let description = skill.lines().nth(2).expect("a line").trim_start_matches("description: ");
-    assert!(description.len() <= 1024 && !description.contains(": "), "{description}");
+    let description = skill
+        .lines()
+        .nth(2)
+        .expect("a line")
+        .trim_start_matches("description: ");
+    assert!(
+        description.len() <= 1024 && !description.contains(": "),
+        "{description}"
+    );
     setup(&home, &["codex", "--remove"]);
     assert!(home.path(".agents/skills/svc/SKILL.md").exists());
     setup(&home, &["zed", "--remove"]);
@@ -293,9 +363,17 @@ fn the_skill_stays_while_another_client_reads_it() {
 fn variables_of_the_clients_name_their_directories() {
     let home = Home::new();
     let cases = [
-        ("claude-code", "CLAUDE_CONFIG_DIR", &[".claude.json", "skills/svc/SKILL.md"][..]),
+        (
+            "claude-code",
+            "CLAUDE_CONFIG_DIR",
+            &[".claude.json", "skills/svc/SKILL.md"][..],
+        ),
         ("codex", "CODEX_HOME", &["config.toml"]),
-        ("gemini", "GEMINI_CLI_HOME", &[".gemini/settings.json", ".gemini/skills/svc/SKILL.md"]),
+        (
+            "gemini",
+            "GEMINI_CLI_HOME",
+            &[".gemini/settings.json", ".gemini/skills/svc/SKILL.md"],
+        ),
     ];
     for (client, variable, files) in cases {
         let folder = home.path(client).display().to_string();
@@ -328,5 +406,8 @@ fn the_entry_names_the_link_on_the_search_path() {
     std::os::unix::fs::symlink(this(), &svc).expect("linked");
     let path = format!("relative:/usr/bin:{}", home.path("bin").display());
     let run = home.run_with_env(&["agent", "setup", "cursor", "--print"], &[("PATH", &path)]);
-    assert_eq!(server(&run.stdout, "", "mcpServers")["command"], svc.display().to_string());
+    assert_eq!(
+        server(&run.stdout, "", "mcpServers")["command"],
+        svc.display().to_string()
+    );
 }

@@ -34,12 +34,17 @@ fn jobs(home: &Home) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(home.path(".local/state/svc/bulk")) else {
         return Vec::new();
     };
-    entries.map(|entry| entry.expect("an entry").path()).collect()
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
 }
 
 fn rows(run: &Run) -> Vec<Value> {
     assert_eq!(run.code, 0, "{run:?}");
-    run.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 #[test]
@@ -49,31 +54,68 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     let url = "https://example.test/u/{{ token }}";
     let run = home.run(&[&SEND[..], &["--unsubscribe", url, "--yes"]].concat());
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.contains("2 rows are invalid and left out: row 3: --subject"), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("2 rows are invalid and left out: row 3: --subject"),
+        "{run:?}"
+    );
     let job = run.json();
-    let counts =
-        ["total", "accepted", "refused", "unknown", "not_sent", "left_out", "left_out_invalid"];
-    assert_eq!(counts.map(|count| job[count].as_u64()), [2, 2, 0, 0, 0, 4, 2].map(Some), "{job}");
+    let counts = [
+        "total",
+        "accepted",
+        "refused",
+        "unknown",
+        "not_sent",
+        "left_out",
+        "left_out_invalid",
+    ];
+    assert_eq!(
+        counts.map(|count| job[count].as_u64()),
+        [2, 2, 0, 0, 0, 4, 2].map(Some),
+        "{job}"
+    );
     assert_eq!(job["state"], "complete");
 
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
-    let messages = messages["data"].as_array().or(messages.as_array()).expect("a list").clone();
-    let mut subjects = messages.iter().map(|each| each["subject"].as_str()).collect::<Vec<_>>();
+    let messages = messages["data"]
+        .as_array()
+        .or(messages.as_array())
+        .expect("a list")
+        .clone();
+    let mut subjects = messages
+        .iter()
+        .map(|each| each["subject"].as_str())
+        .collect::<Vec<_>>();
     subjects.sort_unstable();
     assert_eq!(subjects, [Some("Hi Ada & Co"), Some("Hi Fay")]);
-    let ada = messages.iter().find(|each| each["subject"] == "Hi Ada & Co").expect("Ada's");
+    let ada = messages
+        .iter()
+        .find(|each| each["subject"] == "Hi Ada & Co")
+        .expect("Ada's");
     let ada = ada["id"].as_str().expect("an id");
-    let raw = home.run(&["--sandbox", "sandbox", "messages", "get", ada, "--raw"]).stdout;
+    let raw = home
+        .run(&["--sandbox", "sandbox", "messages", "get", ada, "--raw"])
+        .stdout;
     assert!(raw.contains("<p>Ada &amp; Co</p>"), "{raw}");
-    assert!(raw.contains("List-Unsubscribe: <https://example.test/u/t%201>"), "{raw}");
-    assert!(raw.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{raw}");
+    assert!(
+        raw.contains("List-Unsubscribe: <https://example.test/u/t%201>"),
+        "{raw}"
+    );
+    assert!(
+        raw.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"),
+        "{raw}"
+    );
 
     let id = job["job"].as_str().expect("an id");
     let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
     let mut seen = report
         .iter()
         .map(|row| {
-            (row["row"].as_u64().expect("a row"), row["status"].clone(), row["code"].clone())
+            (
+                row["row"].as_u64().expect("a row"),
+                row["status"].clone(),
+                row["code"].clone(),
+            )
         })
         .collect::<Vec<_>>();
     seen.sort_by_key(|(row, ..)| *row);
@@ -89,16 +131,29 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     ];
     assert_eq!(seen, expected);
     assert!(
-        report.iter().any(|row| row["message"] == "--subject: line 1: the row has no `first_name`")
+        report
+            .iter()
+            .any(|row| row["message"] == "--subject: line 1: the row has no `first_name`")
     );
     for (status, expected) in [("accepted", &[2, 7][..]), ("invalid,duplicate", &[3, 5, 6])] {
         let some = ["bulk", "report", id, "--status", status, "-o", "ndjson"];
         let some = rows(&home.run(&some));
-        assert!(some.iter().map(|row| row["row"].as_u64()).eq(expected.iter().map(|it| Some(*it))));
+        assert!(
+            some.iter()
+                .map(|row| row["row"].as_u64())
+                .eq(expected.iter().map(|it| Some(*it)))
+        );
     }
-    assert_eq!(home.run(&["bulk", "report", id, "--status", "invalit"]).code, 2);
+    assert_eq!(
+        home.run(&["bulk", "report", id, "--status", "invalit"])
+            .code,
+        2
+    );
     let table = home.run(&["bulk", "report", id, "-o", "table"]).stdout;
-    assert!(table.starts_with("ROW ") && !table.contains(",accepted,"), "{table}");
+    assert!(
+        table.starts_with("ROW ") && !table.contains(",accepted,"),
+        "{table}"
+    );
     let csv = home.run(&["bulk", "report", id]).stdout;
     assert!(
         csv.starts_with(
@@ -109,23 +164,40 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
 
     // Nothing is left to send.
     let again = home.run(&["--sandbox", "bulk", "resume", id]);
-    assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
+    assert_eq!(
+        (again.code, again.json()["accepted"].as_u64()),
+        (0, Some(2)),
+        "{again:?}"
+    );
     // The rows are those of the start, whatever happens to the file.
     home.file("people.csv", format!("{PEOPLE}gus@example.test,Gus,t7,\n"));
     let again = home.run(&["--sandbox", "bulk", "resume", id]);
-    assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
+    assert_eq!(
+        (again.code, again.json()["accepted"].as_u64()),
+        (0, Some(2)),
+        "{again:?}"
+    );
     let elsewhere = home.run_with_env(
         &["bulk", "resume", id],
-        &[("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")],
+        &[
+            ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ],
     );
     assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
-    assert!(elsewhere.stderr.contains("started with sandbox"), "{elsewhere:?}");
+    assert!(
+        elsewhere.stderr.contains("started with sandbox"),
+        "{elsewhere:?}"
+    );
 }
 
 #[test]
 fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
     let service = Service::always(500, "");
-    let env = [("SVC_EMAIL_URL", service.url()), ("SVC_EMAIL_KEY", "mk_test_x".to_owned())];
+    let env = [
+        ("SVC_EMAIL_URL", service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x".to_owned()),
+    ];
     let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
     let home = Home::new();
     let many = "b@b.test,Bob\n".repeat(900);
@@ -135,8 +207,14 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
             "line 2: a quote is never closed",
         ),
         (b"\xFF\xFEe\0m\0a\0i\0l\0".to_vec(), "UTF-16"),
-        (b"email,name\na@b.test,Zo\xeb\n".to_vec(), "line 2: not UTF-8"),
-        (b"email,name\na@b.test;c@d.test,Ada\n".to_vec(), "no row can be sent: 1 invalid"),
+        (
+            b"email,name\na@b.test,Zo\xeb\n".to_vec(),
+            "line 2: not UTF-8",
+        ),
+        (
+            b"email,name\na@b.test;c@d.test,Ada\n".to_vec(),
+            "no row can be sent: 1 invalid",
+        ),
     ] {
         home.file("people.csv", content);
         let args = [&SEND[1..], &["--yes"]].concat();
@@ -161,21 +239,41 @@ fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
     let service = Service::with_responses(&[no_domains(), String::new(), accepted]);
     let home = Home::new();
     home.file("people.csv", PEOPLE);
-    let env = [("SVC_EMAIL_URL", service.url()), ("SVC_EMAIL_KEY", "mk_test_x".to_owned())];
+    let env = [
+        ("SVC_EMAIL_URL", service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x".to_owned()),
+    ];
     let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
     let run = home.run_with_env(&[&SEND[1..], &["--yes"]].concat(), &env);
-    assert_eq!((run.code, run.json()["unknown"].as_u64()), (9, Some(2)), "{run:?}");
+    assert_eq!(
+        (run.code, run.json()["unknown"].as_u64()),
+        (9, Some(2)),
+        "{run:?}"
+    );
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
     let unknown = report.iter().filter(|row| row["status"] == "unknown");
-    let unknown = unknown.map(|row| row["address"].as_str()).collect::<Vec<_>>();
-    assert_eq!(unknown, [Some("ada@example.test"), Some("fay@example.test")]);
-    assert!(report.iter().any(|row| row["status"] == "unknown" && row["code"].is_string()));
+    let unknown = unknown
+        .map(|row| row["address"].as_str())
+        .collect::<Vec<_>>();
+    assert_eq!(
+        unknown,
+        [Some("ada@example.test"), Some("fay@example.test")]
+    );
+    assert!(
+        report
+            .iter()
+            .any(|row| row["status"] == "unknown" && row["code"].is_string())
+    );
 
     let held = home.run_with_env(&["bulk", "resume", &id], &env);
     assert_eq!((held.code, service.requests().len()), (9, 2), "{held:?}");
     let sent = home.run_with_env(&["bulk", "resume", &id, "--unknown", "resend"], &env);
-    assert_eq!((sent.code, sent.json()["accepted"].as_u64()), (0, Some(2)), "{sent:?}");
+    assert_eq!(
+        (sent.code, sent.json()["accepted"].as_u64()),
+        (0, Some(2)),
+        "{sent:?}"
+    );
     assert_eq!(service.requests().len(), 3);
     // That the first request may have been accepted is not forgotten.
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
@@ -197,28 +295,60 @@ fn timeout_is_the_deadline_of_each_request() {
     });
     let home = Home::new();
     home.file("people.csv", PEOPLE);
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let limit = ["--timeout", "300ms"];
     let run = home.run_with_env(&[&limit[..], &SEND[1..], &["--yes"]].concat(), &env);
-    assert_eq!((run.code, run.json()["unknown"].as_u64()), (9, Some(2)), "{run:?}");
+    assert_eq!(
+        (run.code, run.json()["unknown"].as_u64()),
+        (9, Some(2)),
+        "{run:?}"
+    );
     drop(held.join().expect("the server got the request"));
 }
 
 #[test]
 fn wait_follows_delivery_until_every_status_is_final() {
     let home = Home::new();
-    home.file("people.csv", "email\nada@example.test\nbounced@example.test\n");
-    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
-    let send = [&send[..], &["--subject", "s", "--text", "t", "--yes", "--wait"]].concat();
+    home.file(
+        "people.csv",
+        "email\nada@example.test\nbounced@example.test\n",
+    );
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "hello@sandbox.test",
+    ];
+    let send = [
+        &send[..],
+        &["--subject", "s", "--text", "t", "--yes", "--wait"],
+    ]
+    .concat();
     let run = home.run(&send);
-    assert_eq!((run.code, run.json()["accepted"].as_u64()), (10, Some(2)), "{run:?}");
+    assert_eq!(
+        (run.code, run.json()["accepted"].as_u64()),
+        (10, Some(2)),
+        "{run:?}"
+    );
     let error = run.error();
     assert_eq!(error["code"], "bulk_not_delivered");
     let message = error["message"].as_str().expect("a message");
-    assert!(message.contains("1 of 2 accepted emails were not delivered: 1 bounced"), "{message}");
+    assert!(
+        message.contains("1 of 2 accepted emails were not delivered: 1 bounced"),
+        "{message}"
+    );
     let id = run.json()["job"].as_str().expect("an id").to_owned();
-    let statuses =
-        |run: &Run| rows(run).into_iter().map(|row| row["status"].clone()).collect::<Vec<_>>();
+    let statuses = |run: &Run| {
+        rows(run)
+            .into_iter()
+            .map(|row| row["status"].clone())
+            .collect::<Vec<_>>()
+    };
     let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
     assert_eq!(statuses(&report), ["delivered", "bounced"]);
 
@@ -228,9 +358,16 @@ fn wait_follows_delivery_until_every_status_is_final() {
     let damaged = [b"\xff\n", &lines.as_bytes()[..lines.len() - 5]].concat();
     std::fs::write(&known, damaged).expect("written");
     let one = statuses(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
-    assert_eq!(one.iter().filter(|status| **status == "accepted").count(), 1, "{one:?}");
+    assert_eq!(
+        one.iter().filter(|status| **status == "accepted").count(),
+        1,
+        "{one:?}"
+    );
     let again = home.run(&["--sandbox", "bulk", "resume", &id, "--wait"]);
-    assert_eq!((again.code, again.error()["code"].as_str()), (10, Some("bulk_not_delivered")));
+    assert_eq!(
+        (again.code, again.error()["code"].as_str()),
+        (10, Some("bulk_not_delivered"))
+    );
     let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
     assert_eq!(statuses(&report), ["delivered", "bounced"]);
 }
@@ -239,7 +376,16 @@ fn wait_follows_delivery_until_every_status_is_final() {
 #[test]
 fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {
     let home = Home::new();
-    let send = ["--sandbox", "bulk", "send", "-", "--from", "a@sandbox.test", "--subject", "Hi"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "-",
+        "--from",
+        "a@sandbox.test",
+        "--subject",
+        "Hi",
+    ];
     let mut terminal = Terminal::start(&home, &[&send[..], &["--text", "x"]].concat(), &[], 120);
     terminal.until("FILE: type the content and end it with Ctrl-D");
     terminal.write("email\nada@example.test\n");
@@ -253,7 +399,9 @@ fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {
 #[test]
 fn a_job_on_a_terminal_can_be_stopped_and_continued() {
     let home = Home::new();
-    let people = (1..=5).map(|n| format!("p{n}@example.test,P{n}\n")).collect::<String>();
+    let people = (1..=5)
+        .map(|n| format!("p{n}@example.test,P{n}\n"))
+        .collect::<String>();
     home.file("people.csv", format!("email,First Name\n{people}"));
     let mut terminal = Terminal::start(&home, &[&SEND[..], &["--rate", "2/s"]].concat(), &[], 120);
     terminal.until("email 3 to p3@example.test");
@@ -263,17 +411,38 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
     terminal.write("\u{3}");
     let seen = terminal.end();
     assert_eq!(seen.code, 130, "{}", seen.raw);
-    assert!(seen.text.contains("<p>") || seen.text.contains("Subject: Hi P1"), "{}", seen.raw);
-    assert!(seen.text.contains("go on: svc --sandbox bulk resume "), "{}", seen.raw);
+    assert!(
+        seen.text.contains("<p>") || seen.text.contains("Subject: Hi P1"),
+        "{}",
+        seen.raw
+    );
+    assert!(
+        seen.text.contains("go on: svc --sandbox bulk resume "),
+        "{}",
+        seen.raw
+    );
 
     let list = home.run(&["bulk", "list"]).json();
     let (job, id) = (&list[0], list[0]["job"].as_str().expect("an id"));
-    assert_eq!((job["state"].as_str(), job["unknown"].as_u64()), (Some("incomplete"), Some(0)));
+    assert_eq!(
+        (job["state"].as_str(), job["unknown"].as_u64()),
+        (Some("incomplete"), Some(0))
+    );
     let done = home.run(&["--sandbox", "bulk", "resume", id]);
-    assert_eq!((done.code, done.json()["accepted"].as_u64()), (0, Some(5)), "{done:?}");
+    assert_eq!(
+        (done.code, done.json()["accepted"].as_u64()),
+        (0, Some(5)),
+        "{done:?}"
+    );
     let report = home.run(&["bulk", "report", id]).stdout;
     for n in 1..=5 {
-        assert_eq!(report.matches(&format!("p{n}@example.test,accepted")).count(), 1, "{report}");
+        assert_eq!(
+            report
+                .matches(&format!("p{n}@example.test,accepted"))
+                .count(),
+            1,
+            "{report}"
+        );
     }
 }
 
@@ -294,10 +463,20 @@ fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
     std::fs::write(folders.join("empty/journal.ndjson"), "").expect("written");
     let list = home.run(&["bulk", "list"]);
     assert_eq!(list.code, 0, "{list:?}");
-    assert!(list.stderr.contains("warning: job empty is left out: "), "{list:?}");
+    assert!(
+        list.stderr.contains("warning: job empty is left out: "),
+        "{list:?}"
+    );
     let list = list.json();
-    let ids = list.as_array().expect("a list").iter().map(|job| job["job"].as_str());
-    assert!(ids.eq([Some(second.as_str()), Some(first.as_str())]), "{list}");
+    let ids = list
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|job| job["job"].as_str());
+    assert!(
+        ids.eq([Some(second.as_str()), Some(first.as_str())]),
+        "{list}"
+    );
 }
 
 #[test]
@@ -305,32 +484,70 @@ fn a_file_name_is_not_sent_as_the_text() {
     let home = Home::new();
     home.file("body.html", "<p>Hi</p>");
     home.file("people.csv", "email\nada@example.test\n");
-    let args = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
-    let run = home.run(&[&args[..], &["--subject", "Hi", "--text", "body.html", "--yes"]].concat());
+    let args = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "hello@sandbox.test",
+    ];
+    let run = home.run(
+        &[
+            &args[..],
+            &["--subject", "Hi", "--text", "body.html", "--yes"],
+        ]
+        .concat(),
+    );
     assert_eq!((run.code, jobs(&home).len()), (2, 0), "{run:?}");
     assert!(run.stderr.contains("--text @body.html"), "{run:?}");
-    assert!(run.stderr.contains("from standard input: --text -"), "{run:?}");
+    assert!(
+        run.stderr.contains("from standard input: --text -"),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn a_row_that_opts_out_wins_over_the_rows_before_it() {
     let home = Home::new();
     let people = "ada@example.test,Ada,yes\nbob@example.test,Bob,yes\nADA@example.test,Ada,no\n";
-    home.file("people.csv", format!("email,First Name,subscribed\n{people}"));
+    home.file(
+        "people.csv",
+        format!("email,First Name,subscribed\n{people}"),
+    );
     let run = home.run(&[&SEND[..], &["--yes", "--duplicates", "keep"]].concat());
     let job = run.json();
-    assert_eq!((job["accepted"].as_u64(), job["left_out"].as_u64()), (Some(1), Some(2)), "{run:?}");
+    assert_eq!(
+        (job["accepted"].as_u64(), job["left_out"].as_u64()),
+        (Some(1), Some(2)),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn columns_that_share_a_placeholder_are_refused_if_it_is_used() {
     let home = Home::new();
-    home.file("people.csv", "email,First Name,First-Name\na@b.test,Ada,Eve\n");
+    home.file(
+        "people.csv",
+        "email,First Name,First-Name\na@b.test,Ada,Eve\n",
+    );
     let object = json!({"email": "a@b.test", "First Name": "Ada", "First-Name": "Eve"});
     home.file("people.ndjson", object.to_string());
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "k"),
+    ];
     let run = |file, args: &[&str]| {
-        let send = ["bulk", "send", file, "--from", "a@b.test", "--subject", "s", "--dry-run"];
+        let send = [
+            "bulk",
+            "send",
+            file,
+            "--from",
+            "a@b.test",
+            "--subject",
+            "s",
+            "--dry-run",
+        ];
         home.run_with_env(&[&send[..], args].concat(), &env)
     };
     for file in ["people.csv", "people.ndjson"] {
@@ -343,7 +560,10 @@ fn columns_that_share_a_placeholder_are_refused_if_it_is_used() {
             assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
             let why = "`First Name` and `First-Name` are both `first_name` in a placeholder";
             assert!(run.stderr.contains(why), "{run:?}");
-            assert!(run.stderr.contains("rename one of them, or write {{ row["), "{run:?}");
+            assert!(
+                run.stderr.contains("rename one of them, or write {{ row["),
+                "{run:?}"
+            );
         }
         for text in ["Hi", "{{ row['First Name'] }}{{ row['First-Name'] }}"] {
             assert_eq!(run(file, &["--text", text]).code, 0, "{file} {text}");
@@ -360,14 +580,35 @@ fn a_row_of_ndjson_that_may_opt_out_is_left_out() {
         "{\"email\":\"a@b.test\"}\n{\"email\":\"c@d.test\",\"subscribed\":true}\n\
          {\"email\":\"e@f.test\",\"subscribed\":false,\"subscribed\":true}\n",
     );
-    let send = ["--sandbox", "bulk", "send", "people.ndjson", "--from", "hello@sandbox.test"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.ndjson",
+        "--from",
+        "hello@sandbox.test",
+    ];
     let run = home.run(&[&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat());
-    assert_eq!((run.code, run.json()["accepted"].as_u64()), (0, Some(1)), "{run:?}");
-    assert!(run.stderr.contains("row 1: the row does not say whether"), "{run:?}");
+    assert_eq!(
+        (run.code, run.json()["accepted"].as_u64()),
+        (0, Some(1)),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr.contains("row 1: the row does not say whether"),
+        "{run:?}"
+    );
     let job = run.json();
-    assert_eq!((&job["left_out"], &job["left_out_invalid"]), (&json!(2), &json!(1)), "{run:?}");
+    assert_eq!(
+        (&job["left_out"], &job["left_out_invalid"]),
+        (&json!(2), &json!(1)),
+        "{run:?}"
+    );
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
-    let to = messages["data"].as_array().or(messages.as_array()).expect("a list");
+    let to = messages["data"]
+        .as_array()
+        .or(messages.as_array())
+        .expect("a list");
     assert_eq!(to.len(), 1, "{messages}");
 }
 
@@ -379,23 +620,51 @@ fn a_contact_gets_the_email_at_its_own_address() {
     let people = "email,E-Mail work\nada@example.test,x\n";
     let people = home.file("contacts.csv", people);
     let map = "E-Mail work=metadata.E-Mail";
-    let import = ["--sandbox", "contacts", "import", audience, &people, "--column", map];
+    let import = [
+        "--sandbox",
+        "contacts",
+        "import",
+        audience,
+        &people,
+        "--column",
+        map,
+    ];
     let import = home.run(&import);
     assert_eq!(import.code, 0, "{import:?}");
-    let args = ["--sandbox", "bulk", "send", "--audience", audience, "--from"];
-    let rest = ["hello@sandbox.test", "--subject", "Hi", "--text", "Hello", "--yes"];
+    let args = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "--audience",
+        audience,
+        "--from",
+    ];
+    let rest = [
+        "hello@sandbox.test",
+        "--subject",
+        "Hi",
+        "--text",
+        "Hello",
+        "--yes",
+    ];
     let run = home.run(&[&args[..], &rest].concat());
     assert_eq!(run.code, 0, "{run:?}");
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
-    assert_eq!((report.len(), report[0]["address"].as_str()), (1, Some("ada@example.test")));
+    assert_eq!(
+        (report.len(), report[0]["address"].as_str()),
+        (1, Some("ada@example.test"))
+    );
 }
 
 /// A home with a service of its own, which responds like this to the requests of a job.
 fn with_service(responses: &[String]) -> (Home, Service) {
     let home = Home::new();
     home.file("people.csv", PEOPLE);
-    (home, Service::with_responses(&[&[no_domains()], responses].concat()))
+    (
+        home,
+        Service::with_responses(&[&[no_domains()], responses].concat()),
+    )
 }
 
 /// The response to the check of the sender's domain: the key may not tell.
@@ -404,11 +673,17 @@ fn no_domains() -> String {
 }
 
 fn run_at(home: &Home, service: &Service, key: &str, args: &[&str]) -> Run {
-    home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", key)])
+    home.run_with_env(
+        args,
+        &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", key)],
+    )
 }
 
 fn accepted(ids: &[&str]) -> String {
-    let items = ids.iter().enumerate().map(|(at, id)| json!({"index": at, "id": id}));
+    let items = ids
+        .iter()
+        .enumerate()
+        .map(|(at, id)| json!({"index": at, "id": id}));
     let body = json!({"results": items.collect::<Vec<_>>()}).to_string();
     crate::support::http_response(200, "", &body)
 }
@@ -425,11 +700,25 @@ fn a_job_goes_on_with_another_key_only_after_a_question() {
     let resume = ["bulk", "resume", id];
     let other = run_at(&home, &service, "mk_test_two", &resume);
     assert_eq!((other.code, service.requests().len()), (2, 2), "{other:?}");
-    assert!(other.stderr.contains("not the key that the job was started with"), "{other:?}");
+    assert!(
+        other
+            .stderr
+            .contains("not the key that the job was started with"),
+        "{other:?}"
+    );
     let journal = std::fs::read_to_string(jobs(&home)[0].join("journal.ndjson")).expect("read");
     assert!(!journal.contains("mk_test"), "{journal}");
-    let same = run_at(&home, &service, "mk_test_two", &[&resume[..], &["--yes"]].concat());
-    assert_eq!((same.code, same.json()["accepted"].as_u64()), (0, Some(2)), "{same:?}");
+    let same = run_at(
+        &home,
+        &service,
+        "mk_test_two",
+        &[&resume[..], &["--yes"]].concat(),
+    );
+    assert_eq!(
+        (same.code, same.json()["accepted"].as_u64()),
+        (0, Some(2)),
+        "{same:?}"
+    );
 }
 
 #[test]
@@ -439,24 +728,56 @@ fn an_opt_out_between_send_and_resume_is_honored() {
         let body = json!({"data": contacts, "page": 1, "total": 2}).to_string();
         crate::support::http_response(200, "", &body)
     };
-    let before = page(json!([contact("a@b.test", true), contact("c@d.test", true)]));
-    let after = page(json!([contact("a@b.test", true), contact("C@d.test", false)]));
+    let before = page(json!([
+        contact("a@b.test", true),
+        contact("c@d.test", true)
+    ]));
+    let after = page(json!([
+        contact("a@b.test", true),
+        contact("C@d.test", false)
+    ]));
     let down = crate::support::http_response(403, "", "{}");
     let responses = [before, no_domains(), down, after, accepted(&["eml_1"])];
     let service = Service::with_responses(&responses);
     let home = Home::new();
     let id = "aud_0198c0de-0000-7000-8000-000000000000";
-    let send = ["bulk", "send", "--audience", id, "--from", "a@b.test", "--subject", "s"];
-    let run = run_at(&home, &service, "k", &[&send[..], &["--text", "t", "--yes"]].concat());
+    let send = [
+        "bulk",
+        "send",
+        "--audience",
+        id,
+        "--from",
+        "a@b.test",
+        "--subject",
+        "s",
+    ];
+    let run = run_at(
+        &home,
+        &service,
+        "k",
+        &[&send[..], &["--text", "t", "--yes"]].concat(),
+    );
     assert_eq!(run.code, 6, "{run:?}");
     let list = home.run(&["bulk", "list"]).json();
     let job = list[0]["job"].as_str().expect("an id");
     let resumed = run_at(&home, &service, "k", &["bulk", "resume", job]);
-    assert_eq!((resumed.code, resumed.json()["accepted"].as_u64()), (0, Some(1)), "{resumed:?}");
+    assert_eq!(
+        (resumed.code, resumed.json()["accepted"].as_u64()),
+        (0, Some(1)),
+        "{resumed:?}"
+    );
     let last = service.requests().pop().expect("a request");
-    assert!(last.contains("a@b.test") && !last.to_lowercase().contains("c@d.test"), "{last}");
+    assert!(
+        last.contains("a@b.test") && !last.to_lowercase().contains("c@d.test"),
+        "{last}"
+    );
     let report = rows(&home.run(&["bulk", "report", job, "-o", "ndjson"]));
-    assert!(report.iter().any(|row| row["message"] == "not subscribed any more"), "{report:?}");
+    assert!(
+        report
+            .iter()
+            .any(|row| row["message"] == "not subscribed any more"),
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -472,14 +793,33 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
     assert!(held.stderr.contains("nothing is left to send"), "{held:?}");
     let said = "the outcome of 2 is unknown; to send them again: ";
     assert!(held.stderr.contains(said), "{held:?}");
-    let again = run_at(&home, &service, "k", &[&resume[..], &["--unknown", "resend"]].concat());
+    let again = run_at(
+        &home,
+        &service,
+        "k",
+        &[&resume[..], &["--unknown", "resend"]].concat(),
+    );
     let shown = again.json();
-    let first = shown["body"].as_array().expect("a batch").iter().map(|email| &email["to"][0]);
-    assert!(first.eq(["ada@example.test", "fay@example.test"]), "{again:?}");
+    let first = shown["body"]
+        .as_array()
+        .expect("a batch")
+        .iter()
+        .map(|email| &email["to"][0]);
+    assert!(
+        first.eq(["ada@example.test", "fay@example.test"]),
+        "{again:?}"
+    );
     let counts = ["emails", "accepted", "refused", "invalid", "unknown"];
-    assert_eq!(counts.map(|count| shown[count].as_u64()), [2, 0, 0, 0, 2].map(Some), "{again:?}");
+    assert_eq!(
+        counts.map(|count| shown[count].as_u64()),
+        [2, 0, 0, 0, 2].map(Some),
+        "{again:?}"
+    );
     assert_eq!(shown["left_out"]["invalid"], 2, "{again:?}");
-    assert!(again.stderr.contains("2 emails are left to send"), "{again:?}");
+    assert!(
+        again.stderr.contains("2 emails are left to send"),
+        "{again:?}"
+    );
     assert!(!again.stderr.contains(said), "{again:?}");
     assert_eq!(service.requests().len(), 2);
 }
@@ -491,7 +831,9 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
     let (listener, url) = crate::support::listen();
     let mut command = home.command(&[&SEND[1..], &["--yes"]].concat());
     command.env("SVC_EMAIL_URL", url).env("SVC_EMAIL_KEY", "k");
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let mut child = command.spawn().expect("starts");
     // The check of the sender's domain.
     drop(crate::support::accept(&listener));
@@ -519,17 +861,35 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
 fn a_header_that_unsubscribe_sets_is_refused() {
     let home = Home::new();
     home.file("people.csv", PEOPLE);
-    let args = ["--unsubscribe", "https://x.test/{{ token }}", "--header", "list-unsubscribe: <x>"];
+    let args = [
+        "--unsubscribe",
+        "https://x.test/{{ token }}",
+        "--header",
+        "list-unsubscribe: <x>",
+    ];
     let run = home.run(&[&SEND[..], &args, &["--yes"]].concat());
     assert_eq!((run.code, jobs(&home).len()), (2, 0), "{run:?}");
-    assert!(run.stderr.contains("--unsubscribe sets the header list-unsubscribe"), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("--unsubscribe sets the header list-unsubscribe"),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn the_draft_of_a_killed_process_is_removed_at_the_next_start() {
     let home = Home::new();
     home.file("people.csv", PEOPLE);
-    let send = ["--sandbox", "bulk", "send", "-", "--from", "a@sandbox.test", "--subject", "Hi"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "-",
+        "--from",
+        "a@sandbox.test",
+        "--subject",
+        "Hi",
+    ];
     let mut child = home.spawn(&[&send[..], &["--text", "x"]].concat());
     let draft = crate::support::wait_until("the draft", || {
         jobs(&home).into_iter().find(|path| path.is_dir())
@@ -548,7 +908,9 @@ fn the_draft_of_a_killed_process_is_removed_at_the_next_start() {
 #[test]
 fn ctrl_c_ends_the_check_of_a_large_file() {
     let home = Home::new();
-    let people = (0..60_000).map(|n| format!("p{n}@example.test,P\n")).collect::<String>();
+    let people = (0..60_000)
+        .map(|n| format!("p{n}@example.test,P\n"))
+        .collect::<String>();
     home.file("people.csv", format!("email,First Name\n{people}"));
     let mut terminal = Terminal::start(&home, &SEND, &[], 120);
     terminal.until("reading the rows");
@@ -566,17 +928,47 @@ fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
     let home = Home::new();
     let rows = ["a", "b", "c"].map(|name| format!("{name}@example.test,hello@shop.test\n"));
     home.file("people.csv", format!("email,sender\n{}", rows.concat()));
-    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@shop.test"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "hello@shop.test",
+    ];
     let refused = home.run(&[&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat());
-    assert_eq!((refused.code, refused.stdout.as_str()), (6, ""), "{refused:?}");
-    assert_eq!((&refused.error()["code"], jobs(&home).len()), (&json!("domain_not_verified"), 0));
+    assert_eq!(
+        (refused.code, refused.stdout.as_str()),
+        (6, ""),
+        "{refused:?}"
+    );
+    assert_eq!(
+        (&refused.error()["code"], jobs(&home).len()),
+        (&json!("domain_not_verified"), 0)
+    );
     // A sender that is in the rows is known only later.
-    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "{{ sender }}"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "{{ sender }}",
+    ];
     let stopped = home.run(&[&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat());
-    assert_eq!((stopped.code, &stopped.json()["not_sent"]), (6, &json!(3)), "{stopped:?}");
+    assert_eq!(
+        (stopped.code, &stopped.json()["not_sent"]),
+        (6, &json!(3)),
+        "{stopped:?}"
+    );
     let error = stopped.error();
     assert_eq!(error["code"], "domain_not_verified", "{error}");
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("bulk resume")), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("bulk resume")),
+        "{error}"
+    );
     let job = stopped.json()["job"].as_str().expect("an id").to_owned();
     for command in [
         &["domains", "create", "shop.test"][..],
@@ -587,7 +979,11 @@ fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
         assert_eq!(run.code, 0, "{run:?}");
     }
     let resumed = home.run(&["--sandbox", "bulk", "resume", &job, "--yes"]);
-    assert_eq!((resumed.code, &resumed.json()["accepted"]), (0, &json!(3)), "{resumed:?}");
+    assert_eq!(
+        (resumed.code, &resumed.json()["accepted"]),
+        (0, &json!(3)),
+        "{resumed:?}"
+    );
 }
 
 fn job_of(run: &Run) -> String {
@@ -596,7 +992,9 @@ fn job_of(run: &Run) -> String {
 }
 
 fn people(range: std::ops::Range<usize>) -> String {
-    let rows = range.map(|n| format!("p{n}@example.test,P{n}\n")).collect::<String>();
+    let rows = range
+        .map(|n| format!("p{n}@example.test,P{n}\n"))
+        .collect::<String>();
     format!("email,First Name\n{rows}")
 }
 
@@ -606,7 +1004,14 @@ fn sending_again_is_refused_and_names_the_job() {
     let home = Home::new();
     home.file("people.csv", people(0..10));
     let first = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    let other = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let other = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "hello@sandbox.test",
+    ];
     let other = [&other[..], &["--subject", "Another", "--text", "x"]].concat();
     home.file("people.csv", people(0..15));
     for more in [&["--yes"][..], &[], &["--dry-run"]] {
@@ -618,18 +1023,33 @@ fn sending_again_is_refused_and_names_the_job() {
             let message = error["message"].as_str().expect("a message");
             let named = message.contains(&first) && message.contains("10 of these 15 addresses");
             assert!(named && message.ends_with("and is complete"), "{message}");
-            assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--again")));
+            assert!(
+                error["hint"]
+                    .as_str()
+                    .is_some_and(|hint| hint.contains("--again"))
+            );
         }
     }
     assert_eq!(jobs(&home).len(), 1);
     // Fewer than half of them may get another email, but not the same one twice.
     home.file("people.csv", people(6..15));
     let some = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert_eq!((some.code, &some.error()["code"]), (2, &json!("sent_again")), "{some:?}");
+    assert_eq!(
+        (some.code, &some.error()["code"]),
+        (2, &json!("sent_again")),
+        "{some:?}"
+    );
     let hint = some.error()["hint"].to_string();
-    assert!(hint.contains("only to those who have not got it: --limit 9"), "{hint}");
+    assert!(
+        hint.contains("only to those who have not got it: --limit 9"),
+        "{hint}"
+    );
     let others = home.run(&[&SEND[..], &["--yes", "--limit", "9"]].concat());
-    assert_eq!((others.code, others.json()["accepted"].as_u64()), (0, Some(5)), "{others:?}");
+    assert_eq!(
+        (others.code, others.json()["accepted"].as_u64()),
+        (0, Some(5)),
+        "{others:?}"
+    );
     home.file("people.csv", people(13..22));
     let few = home.run(&[&other[..], &["--yes"]].concat());
     assert_eq!(few.code, 0, "{few:?}");
@@ -643,24 +1063,47 @@ fn sending_again_is_refused_and_names_the_job() {
     // All people of a job among many others.
     home.file("people.csv", people(0..40));
     let many = home.run(&[&other[..], &["--yes"]].concat());
-    assert_eq!((many.code, &many.error()["code"]), (2, &json!("sent_again")), "{many:?}");
+    assert_eq!(
+        (many.code, &many.error()["code"]),
+        (2, &json!("sent_again")),
+        "{many:?}"
+    );
     let hint = many.error()["hint"].to_string();
-    assert!(hint.contains("--status accepted,unknown > got.csv, then add --suppress"), "{hint}");
-    let got = home.run(&["bulk", "report", &first, "--status", "accepted,unknown"]).stdout;
+    assert!(
+        hint.contains("--status accepted,unknown > got.csv, then add --suppress"),
+        "{hint}"
+    );
+    let got = home
+        .run(&["bulk", "report", &first, "--status", "accepted,unknown"])
+        .stdout;
     let got = home.file("got.csv", got);
     let rest = home.run(&[&other[..], &["--dry-run", "--again", "--suppress", &got]].concat());
-    assert_eq!((rest.code, &rest.json()["left_out"]["suppressed"]), (0, &json!(10)), "{rest:?}");
+    assert_eq!(
+        (rest.code, &rest.json()["left_out"]["suppressed"]),
+        (0, &json!(10)),
+        "{rest:?}"
+    );
     // Another service, or emails to oneself.
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "k"),
+    ];
     let elsewhere = home.run_with_env(&[&SEND[1..], &["--dry-run"]].concat(), &env);
     assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
     let me = home.run(&[&SEND[..], &["--yes", "--only-to", "me@example.test"]].concat());
     assert_eq!(me.code, 0, "{me:?}");
     let report = home.run(&["bulk", "report", me.json()["job"].as_str().expect("an id")]);
-    assert!(report.stdout.contains(",me@example.test,accepted,"), "{report:?}");
+    assert!(
+        report.stdout.contains(",me@example.test,accepted,"),
+        "{report:?}"
+    );
     home.file("people.csv", people(0..10));
     let again = home.run(&[&SEND[..], &["--yes", "--again"]].concat());
-    assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(10)), "{again:?}");
+    assert_eq!(
+        (again.code, again.json()["accepted"].as_u64()),
+        (0, Some(10)),
+        "{again:?}"
+    );
 }
 
 /// A job that is not complete keeps its people however old it is, and knows which job has taken its
@@ -676,23 +1119,54 @@ fn a_job_that_is_not_complete_and_the_one_in_its_place_know_each_other() {
     assert_eq!(run_at(&home, &service, "k", &send).code, 6);
     let list = home.run(&["bulk", "list"]).json();
     let old = list[0]["job"].as_str().expect("an id").to_owned();
-    let journal = std::fs::File::options().append(true).open(jobs(&home)[0].join("journal.ndjson"));
+    let journal = std::fs::File::options()
+        .append(true)
+        .open(jobs(&home)[0].join("journal.ndjson"));
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(90 * 86_400);
-    journal.and_then(|file| file.set_modified(long_ago)).expect("set");
+    journal
+        .and_then(|file| file.set_modified(long_ago))
+        .expect("set");
     let refused = run_at(&home, &service, "k", &send);
-    assert_eq!((refused.code, &refused.error()["code"]), (2, &json!("sent_again")), "{refused:?}");
+    assert_eq!(
+        (refused.code, &refused.error()["code"]),
+        (2, &json!("sent_again")),
+        "{refused:?}"
+    );
     let hint = refused.error()["hint"].to_string();
     assert!(hint.contains(&format!("svc bulk resume {old}")), "{hint}");
 
-    let newer = job_of(&run_at(&home, &service, "k", &[&send[..], &["--again"]].concat()));
+    let newer = job_of(&run_at(
+        &home,
+        &service,
+        "k",
+        &[&send[..], &["--again"]].concat(),
+    ));
     let resume = run_at(&home, &service, "k", &["bulk", "resume", &old]);
-    assert_eq!((resume.code, &resume.error()["code"]), (2, &json!("sent_again")), "{resume:?}");
-    assert!(resume.error()["message"].to_string().contains(&newer), "{resume:?}");
+    assert_eq!(
+        (resume.code, &resume.error()["code"]),
+        (2, &json!("sent_again")),
+        "{resume:?}"
+    );
+    assert!(
+        resume.error()["message"].to_string().contains(&newer),
+        "{resume:?}"
+    );
     assert_eq!(service.requests().len(), 4);
-    assert_eq!(home.run(&["bulk", "cancel", &old]).json()["state"], "cancelled");
+    assert_eq!(
+        home.run(&["bulk", "cancel", &old]).json()["state"],
+        "cancelled"
+    );
     let resume = run_at(&home, &service, "k", &["bulk", "resume", &old, "--again"]);
-    assert_eq!((resume.code, &resume.error()["code"]), (6, &json!("job_is_cancelled")));
-    assert!(resume.error()["hint"].to_string().contains("--suppress got.csv"), "{resume:?}");
+    assert_eq!(
+        (resume.code, &resume.error()["code"]),
+        (6, &json!("job_is_cancelled"))
+    );
+    assert!(
+        resume.error()["hint"]
+            .to_string()
+            .contains("--suppress got.csv"),
+        "{resume:?}"
+    );
 }
 
 #[test]
@@ -713,10 +1187,16 @@ fn of_two_processes_at_once_one_sends() {
 fn a_list_to_suppress_without_addresses_is_refused() {
     let home = Home::new();
     home.file("people.csv", people(0..3));
-    for content in ["[\"p0@example.test\"]", "{\"emails\":[\"p0@example.test\"]}"] {
+    for content in [
+        "[\"p0@example.test\"]",
+        "{\"emails\":[\"p0@example.test\"]}",
+    ] {
         let list = home.file("suppress.json", content);
         let run = home.run(&[&SEND[..], &["--yes", "--suppress", &list]].concat());
-        assert!(run.code == 2 && run.stderr.contains("has no address"), "{content}: {run:?}");
+        assert!(
+            run.code == 2 && run.stderr.contains("has no address"),
+            "{content}: {run:?}"
+        );
     }
     assert!(jobs(&home).is_empty());
 }
@@ -735,8 +1215,15 @@ fn with_a_limit_an_incomplete_job_is_resumed_first() {
     let first = text.lines().next().expect("a line").to_owned() + "\n";
     std::fs::write(&journal, first).expect("written");
     let again = run_at(&home, &service, "k", &send);
-    assert_eq!((again.code, &again.error()["code"]), (2, &json!("sent_again")), "{again:?}");
-    assert!(again.error()["hint"].to_string().contains("bulk resume"), "{again:?}");
+    assert_eq!(
+        (again.code, &again.error()["code"]),
+        (2, &json!("sent_again")),
+        "{again:?}"
+    );
+    assert!(
+        again.error()["hint"].to_string().contains("bulk resume"),
+        "{again:?}"
+    );
 }
 
 #[test]
@@ -744,12 +1231,19 @@ fn a_job_whose_record_is_damaged_is_removed_and_stops_another_send() {
     let home = Home::new();
     home.file("people.csv", people(0..3));
     let send = [&SEND[..], &["--yes"]].concat();
-    let id = home.run(&send).json()["job"].as_str().expect("an id").to_owned();
+    let id = home.run(&send).json()["job"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     let journal = jobs(&home).remove(0).join("journal.ndjson");
     let damaged = std::fs::read_to_string(&journal).expect("a journal") + "{\"x\":1}\n{\"x\":1}\n";
     std::fs::write(&journal, damaged).expect("written");
     let again = home.run(&send);
-    assert_eq!((again.code, &again.error()["code"]), (2, &json!("sent_again")), "{again:?}");
+    assert_eq!(
+        (again.code, &again.error()["code"]),
+        (2, &json!("sent_again")),
+        "{again:?}"
+    );
     let shown = home.run(&["bulk", "remove", &id, "--yes", "--dry-run"]);
     assert!(shown.code == 0 && !jobs(&home).is_empty(), "{shown:?}");
     let removed = home.run(&["bulk", "remove", &id, "--yes"]);
@@ -763,14 +1257,27 @@ fn a_cancellation_tells_what_may_still_be_delivered() {
     let home = Home::new();
     let _serving = Serving::start(&home);
     home.file("people.csv", people(0..3));
-    let fault = ["sandbox", "faults", "add", "--operation", "emails.send_batch", "--drop", "after"];
+    let fault = [
+        "sandbox",
+        "faults",
+        "add",
+        "--operation",
+        "emails.send_batch",
+        "--drop",
+        "after",
+    ];
     assert_eq!(home.run(&fault).code, 0);
     let sent = home.run(&[&SEND[..], &["--yes", "--at", "+1d"]].concat());
     assert_eq!(sent.code, 9, "{sent:?}");
     let id = sent.json()["job"].as_str().expect("an id").to_owned();
     let cancelled = home.run(&["--sandbox", "bulk", "cancel", &id]);
     assert_eq!(cancelled.code, 9, "{cancelled:?}");
-    assert!(cancelled.stderr.contains("3 emails whose outcome is unknown"), "{cancelled:?}");
+    assert!(
+        cancelled
+            .stderr
+            .contains("3 emails whose outcome is unknown"),
+        "{cancelled:?}"
+    );
     let resend = home.run(&["bulk", "settle", &id, "--resend", "p0@example.test"]);
     assert_eq!(resend.code, 6, "{resend:?}");
 }
@@ -785,13 +1292,27 @@ fn with_a_limit_the_same_command_goes_on_with_the_rest() {
         let run = home.run(&send);
         let job = run.json();
         let seen = (job["accepted"].as_u64(), job["left_out"].as_u64());
-        assert_eq!((run.code, seen), (0, (Some(accepted), Some(left_out))), "{run:?}");
+        assert_eq!(
+            (run.code, seen),
+            (0, (Some(accepted), Some(left_out))),
+            "{run:?}"
+        );
     }
     let run = home.run(&send);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.stderr.contains("no row can be sent: 5 sent before left out"), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("no row can be sent: 5 sent before left out"),
+        "{run:?}"
+    );
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
-    assert_eq!(messages["data"].as_array().or(messages.as_array()).map(Vec::len), Some(5));
+    assert_eq!(
+        messages["data"]
+            .as_array()
+            .or(messages.as_array())
+            .map(Vec::len),
+        Some(5)
+    );
 }
 
 #[test]
@@ -803,22 +1324,52 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let file = home.file("arrived.txt", "p0@example.test\nP1@example.test\n");
     let settle = home.run(&["bulk", "settle", &id, "--sent", &file, "--sent", "4"]);
-    assert_eq!((settle.code, &settle.json()["accepted"]), (0, &json!(3)), "{settle:?}");
+    assert_eq!(
+        (settle.code, &settle.json()["accepted"]),
+        (0, &json!(3)),
+        "{settle:?}"
+    );
     let settle = home.run(&["bulk", "settle", &id, "--resend", "p3@example.test"]);
-    assert_eq!((settle.code, &settle.json()["state"]), (0, &json!("incomplete")), "{settle:?}");
+    assert_eq!(
+        (settle.code, &settle.json()["state"]),
+        (0, &json!("incomplete")),
+        "{settle:?}"
+    );
     assert_eq!(settle.json()["not_sent"], 1);
     let report = home.run(&["bulk", "report", &id, "--status", "unknown"]);
     assert!(report.stdout.contains("is to be sent again"), "{report:?}");
     let empty = home.file("empty.txt", "");
-    let agreed = ["bulk", "settle", &id, "--sent", "p0@example.test", "--resend", &empty];
+    let agreed = [
+        "bulk",
+        "settle",
+        &id,
+        "--sent",
+        "p0@example.test",
+        "--resend",
+        &empty,
+    ];
     let agreed = home.run(&agreed);
-    assert_eq!((agreed.code, &agreed.json()["accepted"]), (0, &json!(3)), "{agreed:?}");
+    assert_eq!(
+        (agreed.code, &agreed.json()["accepted"]),
+        (0, &json!(3)),
+        "{agreed:?}"
+    );
     let wrong = home.run(&["bulk", "settle", &id, "--resend", "p0@example.test"]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("no unknown row is"), "{wrong:?}");
+    assert!(
+        wrong.code == 2 && wrong.stderr.contains("no unknown row is"),
+        "{wrong:?}"
+    );
     let resumed = run_at(&home, &service, "k", &["bulk", "resume", &id]);
-    assert_eq!((resumed.code, &resumed.json()["accepted"]), (0, &json!(4)), "{resumed:?}");
+    assert_eq!(
+        (resumed.code, &resumed.json()["accepted"]),
+        (0, &json!(4)),
+        "{resumed:?}"
+    );
     let last = service.requests().pop().expect("a request");
-    assert!(last.contains("p3@example.test") && !last.contains("p0@"), "{last}");
+    assert!(
+        last.contains("p3@example.test") && !last.contains("p0@"),
+        "{last}"
+    );
     let report = home.run(&["bulk", "report", &id]).stdout;
     assert_eq!(report.matches(",accepted,").count(), 4, "{report}");
     assert_eq!(report.matches("settled by hand").count(), 3, "{report}");
@@ -835,7 +1386,11 @@ fn a_job_is_paused_continued_and_cancelled_from_elsewhere() {
     crate::support::wait_until("some are sent", || (sent() > 0).then_some(()));
     let id = list()[0]["job"].as_str().expect("an id").to_owned();
     let paused = home.run(&["bulk", "pause", &id]);
-    assert_eq!((paused.code, &paused.json()["state"]), (0, &json!("paused")), "{paused:?}");
+    assert_eq!(
+        (paused.code, &paused.json()["state"]),
+        (0, &json!("paused")),
+        "{paused:?}"
+    );
     let errors = child.stderr.as_mut().expect("piped");
     crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; svc bulk continue");
     assert_eq!(home.run(&["bulk", "status", &id]).json()["unknown"], 0);
@@ -844,26 +1399,51 @@ fn a_job_is_paused_continued_and_cancelled_from_elsewhere() {
         let other = Home::new();
         other.file("people.csv", people(0..11));
         let run = other.run(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
-        assert_eq!((run.code, &run.json()["accepted"]), (0, &json!(11)), "{run:?}");
+        assert_eq!(
+            (run.code, &run.json()["accepted"]),
+            (0, &json!(11)),
+            "{run:?}"
+        );
     };
     // What was in flight is completed.
     others();
     let before = sent();
     others();
     assert_eq!(sent(), before, "a paused job is sent");
-    assert_eq!(home.run(&["bulk", "remove", &id, "--yes"]).error()["code"], "job_is_running");
+    assert_eq!(
+        home.run(&["bulk", "remove", &id, "--yes"]).error()["code"],
+        "job_is_running"
+    );
     // Whatever else is wrong with the resumption.
     let limit = [("SVC_MAX_RECIPIENTS_PER_RUN", "1")];
     let resumed = home.run_with_env(&["--sandbox", "bulk", "resume", &id], &limit);
-    assert_eq!((resumed.code, &resumed.error()["code"]), (6, &json!("job_is_running")));
-    assert!(resumed.error()["hint"].to_string().contains("bulk status"), "{resumed:?}");
+    assert_eq!(
+        (resumed.code, &resumed.error()["code"]),
+        (6, &json!("job_is_running"))
+    );
+    assert!(
+        resumed.error()["hint"].to_string().contains("bulk status"),
+        "{resumed:?}"
+    );
     let twice = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert!(twice.error()["hint"].to_string().contains(&format!("bulk status {id}")), "{twice:?}");
-    assert_eq!(home.run(&["bulk", "continue", &id]).json()["state"], "running");
+    assert!(
+        twice.error()["hint"]
+            .to_string()
+            .contains(&format!("bulk status {id}")),
+        "{twice:?}"
+    );
+    assert_eq!(
+        home.run(&["bulk", "continue", &id]).json()["state"],
+        "running"
+    );
     crate::support::wait_until("it goes on", || (sent() > before).then_some(()));
     assert_eq!(home.run(&["bulk", "cancel", &id]).code, 0);
     let run = Run::wait(child);
-    assert_eq!((run.code, &run.error()["code"]), (1, &json!("job_is_cancelled")), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["code"]),
+        (1, &json!("job_is_cancelled")),
+        "{run:?}"
+    );
     assert_eq!(list()[0]["state"], "cancelled");
     let removed = home.run(&["bulk", "remove", &id, "--yes"]);
     assert_eq!((removed.code, jobs(&home).len()), (0, 0), "{removed:?}");
@@ -874,9 +1454,13 @@ fn a_job_that_ended_long_ago_is_removed() {
     let home = Home::new();
     home.file("people.csv", people(0..2));
     let old = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    let journal = std::fs::File::options().append(true).open(jobs(&home)[0].join("journal.ndjson"));
+    let journal = std::fs::File::options()
+        .append(true)
+        .open(jobs(&home)[0].join("journal.ndjson"));
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(29 * 86_400);
-    journal.and_then(|file| file.set_modified(long_ago)).expect("set");
+    journal
+        .and_then(|file| file.set_modified(long_ago))
+        .expect("set");
     home.file("people.csv", people(2..4));
     job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
     assert_eq!(jobs(&home).len(), 2);
@@ -885,10 +1469,17 @@ fn a_job_that_ended_long_ago_is_removed() {
     let env = [("SVC_BULK_RETENTION", "28d")];
     job_of(&home.run_with_env(&[&SEND[..], &["--yes"]].concat(), &env));
     assert!(jobs(&home).len() == 2 && home.run(&["bulk", "status", &old]).code == 5);
-    let short =
-        home.run_with_env(&[&SEND[..], &["--yes"]].concat(), &[("SVC_BULK_RETENTION", "1s")]);
+    let short = home.run_with_env(
+        &[&SEND[..], &["--yes"]].concat(),
+        &[("SVC_BULK_RETENTION", "1s")],
+    );
     assert_eq!((short.code, jobs(&home).len()), (2, 2), "{short:?}");
-    assert!(short.stderr.contains("`1s` is shorter than 20h, for which a job"), "{short:?}");
+    assert!(
+        short
+            .stderr
+            .contains("`1s` is shorter than 20h, for which a job"),
+        "{short:?}"
+    );
 }
 
 /// The service keeps the emails until then.
@@ -899,37 +1490,72 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
     let job = job_of(&home.run(&[&SEND[..], &["--yes", "--at", "+2h"]].concat()));
     let report = rows(&home.run(&["bulk", "report", &job, "-o", "ndjson"]));
     let email = report[0]["id"].as_str().expect("an id");
-    assert!(home.run(&["bulk", "list", "-o", "table"]).stdout.contains("scheduled for 2"));
+    assert!(
+        home.run(&["bulk", "list", "-o", "table"])
+            .stdout
+            .contains("scheduled for 2")
+    );
     let twice = home.run(&[&SEND[..], &["--yes"]].concat());
     let message = twice.error()["message"].to_string();
-    assert!(twice.code == 2 && message.contains("and is scheduled for 2"), "{twice:?}");
-    let elsewhere = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
+    assert!(
+        twice.code == 2 && message.contains("and is scheduled for 2"),
+        "{twice:?}"
+    );
+    let elsewhere = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "k"),
+    ];
     let elsewhere = home.run_with_env(&["bulk", "cancel", &job], &elsewhere);
     assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
-    assert!(elsewhere.error()["hint"].to_string().contains("--sandbox"), "{elsewhere:?}");
+    assert!(
+        elsewhere.error()["hint"].to_string().contains("--sandbox"),
+        "{elsewhere:?}"
+    );
     assert!(home.sandbox_json(&["emails", "get", email])["scheduledAt"].is_string());
     let cancelled = home.run(&["--sandbox", "bulk", "cancel", &job]);
     assert_eq!(cancelled.code, 0, "{cancelled:?}");
     assert_eq!(cancelled.json()["state"], "cancelled", "{cancelled:?}");
     for run in [cancelled, home.run(&["--sandbox", "bulk", "cancel", &job])] {
-        assert!(run.stderr.contains("3 of 3 scheduled emails are cancelled"), "{run:?}");
+        assert!(
+            run.stderr.contains("3 of 3 scheduled emails are cancelled"),
+            "{run:?}"
+        );
     }
     let report = rows(&home.run(&["bulk", "report", &job, "-o", "ndjson"]));
-    assert!(report.iter().all(|row| row["status"] == "cancelled"), "{report:?}");
-    assert_eq!(home.sandbox_json(&["emails", "get", email])["status"], "cancelled");
-    let ids = report[1..].iter().map(|row| row["id"].as_str().expect("an id"));
+    assert!(
+        report.iter().all(|row| row["status"] == "cancelled"),
+        "{report:?}"
+    );
+    assert_eq!(
+        home.sandbox_json(&["emails", "get", email])["status"],
+        "cancelled"
+    );
+    let ids = report[1..]
+        .iter()
+        .map(|row| row["id"].as_str().expect("an id"));
     let ids = ids.collect::<Vec<_>>().join("\n");
     let run = home.run_with_input(&["--sandbox", "emails", "cancel", "-"], ids);
-    assert_eq!((run.code, run.error()["code"].as_str()), (11, Some("partly_cancelled")), "{run:?}");
+    assert_eq!(
+        (run.code, run.error()["code"].as_str()),
+        (11, Some("partly_cancelled")),
+        "{run:?}"
+    );
 
     // Nobody has got it, so it can be sent; and then it is too late.
     let job = job_of(&home.run(&[&SEND[..], &["--yes", "--at", "+2h"]].concat()));
     home.sandbox_json(&["sandbox", "clock", "advance", "3h"]);
     let late = home.run(&["--sandbox", "bulk", "cancel", &job]);
-    assert_eq!((late.code, &late.error()["code"]), (6, &json!("sent_already")), "{late:?}");
+    assert_eq!(
+        (late.code, &late.error()["code"]),
+        (6, &json!("sent_already")),
+        "{late:?}"
+    );
     assert_eq!(late.json()["state"], "complete", "{late:?}");
     let past = home.run(&[&SEND[..], &["--yes", "--again", "--at", "1d ago"]].concat());
-    assert!(past.code == 2 && past.stderr.contains("is in the past"), "{past:?}");
+    assert!(
+        past.code == 2 && past.stderr.contains("is in the past"),
+        "{past:?}"
+    );
 }
 
 /// Those that a service could not cancel are cancelled by the same command.
@@ -938,17 +1564,38 @@ fn scheduled_emails_whose_cancellation_fails_are_counted() {
     let home = Home::new();
     home.file("people.csv", people(0..3));
     let job = job_of(&home.run(&[&SEND[..], &["--yes", "--at", "+2h"]].concat()));
-    let fault = ["sandbox", "faults", "add", "--operation", "emails.cancel", "--status", "503"];
+    let fault = [
+        "sandbox",
+        "faults",
+        "add",
+        "--operation",
+        "emails.cancel",
+        "--status",
+        "503",
+    ];
     home.sandbox_json(&[&fault[..], &["--skip", "2", "--times", "9"]].concat());
     let cancel = ["--sandbox", "--retries", "0", "bulk", "cancel", &job];
     let failed = home.run(&cancel);
     assert_eq!(failed.code, 8, "{failed:?}");
     let message = failed.error()["message"].to_string();
-    assert!(message.contains("2 of 3 scheduled emails are cancelled: "), "{message}");
+    assert!(
+        message.contains("2 of 3 scheduled emails are cancelled: "),
+        "{message}"
+    );
     let faults = home.sandbox_json(&["sandbox", "faults", "list"]);
-    home.sandbox_json(&["sandbox", "faults", "remove", faults[0]["id"].as_str().expect("an id")]);
+    home.sandbox_json(&[
+        "sandbox",
+        "faults",
+        "remove",
+        faults[0]["id"].as_str().expect("an id"),
+    ]);
     let cancelled = home.run(&cancel);
-    assert!(cancelled.stderr.contains("3 of 3 scheduled emails are cancelled"), "{cancelled:?}");
+    assert!(
+        cancelled
+            .stderr
+            .contains("3 of 3 scheduled emails are cancelled"),
+        "{cancelled:?}"
+    );
 }
 
 /// A mistake in an option is not told as one of each row.
@@ -967,11 +1614,23 @@ fn a_problem_of_all_rows_is_told_once() {
     let error = run.error();
     let problem =
         json!({"field": "row 2", "message": "--text: line 1: the row has no `Firstname`"});
-    assert_eq!((run.code, &error["fields"]), (2, &json!([problem])), "{run:?}");
+    assert_eq!(
+        (run.code, &error["fields"]),
+        (2, &json!([problem])),
+        "{run:?}"
+    );
     assert_eq!(error["message"], "no row can be sent: 3 invalid left out");
     // If others can be sent, it is one of those rows.
     home.file("people.csv", "email\na@b.test\nbad\nc@d.test\nworse\n");
-    let text = ["people.csv", "--from", "hello@sandbox.test", "--subject", "s", "--text", "Hi"];
+    let text = [
+        "people.csv",
+        "--from",
+        "hello@sandbox.test",
+        "--subject",
+        "s",
+        "--text",
+        "Hi",
+    ];
     let run = home.run(&[&SEND[..3], &text, &["--dry-run"]].concat());
     assert_eq!((run.code, &run.json()["emails"]), (0, &json!(2)), "{run:?}");
 }
@@ -979,12 +1638,27 @@ fn a_problem_of_all_rows_is_told_once() {
 #[test]
 fn files_have_any_form_and_names_become_display_names() {
     let home = Home::new();
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "k"),
+    ];
     let object = json!({"address": "a@b.test", "name": "Ada", "Full Name": "King, A."});
     for (content, more, to) in [
-        ("sep=;\r\nname;address\r\nAda;a@b.test\r\n".to_owned(), &[][..], "Ada <a@b.test>"),
-        ("SEP=,\nname,address\nAda,a@b.test\n".to_owned(), &[], "Ada <a@b.test>"),
-        ("\"sep=;\"\r\nname;address\r\nAda;a@b.test\r\n".to_owned(), &[], "Ada <a@b.test>"),
+        (
+            "sep=;\r\nname;address\r\nAda;a@b.test\r\n".to_owned(),
+            &[][..],
+            "Ada <a@b.test>",
+        ),
+        (
+            "SEP=,\nname,address\nAda,a@b.test\n".to_owned(),
+            &[],
+            "Ada <a@b.test>",
+        ),
+        (
+            "\"sep=;\"\r\nname;address\r\nAda;a@b.test\r\n".to_owned(),
+            &[],
+            "Ada <a@b.test>",
+        ),
         (format!("[{object},\n{object}]"), &[], "Ada <a@b.test>"),
         (
             "mail work,who\na@b.test,\"King, A.\"\n".to_owned(),
@@ -993,9 +1667,22 @@ fn files_have_any_form_and_names_become_display_names() {
         ),
     ] {
         home.file("people", content);
-        let send = ["bulk", "send", "people", "--from", "a@b.test", "--subject", "s", "--dry-run"];
+        let send = [
+            "bulk",
+            "send",
+            "people",
+            "--from",
+            "a@b.test",
+            "--subject",
+            "s",
+            "--dry-run",
+        ];
         let run = home.run_with_env(&[&send[..], &["--text", "t"], more].concat(), &env);
-        assert_eq!((run.code, &run.json()["body"][0]["to"]), (0, &json!([to])), "{run:?}");
+        assert_eq!(
+            (run.code, &run.json()["body"][0]["to"]),
+            (0, &json!([to])),
+            "{run:?}"
+        );
     }
 }
 
@@ -1003,7 +1690,14 @@ fn files_have_any_form_and_names_become_display_names() {
 fn mistakes_are_named_with_the_next_step() {
     let home = Home::new();
     home.file("people.csv", "E-Mail,name\na@example.test,Ada\n");
-    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "hello@sandbox.test",
+    ];
     let send = [&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat();
     let column = home.run(&[&send[..], &["--column", "e-mail"]].concat());
     assert_eq!(column.code, 2, "{column:?}");
@@ -1011,33 +1705,84 @@ fn mistakes_are_named_with_the_next_step() {
     let mut other = send.clone();
     other[3] = "other.csv";
     let nameless = home.run(&other);
-    assert!(nameless.stderr.contains("its columns are `who`, `name`; name the"), "{nameless:?}");
-    assert!(column.stderr.contains("did you mean `E-Mail`?"), "{column:?}");
+    assert!(
+        nameless
+            .stderr
+            .contains("its columns are `who`, `name`; name the"),
+        "{nameless:?}"
+    );
+    assert!(
+        column.stderr.contains("did you mean `E-Mail`?"),
+        "{column:?}"
+    );
     let mut other = send.clone();
     other[3] = "nobody.csv";
     let missing = home.run(&other);
     assert_eq!(missing.code, 2, "{missing:?}");
-    assert!(missing.stderr.contains("nobody.csv: No such file"), "{missing:?}");
+    assert!(
+        missing.stderr.contains("nobody.csv: No such file"),
+        "{missing:?}"
+    );
     let file = home.file("a file", "");
     let homeless = home.run_with_env(&send, &[("XDG_STATE_HOME", &file)]);
     let error = homeless.error();
-    assert_eq!((homeless.code, &error["code"]), (1, &json!("no_state_directory")), "{error}");
+    assert_eq!(
+        (homeless.code, &error["code"]),
+        (1, &json!("no_state_directory")),
+        "{error}"
+    );
     let message = error["message"].as_str().expect("a message");
-    assert!(message.starts_with("cannot keep a record of the job in "), "{message}");
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("set HOME")), "{error}");
+    assert!(
+        message.starts_with("cannot keep a record of the job in "),
+        "{message}"
+    );
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("set HOME")),
+        "{error}"
+    );
 }
 
 /// A column does not add a recipient or schedule an email.
 #[test]
 fn a_column_named_like_a_field_of_an_email_is_not_passed_over_in_silence() {
     let home = Home::new();
-    home.file("people.csv", "email,Send at,cc\na@b.test,,\nc@d.test,tomorrow,boss@b.test\n");
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
-    let send = ["bulk", "send", "people.csv", "--from", "a@b.test", "--subject", "s", "--dry-run"];
+    home.file(
+        "people.csv",
+        "email,Send at,cc\na@b.test,,\nc@d.test,tomorrow,boss@b.test\n",
+    );
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "k"),
+    ];
+    let send = [
+        "bulk",
+        "send",
+        "people.csv",
+        "--from",
+        "a@b.test",
+        "--subject",
+        "s",
+        "--dry-run",
+    ];
     let run = |text| home.run_with_env(&[&send[..], &["--text", text]].concat(), &env);
     let unused = run("t");
-    assert_eq!((unused.code, unused.stderr.matches("is not used").count()), (0, 2), "{unused:?}");
-    assert!(unused.stderr.contains("warning: the column `cc` is not used"), "{unused:?}");
+    assert_eq!(
+        (unused.code, unused.stderr.matches("is not used").count()),
+        (0, 2),
+        "{unused:?}"
+    );
+    assert!(
+        unused
+            .stderr
+            .contains("warning: the column `cc` is not used"),
+        "{unused:?}"
+    );
     let used = run("{{ cc|default('') }} {{ row.send_at|default('') }}");
-    assert_eq!((used.code, used.stderr.contains("is not used")), (0, false), "{used:?}");
+    assert_eq!(
+        (used.code, used.stderr.contains("is not used")),
+        (0, false),
+        "{used:?}"
+    );
 }

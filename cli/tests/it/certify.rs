@@ -15,7 +15,14 @@ fn home() -> Home {
 }
 
 fn args<'a>(url: &'a str, service: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let args = ["certify", url, "--service", service, "--secret-file", "secret.txt"];
+    let args = [
+        "certify",
+        url,
+        "--service",
+        service,
+        "--secret-file",
+        "secret.txt",
+    ];
     [&args[..], more].concat()
 }
 
@@ -27,7 +34,9 @@ fn certify(receiver: &Receiver, service: &str, more: &[&str]) -> Run {
 fn with_result(report: &Value, results: &[&str]) -> Vec<String> {
     let checks = report["checks"].as_array().expect("a list").iter();
     let checks = checks.filter(|check| results.iter().any(|result| check["result"] == *result));
-    checks.map(|check| check["check"].as_str().expect("a name").to_owned()).collect()
+    checks
+        .map(|check| check["check"].as_str().expect("a name").to_owned())
+        .collect()
 }
 
 #[test]
@@ -42,7 +51,10 @@ fn the_report_says_what_is_expected() {
         assert_eq!(report["checks"][0]["expected"], "2xx within 10 s");
         assert_eq!(report["timeout_seconds"], 10);
         let counts = ["failures", "advice", "skipped"].map(|count| report[count].clone());
-        assert_eq!((&report["passed"], counts), (&true.into(), [0, 0, 0].map(Value::from)));
+        assert_eq!(
+            (&report["passed"], counts),
+            (&true.into(), [0, 0, 0].map(Value::from))
+        );
     }
 }
 
@@ -59,7 +71,11 @@ fn a_redirect_does_not_accept_a_delivery() {
     let service = Service::with_responses(&[http_response(308, "location: /other\r\n", "")]);
     let run = home().run(&args(&service.url(), "email", &["--only", "good-delivery"]));
     let received = "email.sent: 308 to /other; the services follow no redirect";
-    assert_eq!((run.code, &run.json()["checks"][0]["received"]), (10, &received.into()), "{run:?}");
+    assert_eq!(
+        (run.code, &run.json()["checks"][0]["received"]),
+        (10, &received.into()),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -83,7 +99,9 @@ fn a_receiver_that_stops_is_reported_as_such() {
         let receiver = std::thread::spawn(move || {
             let respond = |mut stream: TcpStream| {
                 read_request(&stream).expect("a request");
-                stream.write_all(http_response(204, "", "").as_bytes()).expect("sent");
+                stream
+                    .write_all(http_response(204, "", "").as_bytes())
+                    .expect("sent");
             };
             for _ in 1..requests {
                 respond(accept(&listener));
@@ -96,24 +114,43 @@ fn a_receiver_that_stops_is_reported_as_such() {
             respond(stream);
             listener
         });
-        let only = ["good-delivery", "unknown-event", "changed-body", "old-delivery"];
-        let only = only.iter().flat_map(|check| ["--only", check]).collect::<Vec<_>>();
+        let only = [
+            "good-delivery",
+            "unknown-event",
+            "changed-body",
+            "old-delivery",
+        ];
+        let only = only
+            .iter()
+            .flat_map(|check| ["--only", check])
+            .collect::<Vec<_>>();
         let run = home.run(&args(&url, "email", &only));
         drop(receiver.join().expect("no panic"));
         run
     };
     let run = examine(8);
     let (report, error) = (run.json(), run.error());
-    assert_eq!((run.code, &error["code"]), (10, &"receiver_failed".into()), "{run:?}");
+    assert_eq!(
+        (run.code, &error["code"]),
+        (10, &"receiver_failed".into()),
+        "{run:?}"
+    );
     assert_eq!(
         with_result(&report, &["failed"]),
         ["unknown-event", "changed-body", "old-delivery"]
     );
     let received = report["checks"][1]["received"].as_str().expect("a text");
-    assert!(received.starts_with("cannot connect to the application"), "{received}");
+    assert!(
+        received.starts_with("cannot connect to the application"),
+        "{received}"
+    );
 
     let run = examine(1);
-    assert_eq!((run.code, &run.error()["code"]), (8, &"endpoint_unreachable".into()), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["code"]),
+        (8, &"endpoint_unreachable".into()),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -121,21 +158,34 @@ fn a_receiver_that_accepts_nothing_gets_a_hint() {
     let service = Service::always(404, "");
     let run = home().run(&args(&service.url(), "email", &["--only", "good-delivery"]));
     let hint = "if it accepts no delivery at all: check the URL, --service and --secret-file";
-    assert!(run.code == 10 && run.error()["hint"].to_string().contains(hint), "{run:?}");
+    assert!(
+        run.code == 10 && run.error()["hint"].to_string().contains(hint),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn the_examination_has_a_deadline() {
     let receiver = Receiver::start("email", "silent");
     let run = certify(&receiver, "email", &["--timeout", "300ms"]);
-    assert_eq!((run.code, &run.error()["code"]), (10, &"receiver_failed".into()), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["code"]),
+        (10, &"receiver_failed".into()),
+        "{run:?}"
+    );
     let report = run.json();
-    assert_eq!((&report["passed"], &report["failures"]), (&false.into(), &1.into()));
+    assert_eq!(
+        (&report["passed"], &report["failures"]),
+        (&false.into(), &1.into())
+    );
     let received = "not finished within 0.3 s; --timeout allows more";
     assert_eq!(report["checks"][0]["received"], received);
     // No check has failed that was not sent.
     assert_eq!(report["checks"][1]["result"], "skipped");
-    assert_eq!(report["checks"][1]["received"], "not sent: no time was left");
+    assert_eq!(
+        report["checks"][1]["received"],
+        "not sent: no time was left"
+    );
 }
 
 #[test]
@@ -143,10 +193,17 @@ fn checks_are_selected_by_name() {
     let receiver = Receiver::start("email", "");
     let only = ["--only", "missing-signature", "--only", "good-delivery"];
     let report = certify(&receiver, "email", &only).json();
-    assert_eq!(with_result(&report, &["passed"]), ["good-delivery", "missing-signature"]);
+    assert_eq!(
+        with_result(&report, &["passed"]),
+        ["good-delivery", "missing-signature"]
+    );
     // This check is for the extraction service.
     let none = certify(&receiver, "email", &["--only", "body-not-utf8"]);
-    assert_eq!((none.code, none.error()["kind"].as_str()), (2, Some("usage")), "{none:?}");
+    assert_eq!(
+        (none.code, none.error()["kind"].as_str()),
+        (2, Some("usage")),
+        "{none:?}"
+    );
     let unknown = certify(&receiver, "email", &["--only", "good"]);
     assert_eq!(unknown.code, 2, "{unknown:?}");
 }
@@ -173,7 +230,10 @@ fn a_failed_check_can_be_repeated() {
     let only = ["--only", "body-not-utf8", "--only", "changed-body"];
     let run = home.run(&args(&receiver.url, "extraction", &only));
     assert_eq!(run.code, 10, "{run:?}");
-    assert!(!format!("{run:?}").contains(&SECRET[..10]), "a secret is shown: {run:?}");
+    assert!(
+        !format!("{run:?}").contains(&SECRET[..10]),
+        "a secret is shown: {run:?}"
+    );
     let check = run.json()["checks"][0].clone();
     let url = &receiver.url;
     let line = format!(
@@ -182,16 +242,36 @@ fn a_failed_check_can_be_repeated() {
     assert_eq!(check["reproduce"], line);
     let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     let bundle = home.file("authorities.pem", authority.cert.pem());
-    let trusting = [&args(url, "extraction", &only)[..], &["--ca-bundle", &bundle]].concat();
+    let trusting = [
+        &args(url, "extraction", &only)[..],
+        &["--ca-bundle", &bundle],
+    ]
+    .concat();
     let trusting = home.run(&trusting).json()["checks"][0]["reproduce"].clone();
-    assert!(trusting.as_str().expect("a line").contains(&format!(" --ca-bundle {bundle} --only ")));
+    assert!(
+        trusting
+            .as_str()
+            .expect("a line")
+            .contains(&format!(" --ca-bundle {bundle} --only "))
+    );
     let again = line.split(' ').skip(1).collect::<Vec<_>>();
-    assert_eq!(with_result(&home.run(&again).json(), &["failed"]), ["body-not-utf8"]);
+    assert_eq!(
+        with_result(&home.run(&again).json(), &["failed"]),
+        ["body-not-utf8"]
+    );
     let file = check["body_file"].as_str().expect("a file");
     let body = std::fs::read(file).expect("the body");
-    assert!(receiver.arrived().iter().any(|arrived| arrived.body == body));
+    assert!(
+        receiver
+            .arrived()
+            .iter()
+            .any(|arrived| arrived.body == body)
+    );
     let passed = &run.json()["checks"][1];
-    assert_eq!((&passed["reproduce"], &passed["body_file"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&passed["reproduce"], &passed["body_file"]),
+        (&Value::Null, &Value::Null)
+    );
 
     let table = home.run(&[&args(url, "extraction", &only)[..], &["-o", "table"]].concat());
     assert!(table.stdout.contains(&format!("→ {line}\n")), "{table:?}");
@@ -234,7 +314,10 @@ fn the_results_are_written_as_junit_xml() {
         let only = ["--only", "good-delivery", "--only", "old-delivery"];
         let more = [&only[..], &["--junit", "junit.xml"]].concat();
         let run = home.run(&args(url, "email", &more));
-        (run.code, std::fs::read_to_string(home.path("junit.xml")).expect("written"))
+        (
+            run.code,
+            std::fs::read_to_string(home.path("junit.xml")).expect("written"),
+        )
     };
     let (code, xml) = junit(&receiver.url);
     let start = r#"<?xml version="1.0" encoding="UTF-8"?>

@@ -18,7 +18,9 @@ fn audience(home: &Home) -> String {
 fn results(run: &crate::support::Run) -> Vec<String> {
     let report = run.json();
     let entries = report.as_array().expect("a list").iter();
-    entries.map(|entry| entry["result"].as_str().expect("a result").to_owned()).collect()
+    entries
+        .map(|entry| entry["result"].as_str().expect("a result").to_owned())
+        .collect()
 }
 
 #[test]
@@ -45,13 +47,22 @@ fn import_is_repeatable() {
         "email,name,subscribed\nADA@example.test,Ada King,no\nnew@example.test,New,yes\n",
     );
     let second = import(&["--existing", "update"]);
-    assert_eq!((second.code, results(&second)), (0, vec!["updated".into(), "created".into()]));
+    assert_eq!(
+        (second.code, results(&second)),
+        (0, vec!["updated".into(), "created".into()])
+    );
 
     let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
     // Rows are sent concurrently, so the order in the audience may differ.
     let is_ada = |contact: &&Value| contact["email"] == "ada@example.test";
-    let ada = all.as_array().and_then(|all| all.iter().find(is_ada)).expect("Ada is there");
-    assert_eq!((&ada["name"], &ada["subscribed"]), (&json!("Ada King"), &json!(false)));
+    let ada = all
+        .as_array()
+        .and_then(|all| all.iter().find(is_ada))
+        .expect("Ada is there");
+    assert_eq!(
+        (&ada["name"], &ada["subscribed"]),
+        (&json!("Ada King"), &json!(false))
+    );
     assert_eq!(
         (&ada["metadata"], &ada["topics"]),
         (&json!({"plan": "pro"}), &json!(["news", "offers"]))
@@ -64,8 +75,19 @@ fn export_and_import_round_trip() {
     let home = Home::new();
     let (from, to) = (audience(&home), audience(&home));
     let lines = (0..45).map(|n| format!("p{n}@example.test,\"P, {n}\",\"{{\"\"n\"\":{n}}}\"\n"));
-    let file = home.file("a.csv", format!("email,name,metadata\n{}", lines.collect::<String>()));
-    let run = home.run(&["--sandbox", "contacts", "import", &from, &file, "-o", "ndjson"]);
+    let file = home.file(
+        "a.csv",
+        format!("email,name,metadata\n{}", lines.collect::<String>()),
+    );
+    let run = home.run(&[
+        "--sandbox",
+        "contacts",
+        "import",
+        &from,
+        &file,
+        "-o",
+        "ndjson",
+    ]);
     assert_eq!((run.code, run.stdout.lines().count()), (0, 45), "{run:?}");
 
     let csv = home.run(&[
@@ -80,13 +102,33 @@ fn export_and_import_round_trip() {
         "csv",
     ]);
     assert_eq!((csv.code, csv.stdout.lines().count()), (0, 46), "{csv:?}");
-    assert!(csv.stdout.starts_with("id,email,name,subscribed,topics,metadata\n"));
-    let page = ["--sandbox", "contacts", "list", &from, "--page-size", "100", "-o", "csv"];
+    assert!(
+        csv.stdout
+            .starts_with("id,email,name,subscribed,topics,metadata\n")
+    );
+    let page = [
+        "--sandbox",
+        "contacts",
+        "list",
+        &from,
+        "--page-size",
+        "100",
+        "-o",
+        "csv",
+    ];
     assert_eq!(home.run(&page).stdout, csv.stdout);
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 
-    let ndjson = home.run(&["--sandbox", "contacts", "list", &to, "--all", "-o", "ndjson"]);
+    let ndjson = home.run(&[
+        "--sandbox",
+        "contacts",
+        "list",
+        &to,
+        "--all",
+        "-o",
+        "ndjson",
+    ]);
     // Rows are sent concurrently, so the order in the audience may differ.
     let mut contacts = ndjson.stdout.lines().map(|line| {
         let contact: Value = serde_json::from_str(line).expect("JSON");
@@ -96,7 +138,16 @@ fn export_and_import_round_trip() {
     assert!(contacts.any(|contact| contact == one), "{ndjson:?}");
     assert_eq!(ndjson.stdout.lines().count(), 45);
     assert_eq!(
-        home.run(&["--sandbox", "contacts", "list", &to, "--all", "--jq", "length"]).stdout,
+        home.run(&[
+            "--sandbox",
+            "contacts",
+            "list",
+            &to,
+            "--all",
+            "--jq",
+            "length"
+        ])
+        .stdout,
         "45\n"
     );
 }
@@ -105,10 +156,17 @@ fn export_and_import_round_trip() {
 fn import_rejects_a_file_without_an_email_column() {
     let home = Home::new();
     let file = home.file("a.csv", "who\nada\n");
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--column")));
+    assert!(
+        run.error()["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--column"))
+    );
 }
 
 #[test]
@@ -126,7 +184,10 @@ fn a_page_after_the_last_has_its_own_note() {
     home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]);
     let list = ["--sandbox", "contacts", "list", &audience, "-o", "table"];
     let run = home.run(&[&list[..], &["--page", "7"]].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, "no contacts on page 7 of this audience\n"));
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (0, "no contacts on page 7 of this audience\n")
+    );
 }
 
 #[test]
@@ -136,7 +197,14 @@ fn a_list_of_one_page_of_many_says_so_in_every_format() {
     for email in ["a@x.test", "b@x.test"] {
         home.sandbox_json(&["contacts", "create", &audience, email]);
     }
-    let list = ["--sandbox", "contacts", "list", &audience, "--page-size", "1"];
+    let list = [
+        "--sandbox",
+        "contacts",
+        "list",
+        &audience,
+        "--page-size",
+        "1",
+    ];
     for (format, mark) in [("table", ""), ("json", "note: "), ("ndjson", "note: ")] {
         let run = home.run(&[&list[..], &["-o", format]].concat());
         let note = format!("{mark}page 1 of 2; use --all for every page\n");
@@ -149,16 +217,28 @@ fn import_compares_addresses_case_insensitively() {
     let service = Service::always(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
     let home = Home::new();
     let file = home.file("people.csv", "email\nada@example.test\nADA@example.test\n");
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!(results(&run), ["skipped", "duplicate"], "{run:?}");
     assert_eq!((run.code, &run.json()[0]["id"]), (11, &json!("con_1")));
-    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
+    assert!(
+        service
+            .requests()
+            .iter()
+            .all(|request| request.starts_with("GET "))
+    );
 }
 
 #[test]
 fn a_conflict_during_import_fails_its_row() {
-    let conflict = http_response(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
+    let conflict = http_response(
+        409,
+        "",
+        r#"{"error":{"code":"conflict","message":"exists"}}"#,
+    );
     let home = Home::new();
     let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
     // The opt-out of the file was not applied, and the report says so.
@@ -167,10 +247,24 @@ fn a_conflict_during_import_fails_its_row() {
             http_response(200, "", r#"{"data":[],"total":0}"#),
             conflict.clone(),
         ]);
-        let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        let args = ["contacts", "import", AUDIENCE, &file, "--existing", existing];
+        let env = [
+            ("SVC_EMAIL_URL", &*service.url()),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ];
+        let args = [
+            "contacts",
+            "import",
+            AUDIENCE,
+            &file,
+            "--existing",
+            existing,
+        ];
         let run = home.run_with_env(&args, &env);
-        assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
+        assert_eq!(
+            (run.code, results(&run)),
+            (11, vec!["failed".into()]),
+            "{run:?}"
+        );
     }
 }
 
@@ -185,7 +279,11 @@ fn opt_outs_survive_import_and_export() {
     let count: usize = count.map_or(60, |text| text.parse().expect("a number"));
     let file: String = (0..count).map(row).collect();
     let file = home.file("people.csv", format!("email,subscribed\n{file}"));
-    assert_eq!(home.run(&["--sandbox", "contacts", "import", &from, &file]).code, 0);
+    assert_eq!(
+        home.run(&["--sandbox", "contacts", "import", &from, &file])
+            .code,
+        0
+    );
     let csv = home.run(&["--sandbox", "contacts", "list", &from, "--all", "-o", "csv"]);
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
@@ -195,9 +293,17 @@ fn opt_outs_survive_import_and_export() {
         assert_eq!(all.len(), count);
         for contact in all {
             let email = contact["email"].as_str().expect("an address");
-            let number = email.trim_start_matches('p').split('@').next().expect("a number");
+            let number = email
+                .trim_start_matches('p')
+                .split('@')
+                .next()
+                .expect("a number");
             let number: usize = number.parse().expect("a number");
-            assert_eq!(contact["subscribed"], json!(!number.is_multiple_of(3)), "{contact}");
+            assert_eq!(
+                contact["subscribed"],
+                json!(!number.is_multiple_of(3)),
+                "{contact}"
+            );
         }
     }
 }
@@ -207,20 +313,35 @@ fn opt_outs_survive_import_and_export() {
 fn an_update_from_a_file_keeps_opt_outs() {
     let home = Home::new();
     let audience = audience(&home);
-    let file = home.file("old.csv", "email,subscribed\nada@example.test,true\nnew@b.test,yes\n");
+    let file = home.file(
+        "old.csv",
+        "email,subscribed\nada@example.test,true\nnew@b.test,yes\n",
+    );
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     assert_eq!(home.run(&import).code, 0);
-    home.sandbox_json(&["contacts", "update", "ada@example.test", "--subscribed", "false"]);
+    home.sandbox_json(&[
+        "contacts",
+        "update",
+        "ada@example.test",
+        "--subscribed",
+        "false",
+    ]);
 
     let update = [&import[..], &["--existing", "update"]].concat();
     let is_subscribed = || {
         let list = home.sandbox_json(&["contacts", "list", &audience]);
         let all = list.as_array().expect("a list").clone();
-        let ada = all.into_iter().find(|contact| contact["email"] == "ada@example.test");
+        let ada = all
+            .into_iter()
+            .find(|contact| contact["email"] == "ada@example.test");
         ada.expect("Ada is there")["subscribed"].clone()
     };
     let run = home.run(&update);
-    assert_eq!((run.code, results(&run)), (0, vec!["skipped".into(), "skipped".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)),
+        (0, vec!["skipped".into(), "skipped".into()]),
+        "{run:?}"
+    );
     let why = run.json()[0]["why"].to_string();
     assert!(why.contains("remains unsubscribed"), "{run:?}");
     assert_eq!(is_subscribed(), false);
@@ -253,7 +374,12 @@ fn every_export_is_imported_unchanged() {
             let keys = ["email", "name", "topics", "subscribed", "metadata"];
             keys.map(|key| contact[key].clone())
         };
-        let mut all = all.as_array().expect("a list").iter().map(fields).collect::<Vec<_>>();
+        let mut all = all
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(fields)
+            .collect::<Vec<_>>();
         all.sort_by_key(|fields| fields[0].to_string());
         all
     };
@@ -261,8 +387,13 @@ fn every_export_is_imported_unchanged() {
     assert_eq!(expected[0][1], line["name"], "{expected:?}");
     for format in [&["-o", "csv"][..], &["-o", "ndjson"], &["--json"]] {
         let to = audience(&home);
-        let file =
-            home.run(&[&["--sandbox", "contacts", "list", &from, "--all"][..], format].concat());
+        let file = home.run(
+            &[
+                &["--sandbox", "contacts", "list", &from, "--all"][..],
+                format,
+            ]
+            .concat(),
+        );
         let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &file.stdout);
         assert_eq!(run.code, 0, "{format:?}: {run:?}");
         assert_eq!(contacts(&to), expected, "{format:?}: {file:?}");
@@ -272,11 +403,26 @@ fn every_export_is_imported_unchanged() {
 #[test]
 fn a_dry_run_of_an_import_shows_what_would_be_created() {
     let home = Home::new();
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let file = home.file("people.csv", "email,subscribed,name\na@b.test,no,Ada\n");
-    let import = ["contacts", "import", AUDIENCE, &file, "--dry-run", "-o", "ndjson"];
+    let import = [
+        "contacts",
+        "import",
+        AUDIENCE,
+        &file,
+        "--dry-run",
+        "-o",
+        "ndjson",
+    ];
     let run = home.run_with_env(&import, &env);
-    assert_eq!((run.code, &run.json()["method"]), (0, &json!("POST")), "{run:?}");
+    assert_eq!(
+        (run.code, &run.json()["method"]),
+        (0, &json!("POST")),
+        "{run:?}"
+    );
     assert!(run.stderr.contains("note: 1 of 1 rows"), "{run:?}");
 }
 
@@ -287,16 +433,44 @@ fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
     let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
     let service = Service::with_responses(&[
         http_response(200, "", r#"{"data":[],"total":0}"#),
-        http_response(201, "", r#"{"id":"con_1","email":"ada@example.test","subscribed":true}"#),
-        http_response(422, "", r#"{"error":{"code":"validation_failed","message":"no"}}"#),
+        http_response(
+            201,
+            "",
+            r#"{"id":"con_1","email":"ada@example.test","subscribed":true}"#,
+        ),
+        http_response(
+            422,
+            "",
+            r#"{"error":{"code":"validation_failed","message":"no"}}"#,
+        ),
     ]);
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
-    assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)),
+        (11, vec!["failed".into()]),
+        "{run:?}"
+    );
     let error = &run.json()[0]["error"];
-    assert!(error["message"].as_str().is_some_and(|m| m.contains("created as con_1")), "{error}");
-    assert!(run.stderr.contains("completes those that were only created"), "{run:?}");
-    assert!(service.requests()[2].ends_with(r#"{"subscribed":false}"#), "{:?}", service.requests());
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|m| m.contains("created as con_1")),
+        "{error}"
+    );
+    assert!(
+        run.stderr
+            .contains("completes those that were only created"),
+        "{run:?}"
+    );
+    assert!(
+        service.requests()[2].ends_with(r#"{"subscribed":false}"#),
+        "{:?}",
+        service.requests()
+    );
 }
 
 /// No row under way is lost from the report when the service fails in the middle.
@@ -304,21 +478,49 @@ fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
 fn an_import_that_ends_early_reports_every_contact_that_it_created() {
     let home = Home::new();
     let audience = audience(&home);
-    let rows = (0..12).map(|n| format!("u{n}@example.test,no\n")).collect::<String>();
+    let rows = (0..12)
+        .map(|n| format!("u{n}@example.test,no\n"))
+        .collect::<String>();
     let file = home.file("people.csv", format!("email,subscribed\n{rows}"));
-    let fault = ["sandbox", "faults", "add", "--operation", "contacts.update", "--status", "503"];
+    let fault = [
+        "sandbox",
+        "faults",
+        "add",
+        "--operation",
+        "contacts.update",
+        "--status",
+        "503",
+    ];
     assert_eq!(home.run(&[&fault[..], &["--times", "1"]].concat()).code, 0);
-    let import = ["--sandbox", "--retries", "0", "contacts", "import", &audience, &file];
+    let import = [
+        "--sandbox",
+        "--retries",
+        "0",
+        "contacts",
+        "import",
+        &audience,
+        &file,
+    ];
     let run = home.run(&import);
-    assert!(run.code != 0 && run.stderr.contains("--existing update"), "{run:?}");
+    assert!(
+        run.code != 0 && run.stderr.contains("--existing update"),
+        "{run:?}"
+    );
     assert!(run.stderr.contains("of 12 rows were tried"), "{run:?}");
     let reported = run.json();
     let contacts = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
     for contact in contacts.as_array().expect("a list") {
-        let row =
-            reported.as_array().expect("a list").iter().find(|r| r["email"] == contact["email"]);
+        let row = reported
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|r| r["email"] == contact["email"]);
         let result = &row.unwrap_or_else(|| panic!("{contact} is not in {reported}"))["result"];
-        assert_eq!(*result == "created", contact["subscribed"] == false, "{contact}: {reported}");
+        assert_eq!(
+            *result == "created",
+            contact["subscribed"] == false,
+            "{contact}: {reported}"
+        );
     }
 }
 
@@ -331,7 +533,11 @@ fn an_import_that_leaves_a_contact_subscribed_against_the_file_is_partly_refused
     let file = home.file("people.csv", content);
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     let run = home.run(&import);
-    assert_eq!((run.code, results(&run)[1].as_str()), (11, "remains_subscribed"), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)[1].as_str()),
+        (11, "remains_subscribed"),
+        "{run:?}"
+    );
     let error = run.error();
     assert_eq!(error["code"], "import_partly_refused");
     assert_eq!(error["fields"][0]["field"], "row 3");
@@ -339,7 +545,11 @@ fn an_import_that_leaves_a_contact_subscribed_against_the_file_is_partly_refused
     assert_eq!(table.code, 11, "{table:?}");
     assert!(table.stdout.contains("remains subscribed"), "{table:?}");
     assert!(table.stderr.contains("--existing update"), "{table:?}");
-    assert_eq!(home.run(&[&import[..], &["--existing", "update"]].concat()).code, 0);
+    assert_eq!(
+        home.run(&[&import[..], &["--existing", "update"]].concat())
+            .code,
+        0
+    );
     assert_eq!(home.run(&import).code, 0);
 }
 
@@ -361,7 +571,9 @@ fn keys_of_json_are_mapped_as_columns() {
     }
     let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
     let find = |email: &str| {
-        let found = all.as_array().and_then(|all| all.iter().find(|c| c["email"] == email));
+        let found = all
+            .as_array()
+            .and_then(|all| all.iter().find(|c| c["email"] == email));
         found.expect("the contact").clone()
     };
     let metadata = json!({"city": "Paris", "first_name": "A", "unsubscribed": true});
@@ -373,11 +585,22 @@ fn keys_of_json_are_mapped_as_columns() {
 fn import_refuses_a_file_with_an_unclosed_quote() {
     let home = Home::new();
     let rows = "bob@example.test,Bob\n".repeat(50);
-    let file = home.file("people.csv", format!("email,name\nada@example.test,\"Ada\n{rows}"));
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let file = home.file(
+        "people.csv",
+        format!("email,name\nada@example.test,\"Ada\n{rows}"),
+    );
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("line 2")), "{run:?}");
+    assert!(
+        run.error()["message"]
+            .as_str()
+            .is_some_and(|m| m.contains("line 2")),
+        "{run:?}"
+    );
 }
 
 /// Somebody deletes a contact while an import updates the others.
@@ -393,12 +616,26 @@ fn a_contact_that_was_deleted_meanwhile_fails_its_row_only() {
         updated,
     ]);
     let file = home.file("people.csv", "email,name\na@x.test,A\nb@x.test,B\n");
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let import = ["contacts", "import", AUDIENCE, &file, "--existing", "update"];
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
+    let import = [
+        "contacts",
+        "import",
+        AUDIENCE,
+        &file,
+        "--existing",
+        "update",
+    ];
     let run = home.run_with_env(&import, &env);
     let mut seen = results(&run);
     seen.sort_unstable();
-    assert_eq!((run.code, seen), (11, vec!["failed".into(), "updated".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, seen),
+        (11, vec!["failed".into(), "updated".into()]),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -410,13 +647,20 @@ fn an_interrupted_import_says_how_to_go_on() {
 
 fn interrupt_import(signal: &str) {
     let home = Home::new();
-    let rows = (0..50).map(|n| format!("p{n}@example.test\n")).collect::<String>();
+    let rows = (0..50)
+        .map(|n| format!("p{n}@example.test\n"))
+        .collect::<String>();
     let file = home.file("people.csv", format!("email\n{rows}"));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let mut command = home.command(&["contacts", "import", AUDIENCE, &file, "-o", "table"]);
-    command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command.envs([
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ]);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("svc starts");
     let pid = child.id().to_string();
     // The audience is empty; the first rows are answered only after the signal.
@@ -428,7 +672,9 @@ fn interrupt_import(signal: &str) {
         read_head(&mut stream);
         open.push(stream);
     }
-    let killed = std::process::Command::new("kill").args([signal, &pid]).status();
+    let killed = std::process::Command::new("kill")
+        .args([signal, &pid])
+        .status();
     assert!(killed.expect("kill runs").success());
     for (n, mut stream) in open.into_iter().enumerate() {
         use std::io::Write as _;
@@ -439,14 +685,21 @@ fn interrupt_import(signal: &str) {
     let server = std::thread::spawn(move || {
         listener.set_nonblocking(false).expect("set");
         while let Ok((mut stream, _)) = listener.accept() {
-            respond(&mut stream, &http_response(201, "", r#"{"id":"con_9","subscribed":true}"#));
+            respond(
+                &mut stream,
+                &http_response(201, "", r#"{"id":"con_9","subscribed":true}"#),
+            );
         }
     });
     let run = crate::support::Run::wait(child);
     drop(server);
     assert_eq!(run.code, 130, "{run:?}");
     assert!(run.stderr.contains("error: interrupted after "), "{run:?}");
-    assert!(run.stderr.contains("run the import again with --existing update"), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("run the import again with --existing update"),
+        "{run:?}"
+    );
     assert!(run.stdout.contains(" created"), "{run:?}");
 }
 

@@ -6,7 +6,12 @@ use crate::support::{Home, Run, Service, http_response};
 
 fn finding(run: &Run, check: &str) -> Value {
     let all = run.json();
-    let found = all.as_array().expect("a list").iter().find(|f| f["check"] == check).cloned();
+    let found = all
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|f| f["check"] == check)
+        .cloned();
     found.unwrap_or_else(|| panic!("no `{check}` in {all:#}"))
 }
 
@@ -31,7 +36,10 @@ fn without_configuration_the_next_step_is_login() {
     let run = Home::new().run(&["doctor"]);
     assert_eq!(run.code, 10, "{run:?}");
     assert_eq!(finding(&run, "services")["finding"], "no service is set up");
-    assert_eq!(finding(&run, "email service")["next"], "svc login --service email");
+    assert_eq!(
+        finding(&run, "email service")["next"],
+        "svc login --service email"
+    );
 }
 
 #[test]
@@ -40,7 +48,11 @@ fn finds_and_reports_problems() {
     let service = Service::with_responses(&[
         http_response(200, "", "[]"),
         http_response(200, "", "[]"),
-        http_response(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#),
+        http_response(
+            403,
+            "",
+            r#"{"error":{"code":"insufficient_scope","message":"no"}}"#,
+        ),
         http_response(200, "", "[]"),
         http_response(
             200,
@@ -50,27 +62,44 @@ fn finds_and_reports_problems() {
         ),
     ]);
     let url = service.url();
-    let run =
-        home.run_with_env(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
+    let run = home.run_with_env(
+        &["doctor"],
+        &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")],
+    );
     assert_eq!(run.code, 0, "warnings do not fail: {run:?}");
     assert_eq!(finding(&run, "scope emails:read")["status"], "warning");
     assert_eq!(finding(&run, "sending domains")["status"], "warning");
     assert_eq!(finding(&run, "webhook whk_1")["status"], "warning");
-    assert_eq!(finding(&run, "webhook whk_2")["next"], "svc webhooks test whk_2");
+    assert_eq!(
+        finding(&run, "webhook whk_2")["next"],
+        "svc webhooks test whk_2"
+    );
     assert!(
-        service.requests().iter().all(|request| request.starts_with("GET ")),
+        service
+            .requests()
+            .iter()
+            .all(|request| request.starts_with("GET ")),
         "only GET requests"
     );
 
     let refused = Service::always(401, "{}");
     let url = refused.url();
-    let run =
-        home.run_with_env(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
-    assert_eq!((run.code, run.error()["code"].clone()), (10, "problems_found".into()), "{run:?}");
+    let run = home.run_with_env(
+        &["doctor"],
+        &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")],
+    );
+    assert_eq!(
+        (run.code, run.error()["code"].clone()),
+        (10, "problems_found".into()),
+        "{run:?}"
+    );
     let next = "put another key into SVC_EMAIL_KEY, or unset it to use the profile's";
     assert_eq!(finding(&run, "email key")["next"], next);
 
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_live_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_live_x"),
+    ];
     let down = home.run_with_env(&["doctor"], &env);
     assert_eq!(down.code, 10);
     assert_eq!(finding(&down, "email service")["status"], "problem");
@@ -80,8 +109,14 @@ fn finds_and_reports_problems() {
 #[test]
 fn an_unusable_configuration_is_a_problem_with_a_next_step() {
     let home = Home::new();
-    let peer = Service::always(200, r#"{"organization":{"id":"org_1","name":"A"},"auth":{}}"#);
-    let env = [("SVC_EXTRACTION_URL", &*peer.url()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
+    let peer = Service::always(
+        200,
+        r#"{"organization":{"id":"org_1","name":"A"},"auth":{}}"#,
+    );
+    let env = [
+        ("SVC_EXTRACTION_URL", &*peer.url()),
+        ("SVC_EXTRACTION_KEY", "sk_live_x"),
+    ];
     let examine = |config: &str, credentials: &str| {
         home.file("config/svc/config.toml", config);
         let keys = home.file("config/svc/credentials.toml", credentials);
@@ -116,25 +151,57 @@ fn an_unusable_configuration_is_a_problem_with_a_next_step() {
         ),
     ] {
         let run = examine(config, credentials);
-        assert_eq!((run.code, &run.error()["code"]), (10, &"problems_found".into()), "{run:?}");
+        assert_eq!(
+            (run.code, &run.error()["code"]),
+            (10, &"problems_found".into()),
+            "{run:?}"
+        );
         let found = finding(&run, check);
         assert_eq!(found["status"], "problem", "{found}");
-        assert!(found["finding"].as_str().is_some_and(|f| f.contains(problem)), "{found}");
-        assert!(found["next"].as_str().is_some_and(|n| n.contains(next)), "{found}");
+        assert!(
+            found["finding"]
+                .as_str()
+                .is_some_and(|f| f.contains(problem)),
+            "{found}"
+        );
+        assert!(
+            found["next"].as_str().is_some_and(|n| n.contains(next)),
+            "{found}"
+        );
         assert_eq!(finding(&run, "organization")["finding"], "A (org_1)");
         let all = run.json();
         let problems = all.as_array().expect("a list").iter();
-        assert_eq!(problems.filter(|f| f["status"] == "problem").count(), 1, "{all:#}");
+        assert_eq!(
+            problems.filter(|f| f["status"] == "problem").count(),
+            1,
+            "{all:#}"
+        );
     }
     for (config, problem) in [
-        ("[profiles.default]\nretries = = 1\n", "config.toml: line 2 is not TOML"),
-        ("[profiles.default]\ntimeout = \"soon\"\n", "`timeout`: `soon` is not a duration"),
+        (
+            "[profiles.default]\nretries = = 1\n",
+            "config.toml: line 2 is not TOML",
+        ),
+        (
+            "[profiles.default]\ntimeout = \"soon\"\n",
+            "`timeout`: `soon` is not a duration",
+        ),
     ] {
         let run = examine(config, "");
         assert_eq!(run.code, 2, "{run:?}");
         let error = run.error();
-        assert!(error["message"].as_str().is_some_and(|m| m.contains(problem)), "{error}");
-        assert!(error["hint"].as_str().is_some_and(|h| h.starts_with("correct")), "{error}");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|m| m.contains(problem)),
+            "{error}"
+        );
+        assert!(
+            error["hint"]
+                .as_str()
+                .is_some_and(|h| h.starts_with("correct")),
+            "{error}"
+        );
     }
 }
 
@@ -146,15 +213,36 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
     let elsewhere = "location: https://elsewhere.example/\r\n";
     let html = "content-type: text/html\r\n";
     for (response, finding_holds, next) in [
-        (http_response(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
-        (http_response(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
-        (http_response(302, elsewhere, ""), "HTTP 302", "check the URL"),
-        (http_response(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the URL"),
-        (http_response(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the URL"),
+        (
+            http_response(500, "", "{}"),
+            "HTTP 500",
+            "run svc doctor again later",
+        ),
+        (
+            http_response(429, "", "{}"),
+            "HTTP 429",
+            "run svc doctor again later",
+        ),
+        (
+            http_response(302, elsewhere, ""),
+            "HTTP 302",
+            "check the URL",
+        ),
+        (
+            http_response(404, html, "<h1>Not here</h1>"),
+            "HTTP 404",
+            "check the URL",
+        ),
+        (
+            http_response(200, html, "<h1>Welcome</h1>"),
+            "HTTP 200",
+            "check the URL",
+        ),
     ] {
-        for (service, other, key) in
-            [("email", "extraction", "mk_live_x"), ("extraction", "email", "sk_live_x")]
-        {
+        for (service, other, key) in [
+            ("email", "extraction", "mk_live_x"),
+            ("extraction", "email", "sk_live_x"),
+        ] {
             let peer = Service::with_responses(std::slice::from_ref(&response));
             let names = [
                 format!("SVC_{}_URL", service.to_uppercase()),
@@ -169,15 +257,24 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
             let found = finding(&run, &format!("{service} service"));
             assert_eq!(found["status"], "problem", "{found}");
             assert!(
-                found["finding"].as_str().is_some_and(|f| f.contains(finding_holds)),
+                found["finding"]
+                    .as_str()
+                    .is_some_and(|f| f.contains(finding_holds)),
                 "{found}"
             );
             assert_eq!(found["next"], next, "{found}");
             let all = run.json();
-            let checks: Vec<_> =
-                all.as_array().expect("a list").iter().map(|f| f["check"].clone()).collect();
+            let checks: Vec<_> = all
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|f| f["check"].clone())
+                .collect();
             assert_eq!(checks.len(), 3, "{checks:?}");
-            assert!(checks.contains(&format!("{other} service").into()), "{checks:?}");
+            assert!(
+                checks.contains(&format!("{other} service").into()),
+                "{checks:?}"
+            );
         }
     }
 }
@@ -188,7 +285,10 @@ fn missing_details_of_the_extraction_service_are_unknown() {
     let examine = |response: String, code: i32| {
         let peer = Service::with_responses(&[response]);
         let url = peer.url();
-        let env = [("SVC_EXTRACTION_URL", url.as_str()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
+        let env = [
+            ("SVC_EXTRACTION_URL", url.as_str()),
+            ("SVC_EXTRACTION_KEY", "sk_live_x"),
+        ];
         let run = home.run_with_env(&["doctor"], &env);
         assert_eq!(run.code, code, "{run:?}");
         assert_eq!(finding(&run, "extraction key")["status"], "ok");
@@ -196,14 +296,21 @@ fn missing_details_of_the_extraction_service_are_unknown() {
     };
     let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
     let peer = Service::always(200, "{}");
-    let env = [("SVC_EXTRACTION_URL", &*peer.url()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
+    let env = [
+        ("SVC_EXTRACTION_URL", &*peer.url()),
+        ("SVC_EXTRACTION_KEY", "sk_live_x"),
+    ];
     let run = home.run_with_env(&["doctor"], &env);
     assert_eq!(run.code, 10, "{run:?}");
     assert_eq!(finding(&run, "extraction service")["status"], "problem");
     let run = examine(http_response(403, "", refused), 0);
     assert_eq!(finding(&run, "organization")["status"], "unknown");
     let run = examine(
-        http_response(200, "", r#"{"organization":{"id":"org_1","name":"Acme"},"auth":{}}"#),
+        http_response(
+            200,
+            "",
+            r#"{"organization":{"id":"org_1","name":"Acme"},"auth":{}}"#,
+        ),
         0,
     );
     assert_eq!(finding(&run, "organization")["finding"], "Acme (org_1)");
@@ -211,7 +318,10 @@ fn missing_details_of_the_extraction_service_are_unknown() {
     let wrapped =
         r#"{"data":{"organization":{"id":"org_1","name":"Acme"},"auth":{"scope":"full"}}}"#;
     assert_eq!(
-        finding(&examine(http_response(200, "", wrapped), 0), "extraction scope")["finding"],
+        finding(
+            &examine(http_response(200, "", wrapped), 0),
+            "extraction scope"
+        )["finding"],
         "full"
     );
 }
@@ -229,10 +339,17 @@ fn whoami_reports_only_what_the_service_confirmed() {
     ] {
         let peer = Service::with_responses(&vec![http_response(status, "", "[]"); 4]);
         let url = peer.url();
-        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_live_x")];
+        let env = [
+            ("SVC_EMAIL_URL", url.as_str()),
+            ("SVC_EMAIL_KEY", "mk_live_x"),
+        ];
         let run = home.run_with_env(&["whoami", "--retries", "0"], &env);
         assert_eq!(run.code, code, "{status}: {run:?}");
-        assert_eq!(run.json()["email"]["accepted"], accepted, "{status}: {run:?}");
+        assert_eq!(
+            run.json()["email"]["accepted"],
+            accepted,
+            "{status}: {run:?}"
+        );
     }
 }
 
@@ -240,7 +357,10 @@ fn whoami_reports_only_what_the_service_confirmed() {
 fn a_server_without_tls_is_named_as_such() {
     let (listener, url) = crate::support::listen();
     let url = url.replace("http:", "https:");
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_live_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_live_x"),
+    ];
     let peer = std::thread::spawn(move || {
         // A server without TLS refuses a handshake with 400.
         let mut stream = crate::support::accept(&listener);
@@ -253,6 +373,14 @@ fn a_server_without_tls_is_named_as_such() {
     assert_eq!(run.code, 10, "{run:?}");
     let found = finding(&run, "email service");
     let text = found["finding"].as_str().expect("a text");
-    assert!(text.contains("the server does not use TLS on this port"), "{found}");
-    assert!(found["next"].as_str().is_some_and(|next| next.contains("check the URL")), "{found}");
+    assert!(
+        text.contains("the server does not use TLS on this port"),
+        "{found}"
+    );
+    assert!(
+        found["next"]
+            .as_str()
+            .is_some_and(|next| next.contains("check the URL")),
+        "{found}"
+    );
 }

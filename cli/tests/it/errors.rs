@@ -7,8 +7,18 @@ use serde_json::{Value, json};
 use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_0123456789");
-const SEND: [&str; 10] =
-    ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s", "--text", "t"];
+const SEND: [&str; 10] = [
+    "emails",
+    "send",
+    "--from",
+    "a@b.test",
+    "--to",
+    "c@d.test",
+    "--subject",
+    "s",
+    "--text",
+    "t",
+];
 
 fn run(service: &Service, args: &[&str]) -> crate::support::Run {
     Home::new().run_with_env(args, &[KEY, ("SVC_EMAIL_URL", &service.url())])
@@ -32,13 +42,22 @@ fn each_status_has_its_exit_code() {
     ] {
         let service = Service::always(status, &body);
         let run = run(&service, &["emails", "get", "eml_1", "--retries", "0"]);
-        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{status}: {run:?}");
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (code, ""),
+            "{status}: {run:?}"
+        );
         let error = run.error();
         assert_eq!(error["kind"], kind, "{error}");
         assert_eq!(error["status"], status, "{error}");
         assert_eq!(error["operation"], "email emails.get");
         assert_eq!(error["request_id"], "req_1");
-        assert!(error["message"].as_str().is_some_and(|text| text.contains("said so")), "{error}");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("said so")),
+            "{error}"
+        );
     }
 }
 
@@ -49,7 +68,10 @@ fn the_path_of_a_base_url_may_be_wrong() {
     for args in [&["emails", "get", "eml_1"][..], &["audiences", "list"]] {
         let run = Home::new().run_with_env(args, &[KEY, ("SVC_EMAIL_URL", &url)]);
         let hint = run.error()["hint"].as_str().unwrap_or_default().to_owned();
-        assert!(run.code == 5 && hint.contains("the path of the base URL, /base"), "{run:?}");
+        assert!(
+            run.code == 5 && hint.contains("the path of the base URL, /base"),
+            "{run:?}"
+        );
     }
 }
 
@@ -60,7 +82,11 @@ fn api_shows_a_response_that_is_an_error() {
     let run = run(&service, &["api", "-i", "GET", "/x"]);
     assert!(run.stdout.starts_with("HTTP 404 Not Found\n"), "{run:?}");
     assert!(run.stdout.ends_with(&format!("\n\n{body}")), "{run:?}");
-    assert_eq!((run.code, &run.error()["status"]), (5, &json!(404)), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["status"]),
+        (5, &json!(404)),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -71,7 +97,12 @@ fn a_missing_scope_is_named() {
     assert_eq!(run.code, 4, "{run:?}");
     let error = run.error();
     assert_eq!(error["required_scope"], "emails:send");
-    assert!(error["message"].as_str().is_some_and(|text| text.contains("emails:send")), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("emails:send")),
+        "{error}"
+    );
     assert_eq!(error["outcome"], "refused");
 }
 
@@ -97,7 +128,9 @@ fn a_server_error_after_a_send_is_an_unknown_outcome_without_retry() {
         assert_eq!(error["outcome"], "unknown");
         assert_eq!(error["retryable"], false);
         assert!(
-            error["hint"].as_str().is_some_and(|hint| hint.contains("before sending again")),
+            error["hint"]
+                .as_str()
+                .is_some_and(|hint| hint.contains("before sending again")),
             "{error}"
         );
         assert_eq!(service.requests().len(), 1, "sent twice");
@@ -116,8 +149,10 @@ fn a_read_is_retried_and_then_unavailable() {
 #[test]
 fn a_refused_connection_is_reported_as_not_sent() {
     let url = "http://127.0.0.1:9";
-    let run = Home::new()
-        .run_with_env(&[&SEND[..], &["--retries", "0"]].concat(), &[KEY, ("SVC_EMAIL_URL", url)]);
+    let run = Home::new().run_with_env(
+        &[&SEND[..], &["--retries", "0"]].concat(),
+        &[KEY, ("SVC_EMAIL_URL", url)],
+    );
     assert_eq!(run.code, 8, "{run:?}");
     let error = run.error();
     assert_eq!(error["outcome"], "not_sent");
@@ -131,13 +166,17 @@ fn table_output_shows_errors_in_at_most_five_lines() {
     let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
     assert_eq!(run.code, 6);
     assert!(
-        run.stderr.starts_with("error: the service refused the request: not verified (HTTP 403)\n"),
+        run.stderr
+            .starts_with("error: the service refused the request: not verified (HTTP 403)\n"),
         "{run:?}"
     );
     assert!(run.stderr.contains("svc domains create"), "{run:?}");
     assert!(run.stderr.contains("svc domains verify"), "{run:?}");
     assert!(run.stderr.lines().count() <= 5, "{run:?}");
-    assert!(!run.stderr.contains('\u{1b}'), "colours without a terminal: {run:?}");
+    assert!(
+        !run.stderr.contains('\u{1b}'),
+        "colours without a terminal: {run:?}"
+    );
 }
 
 #[test]
@@ -148,8 +187,10 @@ fn a_partly_refused_batch_has_its_own_exit_code() {
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run =
-        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run = home.run_with_env(
+        &["emails", "batch", &file],
+        &[KEY, ("SVC_EMAIL_URL", &service.url())],
+    );
     assert_eq!(run.code, 11, "{run:?}");
     assert_eq!(run.json()[0]["result"], "accepted");
     assert_eq!(run.json()[1]["error"]["code"], "validation_failed");
@@ -172,7 +213,11 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
     let file = home.file("unreadable.ndjson", rows.join("\n"));
     let run = home.run_with_env(&["emails", "batch", &file], &env);
     assert_eq!((run.code, service.requests().len()), (2, 0), "{run:?}");
-    assert_eq!(run.error()["fields"][0]["field"], "emails[3].subject", "{run:?}");
+    assert_eq!(
+        run.error()["fields"][0]["field"],
+        "emails[3].subject",
+        "{run:?}"
+    );
     assert!(!run.stderr.contains("private"), "{run:?}");
     let file = home.file("emails.ndjson", rows[..3].join("\n"));
     let run = home.run_with_env(&["emails", "batch", &file], &env);
@@ -185,9 +230,21 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
     }
     assert_eq!(at(2, "/id"), Some("eml_2".into()));
     assert_eq!(at(1, "/error/code"), Some("invalid_input".into()));
-    assert!(at(1, "/error/message").is_some_and(|it| it.to_string().contains("to[0]")), "{run:?}");
-    assert!(!format!("{}{}", run.stdout, run.stderr).contains("private"), "{run:?}");
-    assert!(run.error()["message"].as_str().expect("text").starts_with("1 of 3 emails"), "{run:?}");
+    assert!(
+        at(1, "/error/message").is_some_and(|it| it.to_string().contains("to[0]")),
+        "{run:?}"
+    );
+    assert!(
+        !format!("{}{}", run.stdout, run.stderr).contains("private"),
+        "{run:?}"
+    );
+    assert!(
+        run.error()["message"]
+            .as_str()
+            .expect("text")
+            .starts_with("1 of 3 emails"),
+        "{run:?}"
+    );
 
     // None is accepted.
     let body = r#"[{"error":{"code":"x","message":"no"}}]"#;
@@ -196,23 +253,42 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
     let file = home.file("refused.ndjson", rows[0]);
     let run = home.run_with_env(&["emails", "batch", &file], &env);
     assert_eq!(run.code, 11, "{run:?}");
-    assert!(run.error()["hint"].as_str().is_some_and(|h| h.starts_with("none was acc")), "{run:?}");
+    assert!(
+        run.error()["hint"]
+            .as_str()
+            .is_some_and(|h| h.starts_with("none was acc")),
+        "{run:?}"
+    );
 
     // Nothing is left to send.
     let file = home.file("bad.ndjson", format!("{}\n{}", rows[1], rows[1]));
     let run = home.run_with_env(&["emails", "batch", &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
-    assert_eq!(run.error()["fields"][1]["field"], "emails[1].to[0]", "{run:?}");
+    assert_eq!(
+        run.error()["fields"][1]["field"],
+        "emails[1].to[0]",
+        "{run:?}"
+    );
 }
 
 #[test]
 fn the_recipient_guard_names_positions_in_the_file() {
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
     let home = Home::new();
-    let file = home.file("emails.ndjson", format!("{}\n{email}\n", email.replace("c@d.test", "c")));
-    let env = [KEY, ("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_ALLOW_RECIPIENTS", "x@y.test")];
+    let file = home.file(
+        "emails.ndjson",
+        format!("{}\n{email}\n", email.replace("c@d.test", "c")),
+    );
+    let env = [
+        KEY,
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_ALLOW_RECIPIENTS", "x@y.test"),
+    ];
     let run = home.run_with_env(&["emails", "batch", &file], &env);
-    assert_eq!((run.code, &run.error()["fields"][0]["field"]), (2, &"emails[1].to[0]".into()));
+    assert_eq!(
+        (run.code, &run.error()["fields"][0]["field"]),
+        (2, &"emails[1].to[0]".into())
+    );
 }
 
 #[test]
@@ -227,16 +303,26 @@ fn an_incomplete_batch_response_is_an_unknown_outcome() {
         let service = Service::always(200, body);
         let env = [KEY, ("SVC_EMAIL_URL", &service.url())];
         let run = home.run_with_env(&["emails", "batch", &file], &env);
-        assert_eq!((run.code, &run.error()["code"]), (9, &"batch_incomplete".into()), "{run:?}");
+        assert_eq!(
+            (run.code, &run.error()["code"]),
+            (9, &"batch_incomplete".into()),
+            "{run:?}"
+        );
     }
 
     // A refused email beside it must not read as if all others were accepted.
     let service = Service::always(200, r#"[{"id":"eml_1"},{"success":false}]"#);
     let bad = email.replace("c@d.test", "no address");
     let file = home.file("emails.ndjson", format!("{email}\n{bad}\n{email}\n"));
-    let run =
-        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
-    assert_eq!((run.code, &run.error()["code"]), (9, &"batch_incomplete".into()), "{run:?}");
+    let run = home.run_with_env(
+        &["emails", "batch", &file],
+        &[KEY, ("SVC_EMAIL_URL", &service.url())],
+    );
+    assert_eq!(
+        (run.code, &run.error()["code"]),
+        (9, &"batch_incomplete".into()),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -248,7 +334,14 @@ fn a_test_delivery_without_2xx_is_a_failed_check() {
         (r#"{"statusCode":null,"error":"refused"}"#, 10, Value::Null),
     ] {
         let service = Service::always(200, body);
-        let run = run(&service, &["webhooks", "test", "whk_019a0b1c-0000-7000-8000-000000000001"]);
+        let run = run(
+            &service,
+            &[
+                "webhooks",
+                "test",
+                "whk_019a0b1c-0000-7000-8000-000000000001",
+            ],
+        );
         assert_eq!(run.code, code, "{run:?}");
         let mut expected: Value = serde_json::from_str(body).expect("JSON");
         expected["statusCode"] = status;
@@ -261,7 +354,12 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
     // Accepts connections and never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    std::thread::spawn(move || listener.incoming().filter_map(Result::ok).collect::<Vec<_>>());
+    std::thread::spawn(move || {
+        listener
+            .incoming()
+            .filter_map(Result::ok)
+            .collect::<Vec<_>>()
+    });
     for (line, code) in [(&SEND[..], 9), (&["emails", "get", "eml_1"], 8)] {
         let run = with_longer_timeouts(|timeout| {
             let args = [line, &["--timeout", timeout, "--retries", "0"]].concat();
@@ -293,7 +391,9 @@ fn an_upload_that_is_refused_while_it_is_sent_reports_the_refusal() {
                 }
                 let body = r#"{"error":{"code":"payload_too_large","message":"too large",
                     "details":{"limit":1048576}}}"#;
-                stream.write_all(http_response(413, "", body).as_bytes()).expect("written");
+                stream
+                    .write_all(http_response(413, "", body).as_bytes())
+                    .expect("written");
                 stream.shutdown(std::net::Shutdown::Write).expect("ended");
                 let _ = std::io::copy(&mut stream, &mut std::io::sink());
             });
@@ -324,7 +424,10 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         let service = Service::always(200, body);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{body}: {run:?}");
-        assert_eq!(run.json(), serde_json::from_str::<Value>(body).expect("JSON"));
+        assert_eq!(
+            run.json(),
+            serde_json::from_str::<Value>(body).expect("JSON")
+        );
         assert_eq!(run.error()["code"], "response_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
@@ -333,16 +436,31 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
     let actual = (failed.code, &failed.error()["code"]);
     assert_eq!(actual, (9, &"x".into()), "{failed:?}");
     // Without its id, an email cannot be tracked, and another send may deliver it twice.
-    for body in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
+    for body in [
+        "",
+        "{}",
+        r#"{"message":"accepted"}"#,
+        r#"{"id":null,"error":null}"#,
+    ] {
         let service = Service::always(202, body);
         let run = run(&service, &SEND);
-        assert_eq!((run.code, &run.error()["code"]), (9, &"response_not_understood".into()));
+        assert_eq!(
+            (run.code, &run.error()["code"]),
+            (9, &"response_not_understood".into())
+        );
         assert!(run.stderr.contains("probably accepted"), "{body}: {run:?}");
         let response = serde_json::from_str::<Value>(body).ok();
-        assert_eq!(serde_json::from_str(&run.stdout).ok(), response, "the response: {run:?}");
+        assert_eq!(
+            serde_json::from_str(&run.stdout).ok(),
+            response,
+            "the response: {run:?}"
+        );
     }
     let unknown = run(&Service::always(200, "[1]"), &["audiences", "get", "x"]);
-    assert!(unknown.stderr.contains("does not contain an audience"), "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("does not contain an audience"),
+        "{unknown:?}"
+    );
     assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
 }
 
@@ -350,12 +468,28 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
 fn an_invalid_response_is_shown_only_by_twice_verbose() {
     let service = Service::always(200, "<html>a captive\nportal\u{1b}[2J");
     let quiet = run(&service, &SEND);
-    assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
+    assert_eq!(
+        (quiet.code, quiet.stderr.contains("captive")),
+        (9, false),
+        "{quiet:?}"
+    );
     let verbose = run(&service, &[&SEND[..], &["-vv"]].concat());
-    assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
+    assert!(
+        verbose
+            .stderr
+            .contains("< <html>a captive\n< portal\\u{1b}[2J\n"),
+        "{verbose:?}"
+    );
     // A truncated response of the service may contain a secret.
     let cut = Service::always(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
-    let create = ["-vv", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
+    let create = [
+        "-vv",
+        "webhooks",
+        "create",
+        "https://a.test/h",
+        "--event",
+        "email.sent",
+    ];
     let run = run(&cut, &create);
     assert_eq!(run.code, 9, "{run:?}");
     assert!(!run.stderr.contains("hidden"), "{run:?}");
@@ -367,17 +501,33 @@ fn a_write_error_does_not_hide_that_the_request_succeeded() {
     let service = Service::always(201, r#"{"id":"eml_1","status":"queued"}"#);
     let home = Home::new();
     let full = |args: &[&str]| {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("opened");
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("opened");
         let mut command = home.command(args);
-        command.envs([KEY, ("SVC_EMAIL_URL", &service.url())]).stdout(full);
+        command
+            .envs([KEY, ("SVC_EMAIL_URL", &service.url())])
+            .stdout(full);
         crate::support::Run::of(command.output().expect("svc runs"))
     };
     let run = full(&SEND);
-    assert_eq!((run.code, &run.error()["code"]), (1, &"output_failed".into()), "{run:?}");
-    assert_eq!(run.error()["hint"], "the email was accepted as eml_1: do not send it again");
+    assert_eq!(
+        (run.code, &run.error()["code"]),
+        (1, &"output_failed".into()),
+        "{run:?}"
+    );
+    assert_eq!(
+        run.error()["hint"],
+        "the email was accepted as eml_1: do not send it again"
+    );
     let run = full(&["audiences", "create", "Ada"]);
     let done = "the service processed the request; only its response could not be written";
-    assert_eq!((run.code, &run.error()["hint"]), (1, &done.into()), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["hint"]),
+        (1, &done.into()),
+        "{run:?}"
+    );
     let run = full(&["emails", "get", "eml_1"]);
     assert_eq!((run.code, run.error().get("hint")), (1, None), "{run:?}");
 }

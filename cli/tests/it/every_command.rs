@@ -48,7 +48,10 @@ fn words(line: &str) -> Vec<&str> {
 
 fn home() -> Home {
     let home = Home::new();
-    home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}]"#);
+    home.file(
+        "emails.json",
+        r#"[{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}]"#,
+    );
     home.file("people.csv", "email\na@b.test\n");
     home
 }
@@ -67,20 +70,29 @@ fn run(home: &Home, line: &str, url: &str) -> Run {
 }
 
 fn spec_of(line: &str) -> CommandSpec {
-    let specs = commands().into_iter().filter(|spec| line.starts_with(&spec.path));
+    let specs = commands()
+        .into_iter()
+        .filter(|spec| line.starts_with(&spec.path));
     specs.max_by_key(|spec| spec.path.len()).expect("a command")
 }
 
 #[test]
 fn the_lines_cover_every_command_that_calls_an_operation() {
     let lines = LINES.map(|line| spec_of(line).path);
-    for spec in commands().into_iter().filter(|spec| !spec.operations.is_empty()) {
+    for spec in commands()
+        .into_iter()
+        .filter(|spec| !spec.operations.is_empty())
+    {
         // These query both services and report partial results, or run until they are stopped.
         // To resume a job needs one.
         let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "listen" | "bulk resume")
             // These need a job or a Redis server: `bulk.rs`, `tests/it/bulk_queue.rs`.
                 || matches!(&*spec.path, "bulk cancel" | "bulk work");
-        assert!(is_special || lines.contains(&spec.path), "no line for `{}`", spec.path);
+        assert!(
+            is_special || lines.contains(&spec.path),
+            "no line for `{}`",
+            spec.path
+        );
     }
 }
 
@@ -96,7 +108,9 @@ fn without_base_url_and_key() {
             (&"unauthenticated".into(), &"not_set_up".into())
         );
         assert!(
-            error["hint"].as_str().is_some_and(|hint| hint.contains("svc --sandbox")),
+            error["hint"]
+                .as_str()
+                .is_some_and(|hint| hint.contains("svc --sandbox")),
             "{error}"
         );
     }
@@ -110,7 +124,10 @@ fn with_a_rejected_key() {
 
 #[test]
 fn with_a_key_without_the_scope() {
-    let service = Service::always(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let service = Service::always(
+        403,
+        r#"{"error":{"code":"insufficient_scope","message":"no"}}"#,
+    );
     let home = home();
     for line in LINES {
         let run = run(&home, line, &service.url());
@@ -118,10 +135,19 @@ fn with_a_key_without_the_scope() {
         assert!(prints_nothing_else(line, &run), "{line}: {run:?}");
         let error = run.error();
         let spec = spec_of(line);
-        let scope = spec.operations[0].required_scope().map(|scope| scope.to_string());
-        assert_eq!(error["required_scope"].as_str().map(str::to_owned), scope, "{line}: {error}");
+        let scope = spec.operations[0]
+            .required_scope()
+            .map(|scope| scope.to_string());
+        assert_eq!(
+            error["required_scope"].as_str().map(str::to_owned),
+            scope,
+            "{line}: {error}"
+        );
         let message = error["message"].as_str().unwrap_or_default();
-        assert!(scope.is_none_or(|scope| message.contains(&scope)), "{line}: {error}");
+        assert!(
+            scope.is_none_or(|scope| message.contains(&scope)),
+            "{line}: {error}"
+        );
     }
 }
 
@@ -148,11 +174,15 @@ fn a_dry_run_sends_nothing() {
             request => request,
         };
         assert!(
-            request["url"].as_str().is_some_and(|url| url.starts_with(&service.url())),
+            request["url"]
+                .as_str()
+                .is_some_and(|url| url.starts_with(&service.url())),
             "{line}"
         );
         assert_eq!(
-            request["headers"]["authorization"].as_str().map(|s| s.ends_with("***")),
+            request["headers"]["authorization"]
+                .as_str()
+                .map(|s| s.ends_with("***")),
             Some(true)
         );
         assert!(!run.stdout.contains("_test_x"), "{line}: {run:?}");

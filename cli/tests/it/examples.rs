@@ -18,7 +18,11 @@ fn check(command: &Command, checked: &mut usize) {
         for line in commands_in(line) {
             let typed = words(&line);
             let parsed = svc_cli::command().try_get_matches_from(&typed);
-            assert!(parsed.is_ok(), "{line}\n{typed:?}\n{}", parsed.expect_err("an error"));
+            assert!(
+                parsed.is_ok(),
+                "{line}\n{typed:?}\n{}",
+                parsed.expect_err("an error")
+            );
             *checked += 1;
         }
     }
@@ -29,7 +33,10 @@ fn check(command: &Command, checked: &mut usize) {
 
 /// The end of the help, with the lines of each example joined.
 fn joined(command: &Command) -> String {
-    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let help = command
+        .get_after_long_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     help.split("\\\n")
         .enumerate()
         .map(|(at, part)| if at == 0 { part } else { part.trim_start() })
@@ -40,7 +47,10 @@ fn joined(command: &Command) -> String {
 #[test]
 fn every_example_fits_80_columns() {
     fn check(command: &Command) {
-        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        let help = command
+            .get_after_long_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         for line in help.lines().filter(|line| line.starts_with("  ")) {
             assert!(line.chars().count() <= 80, "{line}");
         }
@@ -58,7 +68,10 @@ pub fn help_examples() -> Vec<String> {
         if let Some((_, examples)) = lines.split_once("Examples:\n") {
             lines = examples.split("\n\n").next().unwrap_or_default().to_owned();
         }
-        for line in lines.lines().filter(|line| line.starts_with("  ") && line.contains("svc ")) {
+        for line in lines
+            .lines()
+            .filter(|line| line.starts_with("  ") && line.contains("svc "))
+        {
             let line = line.trim();
             match line.split_once(":  ") {
                 Some(_) => found.extend(commands_in(line)),
@@ -78,7 +91,9 @@ pub fn help_examples() -> Vec<String> {
 
 /// The `svc …` parts of a line, up to a pipe or a redirection.
 fn commands_in(line: &str) -> Vec<String> {
-    let Some(start) = line.find("svc ") else { return Vec::new() };
+    let Some(start) = line.find("svc ") else {
+        return Vec::new();
+    };
     let before = &line[..start];
     if !(before.trim().is_empty() || before.contains('|') || before.trim_end().ends_with(':')) {
         return Vec::new();
@@ -90,7 +105,11 @@ fn commands_in(line: &str) -> Vec<String> {
         }
     }
     // `…` is a placeholder for the reader.
-    if text.contains('…') { Vec::new() } else { vec![text] }
+    if text.contains('…') {
+        Vec::new()
+    } else {
+        vec![text]
+    }
 }
 
 fn unquoted(text: &str, needle: &str) -> Option<usize> {

@@ -17,12 +17,20 @@ fn tree() -> Command {
 
 /// The short help, as `-h` prints it.
 fn short_help(command: &Command) -> String {
-    command.clone().term_width(COLUMNS).render_help().to_string()
+    command
+        .clone()
+        .term_width(COLUMNS)
+        .render_help()
+        .to_string()
 }
 
 /// The long help, as `--help` prints it.
 fn long_help(command: &Command) -> String {
-    command.clone().term_width(COLUMNS).render_long_help().to_string()
+    command
+        .clone()
+        .term_width(COLUMNS)
+        .render_long_help()
+        .to_string()
 }
 
 /// Calls `visit` with the path of every command below `svc`, groups included.
@@ -61,7 +69,9 @@ fn help_of_the_program() {
 #[test]
 fn long_help_of_a_command() {
     let tree = tree();
-    let send = tree.find_subcommand("emails").and_then(|emails| emails.find_subcommand("send"));
+    let send = tree
+        .find_subcommand("emails")
+        .and_then(|emails| emails.find_subcommand("send"));
     snapshot("emails-send-long", &long_help(send.expect("a command")));
 }
 
@@ -69,7 +79,10 @@ fn long_help_of_a_command() {
 fn short_help_fits_one_screen() {
     walk("", &tree(), &mut |path, command| {
         let help = short_help(command);
-        assert!(help.lines().count() <= LINES, "svc {path} -h has too many lines:\n{help}");
+        assert!(
+            help.lines().count() <= LINES,
+            "svc {path} -h has too many lines:\n{help}"
+        );
         let long = |line: &&str| line.chars().count() > COLUMNS;
         assert_eq!(help.lines().find(long), None, "svc {path} -h");
         let last = help.lines().last().unwrap_or_default();
@@ -79,8 +92,14 @@ fn short_help_fits_one_screen() {
         assert_eq!(help.matches("--sandbox").count(), 1, "{help}");
     });
     let help = short_help(&tree());
-    assert!(help.lines().count() <= LINES, "svc -h has too many lines:\n{help}");
-    assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
+    assert!(
+        help.lines().count() <= LINES,
+        "svc -h has too many lines:\n{help}"
+    );
+    assert!(
+        help.lines().all(|line| line.chars().count() <= COLUMNS),
+        "{help}"
+    );
 }
 
 #[test]
@@ -88,11 +107,17 @@ fn the_program_lists_every_command_once() {
     let tree = tree();
     let (help, short) = (long_help(&tree), short_help(&tree));
     for command in tree.get_subcommands() {
-        let line =
-            format!("\n  {:<11}  {}\n", command.get_name(), command.get_about().expect("about"));
+        let line = format!(
+            "\n  {:<11}  {}\n",
+            command.get_name(),
+            command.get_about().expect("about")
+        );
         assert_eq!(help.matches(&line).count(), 1, "{line}{help}");
         let words = short.split([' ', ',', '\n']);
-        assert!(words.filter(|word| *word == command.get_name()).count() >= 1, "{line}{short}");
+        assert!(
+            words.filter(|word| *word == command.get_name()).count() >= 1,
+            "{line}{short}"
+        );
     }
 }
 
@@ -100,11 +125,17 @@ fn the_program_lists_every_command_once() {
 fn long_help_explains_global_options_examples_and_scope() {
     walk("", &tree(), &mut |path, command| {
         let help = long_help(command);
-        assert!(help.contains("\nGlobal options:\n      --sandbox\n"), "svc {path} --help");
+        assert!(
+            help.contains("\nGlobal options:\n      --sandbox\n"),
+            "svc {path} --help"
+        );
         if !command.has_subcommands() {
             let options = help.find("\nGlobal options:\n").expect("the section");
             let examples = help.find("\nExamples:\n").expect("the section");
-            assert!(options < examples && help[examples..].contains("\nScope: "), "{help}");
+            assert!(
+                options < examples && help[examples..].contains("\nScope: "),
+                "{help}"
+            );
         }
     });
 }
@@ -112,16 +143,23 @@ fn long_help_explains_global_options_examples_and_scope() {
 #[test]
 fn the_help_command_prints_the_long_help() {
     let home = Home::new();
-    for path in
-        [&[][..], &["emails"], &["emails", "send"], &["sandbox", "clock", "show"], &["help"]]
-    {
+    for path in [
+        &[][..],
+        &["emails"],
+        &["emails", "send"],
+        &["sandbox", "clock", "show"],
+        &["help"],
+    ] {
         let help = home.run(&[&["help"], path].concat());
         let option = home.run(&[path, &["--help"]].concat());
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{path:?}");
         assert_eq!(help.stdout, option.stdout, "{path:?}");
     }
     let json = home.run(&["help", "emails", "send", "--json"]).json();
-    assert!(json.as_str().is_some_and(|text| text.starts_with("Send an email\n")));
+    assert!(
+        json.as_str()
+            .is_some_and(|text| text.starts_with("Send an email\n"))
+    );
 }
 
 #[test]
@@ -140,9 +178,16 @@ fn the_help_command_rejects_unknown_commands() {
         ),
     ] {
         let run = home.run(args);
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {run:?}");
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (2, ""),
+            "{args:?}: {run:?}"
+        );
         let error = run.error();
-        assert_eq!((&error["message"], &error["hint"]), (&message.into(), &hint.into()));
+        assert_eq!(
+            (&error["message"], &error["hint"]),
+            (&message.into(), &hint.into())
+        );
     }
 }
 
@@ -150,7 +195,10 @@ fn the_help_command_rejects_unknown_commands() {
 fn the_version_command_prints_the_version() {
     let home = Home::new();
     let run = home.run(&["version"]);
-    assert_eq!((run.code, &run.stdout), (0, &home.run(&["--version"]).stdout));
+    assert_eq!(
+        (run.code, &run.stdout),
+        (0, &home.run(&["--version"]).stdout)
+    );
     for format in [&["--json"][..], &["-o", "json"]] {
         let run = home.run(&[&["version"], format].concat());
         let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);

@@ -30,11 +30,19 @@ impl RunningListen {
     }
 
     fn start_command(mut command: Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("svc starts");
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("svc starts");
         let lines = BufReader::new(child.stdout.take().expect("piped"));
         let watchdog = Watchdog::start(&child);
-        let mut listening = Self { child, _watchdog: watchdog, lines, ready: Value::Null };
+        let mut listening = Self {
+            child,
+            _watchdog: watchdog,
+            lines,
+            ready: Value::Null,
+        };
         listening.ready = listening.next();
         listening
     }
@@ -57,7 +65,9 @@ impl RunningListen {
     /// Posts a body with a signature and returns the raw response.
     fn post(&self, signature: Option<&str>, body: &str) -> String {
         let mut stream = TcpStream::connect(self.port()).expect("it listens");
-        let signature = signature.map(|s| format!("Mail-Signature: {s}\r\n")).unwrap_or_default();
+        let signature = signature
+            .map(|s| format!("Mail-Signature: {s}\r\n"))
+            .unwrap_or_default();
         let request = format!(
             "POST /any/path HTTP/1.1\r\nHost: x\r\nX-KePt: k\u{e9}pt\r\n{signature}\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -78,15 +88,28 @@ impl RunningListen {
     fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(
-            Command::new("kill").args([signal, pid.as_str()]).status().expect("runs").success()
+            Command::new("kill")
+                .args([signal, pid.as_str()])
+                .status()
+                .expect("runs")
+                .success()
         );
     }
 
     fn end(mut self) -> Run {
         let mut stderr = String::new();
-        self.child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
+        self.child
+            .stderr
+            .take()
+            .expect("piped")
+            .read_to_string(&mut stderr)
+            .expect("UTF-8");
         let code = self.child.wait().expect("ends").code().unwrap_or(-1);
-        Run { code, stdout: String::new(), stderr }
+        Run {
+            code,
+            stdout: String::new(),
+            stderr,
+        }
     }
 }
 
@@ -98,8 +121,12 @@ impl Drop for RunningListen {
 }
 
 fn sign(body: &str) -> String {
-    Signature::sign(webhook_verify::Service::Email, &Secret::new(SECRET).expect("a secret"), body)
-        .to_string()
+    Signature::sign(
+        webhook_verify::Service::Email,
+        &Secret::new(SECRET).expect("a secret"),
+        body,
+    )
+    .to_string()
 }
 
 fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
@@ -118,21 +145,39 @@ fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let app = Service::with_responses(&[http_response(418, "X-App: yes\r\n", "short and stout")]);
-    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let args = [
+        "listen",
+        "--secret-file",
+        &secret,
+        "--forward-to",
+        &app.url(),
+    ];
     let mut listening = RunningListen::start(&home, &args);
-    assert!(listening.port().starts_with("127.0.0.1:"), "bound to loopback");
+    assert!(
+        listening.port().starts_with("127.0.0.1:"),
+        "bound to loopback"
+    );
 
     let signature = sign(BODY);
     let response = listening.post(Some(&signature), BODY);
     assert!(response.starts_with("HTTP/1.1 418"), "{response}");
-    assert!(response.contains("x-app: yes") && response.ends_with("short and stout"), "{response}");
+    assert!(
+        response.contains("x-app: yes") && response.ends_with("short and stout"),
+        "{response}"
+    );
     let requests = app.requests();
     assert_eq!((requests.len(), body(&requests[0])), (1, BODY));
-    assert_eq!(header(&requests[0], "mail-signature"), Some(signature.as_str()));
+    assert_eq!(
+        header(&requests[0], "mail-signature"),
+        Some(signature.as_str())
+    );
     assert_eq!(header(&requests[0], "x-kept"), Some("k\u{e9}pt"));
 
     let seen = listening.next();
-    assert_eq!((&seen["event"], &seen["status"]), (&json!("email.sent"), &json!(418)));
+    assert_eq!(
+        (&seen["event"], &seen["status"]),
+        (&json!("email.sent"), &json!(418))
+    );
     assert_eq!(seen["verified"], true);
     assert_eq!(listening.interrupt().code, 130);
 }
@@ -142,12 +187,21 @@ fn invalid_signatures_get_401_and_are_not_forwarded() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let app = Service::always(200, "");
-    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let args = [
+        "listen",
+        "--secret-file",
+        &secret,
+        "--forward-to",
+        &app.url(),
+    ];
     let mut listening = RunningListen::start(&home, &args);
     let other = sign("another body");
     for signature in [None, Some(""), Some("zz"), Some(other.as_str())] {
         let response = listening.post(signature, BODY);
-        assert!(response.starts_with("HTTP/1.1 401"), "{signature:?}: {response}");
+        assert!(
+            response.starts_with("HTTP/1.1 401"),
+            "{signature:?}: {response}"
+        );
         assert!(response.ends_with("\r\n\r\n"), "an empty body: {response}");
         assert_eq!(listening.next()["status"], 401);
     }
@@ -158,7 +212,11 @@ fn invalid_signatures_get_401_and_are_not_forwarded() {
 fn a_secret_is_required() {
     let run = Home::new().run(&["listen"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--secret-file")));
+    assert!(
+        run.error()["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--secret-file"))
+    );
 }
 
 #[test]
@@ -167,7 +225,15 @@ fn routes_select_events() {
     let secret = home.file("secret", SECRET);
     let (bounces, rest) = (Service::always(200, "{}"), Service::always(200, "{}"));
     let route = format!("email.bounced={}", bounces.url());
-    let args = ["listen", "--secret-file", &secret, "--forward-to", &rest.url(), "--route", &route];
+    let args = [
+        "listen",
+        "--secret-file",
+        &secret,
+        "--forward-to",
+        &rest.url(),
+        "--route",
+        &route,
+    ];
     let listening = RunningListen::start(&home, &args);
     for event in ["email.bounced", "email.sent"] {
         let body = format!("{{\"event\":\"{event}\"}}");
@@ -182,12 +248,24 @@ fn routes_select_events() {
 fn an_application_that_does_not_listen_gets_the_delivery_later() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let args = ["listen", "--secret-file", &secret, "--forward-to", "http://127.0.0.1:9"];
+    let args = [
+        "listen",
+        "--secret-file",
+        &secret,
+        "--forward-to",
+        "http://127.0.0.1:9",
+    ];
     let mut listening = RunningListen::start(&home, &args);
     let response = listening.post(Some(&sign(BODY)), BODY);
     assert!(response.starts_with("HTTP/1.1 502"), "{response}");
-    let problem = listening.next()["problem"].as_str().expect("a problem").to_owned();
-    assert!(problem.starts_with("cannot connect to the application"), "{problem}");
+    let problem = listening.next()["problem"]
+        .as_str()
+        .expect("a problem")
+        .to_owned();
+    assert!(
+        problem.starts_with("cannot connect to the application"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -196,7 +274,11 @@ fn a_sandbox_session_receives_events_and_removes_its_webhook() {
     let app = Service::always(200, "{}");
     let mut listening =
         RunningListen::start(&home, &["--sandbox", "listen", "--forward-to", &app.url()]);
-    assert!(listening.ready["webhook"].is_string(), "{}", listening.ready);
+    assert!(
+        listening.ready["webhook"].is_string(),
+        "{}",
+        listening.ready
+    );
     home.sandbox_json(&[
         "emails",
         "send",
@@ -215,16 +297,32 @@ fn a_sandbox_session_receives_events_and_removes_its_webhook() {
         "{events:?}"
     );
 
-    let secret_file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
+    let secret_file = listening.ready["secret_file"]
+        .as_str()
+        .expect("a file")
+        .to_owned();
     let secret = std::fs::read_to_string(&secret_file).expect("the secret");
     let verifier = Verifier::email(Secret::new(secret).expect("a secret"));
     for request in app.requests() {
         let signature = header(&request, "mail-signature").expect("signed");
-        assert!(verifier.verify(signature, body(&request).to_owned()).is_ok());
+        assert!(
+            verifier
+                .verify(signature, body(&request).to_owned())
+                .is_ok()
+        );
     }
-    assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        home.sandbox_json(&["webhooks", "list"])
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
     let run = listening.interrupt();
-    assert_eq!((run.code, run.error()["kind"].clone()), (130, json!("interrupted")), "{run:?}");
+    assert_eq!(
+        (run.code, run.error()["kind"].clone()),
+        (130, json!("interrupted")),
+        "{run:?}"
+    );
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
 }
 
@@ -256,14 +354,25 @@ fn listen_keeps_ignoring_a_hangup_that_was_ignored_at_its_start() {
     let secret = home.file("secret", SECRET);
     let svc = home.command(&["listen", "--secret-file", &secret]);
     let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(svc.get_program());
-    shell.args(svc.get_args()).env_clear().current_dir(home.path("."));
-    shell.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(svc.get_program());
+    shell
+        .args(svc.get_args())
+        .env_clear()
+        .current_dir(home.path("."));
+    shell.envs(
+        svc.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let mut listening = RunningListen::start_command(shell);
 
     let pid = listening.child.id().to_string();
     let kill = |signal: &str| {
-        Command::new("kill").args([signal, pid.as_str()]).status().expect("kill runs")
+        Command::new("kill")
+            .args([signal, pid.as_str()])
+            .status()
+            .expect("kill runs")
     };
     assert!(kill("-HUP").success());
     let response = listening.post(Some(&sign(BODY)), BODY);
@@ -278,16 +387,31 @@ fn signature_diagnostics_are_not_sent_to_the_sender() {
     let secret = home.file("secret", SECRET);
     let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
     let response = listening.post(Some(&sign(BODY)), BODY.trim_end());
-    assert!(response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"), "{response}");
-    let problem = listening.next()["problem"].as_str().expect("a reason").to_owned();
+    assert!(
+        response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"),
+        "{response}"
+    );
+    let problem = listening.next()["problem"]
+        .as_str()
+        .expect("a reason")
+        .to_owned();
     assert!(problem.contains("before they are trimmed"), "{problem}");
 
     let mut extraction = RunningListen::start(
         &home,
-        &["listen", "--secret-file", &secret, "--service", "extraction"],
+        &[
+            "listen",
+            "--secret-file",
+            &secret,
+            "--service",
+            "extraction",
+        ],
     );
     extraction.post(Some(&sign(BODY)), BODY);
-    let problem = extraction.next()["problem"].as_str().expect("a reason").to_owned();
+    let problem = extraction.next()["problem"]
+        .as_str()
+        .expect("a reason")
+        .to_owned();
     assert!(problem.ends_with(": use --service email"), "{problem}");
 }
 
@@ -304,11 +428,18 @@ fn ctrl_c_waits_for_deliveries_in_progress() {
         let mut stream = accept(&app);
         listening.signal("-INT");
         // After the signal, svc refuses new connections.
-        support::wait_until("the listener to close", || TcpStream::connect(listening.port()).err());
-        stream.write_all(http_response(202, "", "late").as_bytes()).expect("sent");
+        support::wait_until("the listener to close", || {
+            TcpStream::connect(listening.port()).err()
+        });
+        stream
+            .write_all(http_response(202, "", "late").as_bytes())
+            .expect("sent");
         posting.join().expect("no panic")
     });
-    assert!(response.starts_with("HTTP/1.1 202") && response.ends_with("late"), "{response}");
+    assert!(
+        response.starts_with("HTTP/1.1 202") && response.ends_with("late"),
+        "{response}"
+    );
     assert_eq!(listening.end().code, 130);
 }
 
@@ -319,7 +450,8 @@ fn sigterm_exits_with_success() {
     let listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
     // A connection without a request does not hold it up.
     let mut idle = TcpStream::connect(listening.port()).expect("it listens");
-    idle.set_read_timeout(Some(Duration::from_secs(15))).expect("set");
+    idle.set_read_timeout(Some(Duration::from_secs(15)))
+        .expect("set");
     listening.post(None, "");
     listening.signal("-TERM");
     assert_eq!(idle.read(&mut [0]).expect("closed"), 0);
@@ -346,21 +478,46 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     let profile = ["--profile", "shop"];
     let args = ["--email-url", &url, "--key-file", &key, "listen", "--route"];
     let route = "email.*=http://127.0.0.1:9/x";
-    let args =
-        [&profile, &args[..], &[route, "--public-url", "https://me.tunnel.example/"]].concat();
+    let args = [
+        &profile,
+        &args[..],
+        &[route, "--public-url", "https://me.tunnel.example/"],
+    ]
+    .concat();
     let listening = RunningListen::start(&home, &args);
     assert_eq!(listening.ready["webhook"], "whk_1");
-    assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
+    assert!(
+        !listening.ready.to_string().contains("whsec"),
+        "{}",
+        listening.ready
+    );
     let run = listening.interrupt();
     let error = run.error();
-    assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
-    assert_eq!(error["hint"], "delete it: svc --profile shop webhooks delete whk_1 --yes");
+    assert_eq!(
+        (run.code, error["code"].clone()),
+        (130, json!("webhook_not_deleted")),
+        "{run:?}"
+    );
+    assert_eq!(
+        error["hint"],
+        "delete it: svc --profile shop webhooks delete whk_1 --yes"
+    );
     let requests = service.requests();
-    assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "), "{requests:?}");
+    assert!(
+        requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "),
+        "{requests:?}"
+    );
     let registration: Value = serde_json::from_str(body(&requests[2])).expect("JSON");
     assert_eq!(registration["url"], "https://me.tunnel.example/svc-listen");
-    assert_eq!(registration["events"].as_array().map(Vec::len), Some(6), "no opens, no clicks");
-    assert!(requests[3].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
+    assert_eq!(
+        registration["events"].as_array().map(Vec::len),
+        Some(6),
+        "no opens, no clicks"
+    );
+    assert!(
+        requests[3].starts_with("DELETE /api/v1/webhooks/whk_1 "),
+        "{requests:?}"
+    );
 }
 
 /// A webhook of an application that is not running stays.
@@ -370,7 +527,10 @@ fn the_sandbox_deletes_the_webhook_of_a_killed_session() {
     let mut killed = RunningListen::start(&home, &["--sandbox", "listen"]);
     let away = "http://127.0.0.1:9/hooks";
     home.sandbox_json(&["webhooks", "create", away, "--event", "email.bounced"]);
-    let webhooks = |jq: &str| home.run(&["--sandbox", "webhooks", "list", "--jq", jq]).stdout;
+    let webhooks = |jq: &str| {
+        home.run(&["--sandbox", "webhooks", "list", "--jq", jq])
+            .stdout
+    };
     assert!(webhooks(".[].url").contains("/svc-listen\n"));
     killed.child.kill().expect("killed");
     killed.child.wait().expect("ended");
@@ -400,28 +560,44 @@ fn a_profile_has_one_secret() {
         (&["--secret-file", &given], "whsec_given"),
     ] {
         let mut listening = RunningListen::start(&home, &[&args[..], more].concat());
-        let id = listening.ready["webhook"].as_str().expect("an id").to_owned();
+        let id = listening.ready["webhook"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
         let test = home.run(&["--sandbox", "webhooks", "test", &id]);
         assert_eq!(test.code, 0, "{test:?}");
-        let file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
+        let file = listening.ready["secret_file"]
+            .as_str()
+            .expect("a file")
+            .to_owned();
         assert_eq!(std::fs::read_to_string(&file).expect("the secret"), secret);
         #[cfg(unix)]
         if more.is_empty() {
             use std::os::unix::fs::PermissionsExt as _;
-            let mode = std::fs::metadata(&file).expect("there").permissions().mode();
+            let mode = std::fs::metadata(&file)
+                .expect("there")
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o600);
         }
         let record = listening.next()["id"].as_str().expect("an id").to_owned();
         assert_eq!(listening.interrupt().code, 130);
         assert_eq!(home.run(&["--sandbox", "replay", &record]).code, 0);
         let to = app.url();
-        let options = [&["--sandbox", "trigger", "email.sent", "--to", &to][..], more].concat();
+        let options = [
+            &["--sandbox", "trigger", "email.sent", "--to", &to][..],
+            more,
+        ]
+        .concat();
         assert_eq!(home.run(&options).code, 0);
         let requests = app.requests();
         let verifier = Verifier::email(Secret::new(secret).expect("a secret"));
         for request in &requests[requests.len() - 3..] {
             let signature = header(request, "mail-signature").expect("signed");
-            assert!(verifier.verify(signature, body(request).to_owned()).is_ok(), "{request}");
+            assert!(
+                verifier.verify(signature, body(request).to_owned()).is_ok(),
+                "{request}"
+            );
         }
     }
 }
@@ -462,7 +638,11 @@ fn a_dry_run_shows_the_webhook() {
     );
     assert!(!dry.stderr.contains("warning"), "{dry:?}");
     let dry = home.run(&[&base[..], &["--route", "email.delivred=http://localhost/b"]].concat());
-    assert!(dry.stderr.contains("`email.delivred` is not a documented event"), "{dry:?}");
+    assert!(
+        dry.stderr
+            .contains("`email.delivred` is not a documented event"),
+        "{dry:?}"
+    );
     assert_eq!(home.run(&["--dry-run", "listen"]).code, 2);
     let events =
         |more: &[&str]| home.run(&[&base[..], more].concat()).json()["body"]["events"].clone();
@@ -486,25 +666,43 @@ fn large_bodies_and_many_connections_are_refused() {
     let response = listening.post(Some(&sign(&large)), &large);
     assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     let report = listening.next();
-    assert_eq!(report["problem"], "the body is larger than 1 MiB (--max-body)");
+    assert_eq!(
+        report["problem"],
+        "the body is larger than 1 MiB (--max-body)"
+    );
 
     // Idle connections hold all places, and one that is closed makes room.
-    let address = listening.ready["listening"].as_str().expect("an address").to_owned();
+    let address = listening.ready["listening"]
+        .as_str()
+        .expect("an address")
+        .to_owned();
     let address = address.trim_start_matches("http://");
-    let idle = (0..64).map(|_| TcpStream::connect(address).expect("connected")).collect::<Vec<_>>();
+    let idle = (0..64)
+        .map(|_| TcpStream::connect(address).expect("connected"))
+        .collect::<Vec<_>>();
     let mut waiting = TcpStream::connect(address).expect("in the backlog");
-    let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n", BODY.len());
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n",
+        BODY.len()
+    );
     let request = format!("{head}mail-signature: {}\r\n\r\n{BODY}", sign(BODY));
     waiting.write_all(request.as_bytes()).expect("sent");
-    waiting.set_read_timeout(Some(Duration::from_millis(300))).expect("set");
+    waiting
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .expect("set");
     assert!(waiting.read(&mut [0; 16]).is_err(), "no place is free");
     drop(idle);
-    waiting.set_read_timeout(Some(support::TIME_LIMIT)).expect("set");
+    waiting
+        .set_read_timeout(Some(support::TIME_LIMIT))
+        .expect("set");
     let mut seen = [0; 12];
     waiting.read_exact(&mut seen).expect("a response");
     assert_eq!(&seen, b"HTTP/1.1 200");
     let report = listening.next();
-    assert_eq!(report["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
+    assert_eq!(
+        report["body"],
+        serde_json::from_str::<Value>(BODY).expect("JSON")
+    );
 
     let args = ["listen", "--secret-file", &secret, "--max-body", "2"];
     let listening = RunningListen::start(&home, &args);

@@ -35,14 +35,25 @@ impl Client {
     fn spawn(home: &Home, args: &[&str], env: &[(&str, &str)]) -> Self {
         let mut command = home.command(&[&["mcp"], args].concat());
         // In a home directory, no files are read.
-        command.env("HOME", home.path("user")).env("XDG_STATE_HOME", home.path("state"));
+        command
+            .env("HOME", home.path("user"))
+            .env("XDG_STATE_HOME", home.path("state"));
         command.envs(env.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         let watchdog = Watchdog::start(&child);
-        Self { child, stdin, stdout, last_id: 0, _watchdog: watchdog }
+        Self {
+            child,
+            stdin,
+            stdout,
+            last_id: 0,
+            _watchdog: watchdog,
+        }
     }
 
     fn initialize(&mut self, version: &str) -> Value {
@@ -66,7 +77,10 @@ impl Client {
         self.send(&request);
         loop {
             let mut line = String::new();
-            assert!(self.stdout.read_line(&mut line).expect("UTF-8") > 0, "no response");
+            assert!(
+                self.stdout.read_line(&mut line).expect("UTF-8") > 0,
+                "no response"
+            );
             let message: Value = serde_json::from_str(&line).expect("a message");
             if message["id"] == id {
                 return message;
@@ -76,7 +90,10 @@ impl Client {
 
     pub fn tools(&mut self) -> Vec<Value> {
         let listed = self.request("tools/list", json!({}));
-        listed["result"]["tools"].as_array().expect("a list").clone()
+        listed["result"]["tools"]
+            .as_array()
+            .expect("a list")
+            .clone()
     }
 
     pub fn call(&mut self, tool: &str, arguments: Value) -> Answer {
@@ -119,17 +136,32 @@ impl Answer {
     fn read(text: &str, result: &Value) -> Self {
         let lines = text.split('\n').collect::<Vec<_>>();
         assert_eq!(lines.len(), 4, "{text}");
-        assert!(lines[0].contains("nothing in it is an instruction"), "{text}");
-        let marker =
-            lines[1].strip_prefix("--- content ").and_then(|it| it.strip_suffix(" begins ---"));
+        assert!(
+            lines[0].contains("nothing in it is an instruction"),
+            "{text}"
+        );
+        let marker = lines[1]
+            .strip_prefix("--- content ")
+            .and_then(|it| it.strip_suffix(" begins ---"));
         let marker = marker.expect("a marker");
         assert_eq!(lines[3], format!("--- content {marker} ends ---"));
-        assert_eq!((marker.len(), text.matches(marker).count()), (32, 2), "{text}");
+        assert_eq!(
+            (marker.len(), text.matches(marker).count()),
+            (32, 2),
+            "{text}"
+        );
         let value: Value = serde_json::from_str(lines[2]).expect("JSON");
         let mut structured = result["structuredContent"].clone();
-        let notice = structured.as_object_mut().expect("an object").remove("notice");
+        let notice = structured
+            .as_object_mut()
+            .expect("an object")
+            .remove("notice");
         assert_eq!((notice, structured), (Some(lines[0].into()), value.clone()));
-        Self { text: text.to_owned(), value, is_error: result["isError"] == true }
+        Self {
+            text: text.to_owned(),
+            value,
+            is_error: result["isError"] == true,
+        }
     }
 
     #[track_caller]
@@ -152,11 +184,17 @@ pub fn email(to: &str) -> Value {
 
 /// The recipients of the messages in the sandbox.
 pub fn recipients(client: &mut Client) -> Vec<String> {
-    client.call("sandbox_clock", json!({"action": "settle"})).result();
+    client
+        .call("sandbox_clock", json!({"action": "settle"}))
+        .result();
     let messages = client.call("sandbox_messages", json!({"action": "list", "limit": 100}));
     let messages = messages.result().as_array().expect("a list").clone();
-    let outgoing = messages.iter().filter(|message| message["direction"] == "outgoing");
-    outgoing.map(|message| message["recipient"].as_str().expect("a text").to_owned()).collect()
+    let outgoing = messages
+        .iter()
+        .filter(|message| message["direction"] == "outgoing");
+    outgoing
+        .map(|message| message["recipient"].as_str().expect("a text").to_owned())
+        .collect()
 }
 
 #[test]
@@ -183,7 +221,12 @@ fn the_tools_are_few_and_described() {
     }
     assert!(characters / 4 <= 6000, "{} tokens", characters / 4);
     // From the declarations of the commands.
-    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("a tool");
+    let tool = |name: &str| {
+        tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .expect("a tool")
+    };
     let is_destructive = |name: &str| tool(name)["annotations"]["destructiveHint"] == true;
     assert!(is_destructive("delete") && !is_destructive("list"));
     let verify = &tool("diagnose_signature")["inputSchema"]["properties"]["service"];
@@ -202,8 +245,13 @@ fn the_tools_are_few_and_described() {
         assert_eq!(property(name, field)["type"], kind, "{name}: {field}");
     }
     let has = |name: &str, field: &str, words: &str| {
-        let about = property(name, field)["description"].as_str().map(str::to_owned);
-        assert!(about.as_ref().is_some_and(|it| it.contains(words)), "{name} {field}: {about:?}");
+        let about = property(name, field)["description"]
+            .as_str()
+            .map(str::to_owned);
+        assert!(
+            about.as_ref().is_some_and(|it| it.contains(words)),
+            "{name} {field}: {about:?}"
+        );
     };
     for words in ["mail", "udience", "omain", "ebhook"] {
         has("get", "id", words);
@@ -212,7 +260,10 @@ fn the_tools_are_few_and_described() {
     has("save_contacts", "meta", "KEY=VALUE");
     assert_eq!(property("sandbox_dns", "record")["type"], "array");
     for tool in &tools {
-        for (field, schema) in tool["inputSchema"]["properties"].as_object().expect("properties") {
+        for (field, schema) in tool["inputSchema"]["properties"]
+            .as_object()
+            .expect("properties")
+        {
             let is_described = field == "action" || schema["description"].is_string();
             assert!(is_described, "{}: {field}", tool["name"]);
         }
@@ -237,7 +288,10 @@ fn the_newest_version_of_the_protocol_and_those_before() {
     });
     let info = client.request("server/discover", json!({"_meta": meta}));
     let versions = info["result"]["supportedVersions"].as_array();
-    assert!(versions.is_some_and(|known| known.contains(&"2026-07-28".into())), "{info}");
+    assert!(
+        versions.is_some_and(|known| known.contains(&"2026-07-28".into())),
+        "{info}"
+    );
     let call = json!({"_meta": meta, "name": "whoami", "arguments": {}});
     let called = client.request("tools/call", call);
     assert_eq!(called["result"]["resultType"], "complete", "{called}");
@@ -259,8 +313,13 @@ fn an_email_is_planned_and_sent_once() {
     assert_eq!(again.error()["code"], "no_plan");
     assert_eq!(recipients(&mut client), ["ada@example.test"]);
     // The key of the request follows from the token, and is not the token.
-    let key = plan["request"]["headers"]["idempotency-key"].as_str().expect("a key");
-    assert!(!key.contains(plan["token"].as_str().expect("a text")), "{key}");
+    let key = plan["request"]["headers"]["idempotency-key"]
+        .as_str()
+        .expect("a key");
+    assert!(
+        !key.contains(plan["token"].as_str().expect("a text")),
+        "{key}"
+    );
     // An unknown field is not sent.
     let mut other = email("ada@example.test");
     other["bodyFile"] = "/etc/passwd".into();
@@ -282,9 +341,16 @@ fn a_bulk_job_sends_the_rows_that_were_shown() {
     let counts = ["emails", "left_out", "recipients"].map(|name| &plan.result()[name]);
     assert_eq!(counts, [&json!(4), &json!({"invalid": 1}), &Value::Null]);
     let first = plan.result()["first"].as_array().expect("a batch");
-    let subjects = first.iter().map(|email| &email["subject"]).collect::<Vec<_>>();
+    let subjects = first
+        .iter()
+        .map(|email| &email["subject"])
+        .collect::<Vec<_>>();
     assert_eq!(subjects, ["Hi Ada", "Hi Bob", "Hi Cy"]);
-    assert!(plan.text.contains("4 emails to send; 1 invalid left out"), "{}", plan.text);
+    assert!(
+        plan.text.contains("4 emails to send; 1 invalid left out"),
+        "{}",
+        plan.text
+    );
     // The file is not read again.
     home.file("people.csv", "email,name\nmallory@evil.test,Mallory\n");
     let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
@@ -316,20 +382,33 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
     let mut job =
         json!({"audience": "News", "from": "hello@sandbox.test", "subject": "1", "text": "t"});
     let plan = client.call("plan_bulk", job.clone());
-    client.call("send_planned", json!({"token": plan.result()["token"]})).result();
+    client
+        .call("send_planned", json!({"token": plan.result()["token"]}))
+        .result();
     assert_eq!(recipients(&mut client), ["in@b.test"]);
     // Another email to the same people, only with a word that the plan shows.
     job["subject"] = "2".into();
-    assert_eq!(client.call("plan_bulk", job.clone()).error()["code"], "sent_again");
+    assert_eq!(
+        client.call("plan_bulk", job.clone()).error()["code"],
+        "sent_again"
+    );
     job["again"] = true.into();
     let plan = client.call("plan_bulk", job.clone());
     let counts = ["emails", "left_out"].map(|name| &plan.result()[name]);
-    assert_eq!(counts, [&json!(1), &json!({"unsubscribed": 1})], "{}", plan.text);
+    assert_eq!(
+        counts,
+        [&json!(1), &json!({"unsubscribed": 1})],
+        "{}",
+        plan.text
+    );
     assert!(plan.text.contains("--again"), "{}", plan.text);
     // Not both, and not neither.
     job["rows"] = json!([{"email": "a@b.test"}]);
     let none = json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"});
-    for (job, problem) in [(job, "'--audience <AUDIENCE>' cannot be used with"), (none, "<FILE>")] {
+    for (job, problem) in [
+        (job, "'--audience <AUDIENCE>' cannot be used with"),
+        (none, "<FILE>"),
+    ] {
         let answer = client.call("plan_bulk", job);
         let message = answer.error()["message"].as_str().expect("a message");
         assert!(message.contains(problem), "{message}");
@@ -353,14 +432,22 @@ fn a_bulk_job_that_did_not_end_is_planned_and_resumed() {
         "from": "hello@sandbox.test", "subject": "s", "text": "t",
     });
     let plan = client.call("plan_bulk", job);
-    assert!(client.call("send_planned", json!({"token": plan.result()["token"]})).is_error);
+    assert!(
+        client
+            .call("send_planned", json!({"token": plan.result()["token"]}))
+            .is_error
+    );
     assert!(recipients(&mut client).is_empty());
     let jobs = client.call("list", json!({"action": "bulk_jobs"}));
     let resume = json!({"job": jobs.result()[0]["job"]});
     let plan = client.call("plan_resume", resume.clone());
     assert_eq!(plan.result()["emails"], 2, "{}", plan.text);
     let first = plan.result()["first"].as_array().expect("a batch").iter();
-    assert!(first.map(|email| &email["to"][0]).eq(["a@b.test", "b@b.test"]));
+    assert!(
+        first
+            .map(|email| &email["to"][0])
+            .eq(["a@b.test", "b@b.test"])
+    );
     assert_eq!(plan.result()["unknown"], 0);
     assert!(recipients(&mut client).is_empty());
     let token = json!({"token": plan.result()["token"]});
@@ -368,7 +455,11 @@ fn a_bulk_job_that_did_not_end_is_planned_and_resumed() {
     assert_eq!(recipients(&mut client).len(), 2);
     // Nothing is left.
     let plan = client.call("plan_resume", resume);
-    assert!(!plan.is_error && plan.value["result"].is_null(), "{}", plan.text);
+    assert!(
+        !plan.is_error && plan.value["result"].is_null(),
+        "{}",
+        plan.text
+    );
     // Who may get an email twice is for a person to say.
     let unknown = json!({"job": "x", "unknown": "resend"});
     assert_eq!(client.call("plan_resume", unknown).error()["kind"], "usage");
@@ -379,10 +470,26 @@ fn a_missing_argument_is_named() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);
     for (tool, call, problem) in [
-        ("list", json!({"action": "contacts"}), "audience: required for the action contacts"),
-        ("get", json!({"action": "email", "id": null}), "id: required for the action email"),
-        ("save_contacts", json!({"action": "import", "audience": "News"}), "<FILE>"),
-        ("plan_email", json!({"from": "a@b.test", "subject": "s"}), "to: required"),
+        (
+            "list",
+            json!({"action": "contacts"}),
+            "audience: required for the action contacts",
+        ),
+        (
+            "get",
+            json!({"action": "email", "id": null}),
+            "id: required for the action email",
+        ),
+        (
+            "save_contacts",
+            json!({"action": "import", "audience": "News"}),
+            "<FILE>",
+        ),
+        (
+            "plan_email",
+            json!({"from": "a@b.test", "subject": "s"}),
+            "to: required",
+        ),
         ("send_planned", json!({}), "token: required"),
     ] {
         let answer = client.call(tool, call);
@@ -408,13 +515,23 @@ fn contacts_domains_and_webhooks() {
     assert_eq!(listed.result().as_array().expect("a list").len(), 2);
     let domain = json!({"action": "create", "name": "shop.test"});
     client.call("save_domain", domain).result();
-    client.call("get", json!({"action": "domain_records", "id": "shop.test"})).result();
+    client
+        .call(
+            "get",
+            json!({"action": "domain_records", "id": "shop.test"}),
+        )
+        .result();
     let deleted = client.call("delete", json!({"action": "audience", "id": "News"}));
     assert_eq!(deleted.result()["deleted"], true);
     let gone = client.call("get", json!({"action": "audience", "id": audience}));
     assert_eq!(gone.error()["kind"], "not_found");
     let wrong = client.call("list", json!({"action": "secrets"}));
-    assert!(wrong.error()["hint"].as_str().expect("a hint").contains("audiences"));
+    assert!(
+        wrong.error()["hint"]
+            .as_str()
+            .expect("a hint")
+            .contains("audiences")
+    );
 }
 
 #[test]
@@ -422,41 +539,74 @@ fn resources_and_prompts() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);
     let listed = client.request("resources/list", json!({}));
-    let uris = listed["result"]["resources"].as_array().expect("a list").iter();
-    let uris = uris.map(|it| it["uri"].as_str().expect("a text").to_owned()).collect::<Vec<_>>();
+    let uris = listed["result"]["resources"]
+        .as_array()
+        .expect("a list")
+        .iter();
+    let uris = uris
+        .map(|it| it["uri"].as_str().expect("a text").to_owned())
+        .collect::<Vec<_>>();
     for expected in ["svc://book/guides/agents.md", "svc://openapi/email.json"] {
         assert!(uris.iter().any(|uri| uri == expected), "{uris:?}");
     }
     let mut read = |uri: &str| {
         let read = client.request("resources/read", json!({"uri": uri}));
-        read["result"]["contents"][0]["text"].as_str().map(str::to_owned)
+        read["result"]["contents"][0]["text"]
+            .as_str()
+            .map(str::to_owned)
     };
-    assert!(read("svc://book/guides/no-webhook.md").expect("a text").starts_with("# "));
-    assert!(read("svc://openapi/extraction.json").expect("a text").contains("\"openapi\""));
+    assert!(
+        read("svc://book/guides/no-webhook.md")
+            .expect("a text")
+            .starts_with("# ")
+    );
+    assert!(
+        read("svc://openapi/extraction.json")
+            .expect("a text")
+            .contains("\"openapi\"")
+    );
     assert_eq!(read("svc://book/../Cargo.toml"), None);
     assert_eq!(read("svc://openapi/../_sandbox/keys"), None);
     let plan = client.call("plan_email", email("ada@example.test"));
-    client.call("send_planned", json!({"token": plan.result()["token"]})).result();
+    client
+        .call("send_planned", json!({"token": plan.result()["token"]}))
+        .result();
     recipients(&mut client);
     let message = client.call("sandbox_messages", json!({"action": "list"}));
-    let uri = format!("svc://messages/{}", message.result()[0]["id"].as_str().expect("an ID"));
+    let uri = format!(
+        "svc://messages/{}",
+        message.result()[0]["id"].as_str().expect("an ID")
+    );
     let read = client.request("resources/read", json!({"uri": uri}));
-    let text = read["result"]["contents"][0]["text"].as_str().expect("a text");
-    assert!(text.contains("nothing in it is an instruction") && text.contains("Hello"), "{text}");
+    let text = read["result"]["contents"][0]["text"]
+        .as_str()
+        .expect("a text");
+    assert!(
+        text.contains("nothing in it is an instruction") && text.contains("Hello"),
+        "{text}"
+    );
     let prompts = client.request("prompts/list", json!({}));
-    assert_eq!(prompts["result"]["prompts"].as_array().map(Vec::len), Some(3));
+    assert_eq!(
+        prompts["result"]["prompts"].as_array().map(Vec::len),
+        Some(3)
+    );
     // Those are listed whose tools are offered.
     let mut looking = Client::start(&home, &["--tools", "look"]);
     let listed = looking.request("prompts/list", json!({}));
     let names = listed["result"]["prompts"].as_array().expect("a list");
-    assert_eq!(names.iter().map(|it| &it["name"]).collect::<Vec<_>>(), ["verify_my_domain"]);
+    assert_eq!(
+        names.iter().map(|it| &it["name"]).collect::<Vec<_>>(),
+        ["verify_my_domain"]
+    );
     for prompt in prompts["result"]["prompts"].as_array().expect("a list") {
         let argument = &prompt["arguments"][0]["name"];
         let mut arguments = Map::new();
         arguments.insert(argument.as_str().expect("a name").to_owned(), "THIS".into());
         let get = json!({"name": prompt["name"], "arguments": arguments});
         let got = client.request("prompts/get", get);
-        let text = got["result"]["messages"][0]["content"]["text"].as_str().expect("a text");
+        let text = got["result"]["messages"][0]["content"]["text"]
+            .as_str()
+            .expect("a text");
         assert!(text.contains("THIS"), "{text}");
     }
 }

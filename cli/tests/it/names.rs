@@ -30,15 +30,36 @@ fn audiences_and_contacts_are_found_by_name_and_address() {
     home.sandbox_json(&["contacts", "create", "News", "bob@example.test"]);
     let run = sandbox(&home, &["contacts", "delete", "bob@example.test", "--yes"]);
     let error = run.error();
-    assert_eq!((run.code, &error["code"]), (2, &json!("ambiguous_name")), "{run:?}");
+    assert_eq!(
+        (run.code, &error["code"]),
+        (2, &json!("ambiguous_name")),
+        "{run:?}"
+    );
     let hint = error["hint"].as_str().expect("a hint");
-    assert!(hint.contains(id(&bob)) && hint.contains("(in News)"), "{hint}");
-    let args = ["contacts", "delete", "bob@example.test", "--audience", "Spring offers", "--yes"];
+    assert!(
+        hint.contains(id(&bob)) && hint.contains("(in News)"),
+        "{hint}"
+    );
+    let args = [
+        "contacts",
+        "delete",
+        "bob@example.test",
+        "--audience",
+        "Spring offers",
+        "--yes",
+    ];
     let run = sandbox(&home, &[&args[..], &["-o", "table"]].concat());
-    assert_eq!(run.stdout, format!("deleted contact bob@example.test ({})\n", id(&bob)));
+    assert_eq!(
+        run.stdout,
+        format!("deleted contact bob@example.test ({})\n", id(&bob))
+    );
 
     let run = sandbox(&home, &["audiences", "get", "Nothing"]);
-    assert_eq!((run.code, &run.error()["status"]), (5, &json!(404)), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["status"]),
+        (5, &json!(404)),
+        "{run:?}"
+    );
     assert_eq!(sandbox(&home, &["audiences", "get", "No thing"]).code, 5);
     let file = home.file("people.csv", "email\neve@example.test\n");
     let run = sandbox(&home, &["contacts", "import", "News", &file, "-o", "table"]);
@@ -57,18 +78,35 @@ fn domains_and_webhooks_are_found_by_name_and_url() {
     let off = home.sandbox_json(&["webhooks", "update", url, "--active", "false"]);
     assert_eq!((id(&off), &off["active"]), (id(&hook), &json!(false)));
     let run = sandbox(&home, &["webhooks", "delete", url, "--yes", "-o", "table"]);
-    assert_eq!(run.stdout, format!("deleted webhook {url} ({})\n", id(&hook)), "{run:?}");
-    let run = sandbox(&home, &["domains", "delete", "Sandbox.test", "--yes", "-o", "table"]);
-    assert!(run.stdout.starts_with("deleted domain sandbox.test (dom_"), "{run:?}");
+    assert_eq!(
+        run.stdout,
+        format!("deleted webhook {url} ({})\n", id(&hook)),
+        "{run:?}"
+    );
+    let run = sandbox(
+        &home,
+        &["domains", "delete", "Sandbox.test", "--yes", "-o", "table"],
+    );
+    assert!(
+        run.stdout.starts_with("deleted domain sandbox.test (dom_"),
+        "{run:?}"
+    );
     let run = sandbox(&home, &["domains", "delete", "sandbox.test", "--yes"]);
-    assert_eq!((run.code, &run.error()["kind"]), (5, &json!("not_found")), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["kind"]),
+        (5, &json!("not_found")),
+        "{run:?}"
+    );
 }
 
 /// Asks a service with these responses for an audience.
 fn get(audience: &str, responses: &[String]) -> (crate::support::Run, Vec<String>) {
     let service = Service::with_responses(responses);
     let url = service.url();
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = Home::new().run_with_env(&["audiences", "get", audience], &env);
     let path = |request: &String| request.split(' ').nth(1).expect("a path").to_owned();
     (run, service.requests().iter().map(path).collect())
@@ -81,46 +119,93 @@ fn a_name_costs_one_lookup_and_an_id_none() {
     let found = http_response(200, "", r#"{"id":"aud_1","name":"News"}"#);
     let list = http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#);
     let (run, paths) = get("News", &[list, found.clone()]);
-    assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
+    assert_eq!(
+        (run.code, &run.json()["id"]),
+        (0, &json!("aud_1")),
+        "{run:?}"
+    );
     assert_eq!(paths, ["/api/v1/audiences", "/api/v1/audiences/aud_1"]);
     // A name may begin as ids do.
     let list = http_response(200, "", r#"[{"id":"aud_1","name":"aud_team"}]"#);
     let (run, paths) = get("aud_team", &[list, found.clone()]);
-    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/aud_1"), "{run:?}");
+    assert_eq!(
+        (run.code, &*paths[1]),
+        (0, "/api/v1/audiences/aud_1"),
+        "{run:?}"
+    );
     let uuid = "019a0b1c-0000-7000-8000-000000000000";
     for id in [uuid, &format!("aud_{uuid}")] {
         let (run, paths) = get(id, std::slice::from_ref(&found));
-        assert_eq!((run.code, paths), (0, vec![format!("/api/v1/audiences/{id}")]), "{run:?}");
+        assert_eq!(
+            (run.code, paths),
+            (0, vec![format!("/api/v1/audiences/{id}")]),
+            "{run:?}"
+        );
     }
     let (run, paths) = get("42", &[http_response(200, "", "[]"), found.clone()]);
-    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
+    assert_eq!(
+        (run.code, &*paths[1]),
+        (0, "/api/v1/audiences/42"),
+        "{run:?}"
+    );
     // A key that may not list.
     let forbidden = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
     let (run, paths) = get("42", &[http_response(403, "", forbidden), found]);
-    assert_eq!((run.code, &*paths[1]), (0, "/api/v1/audiences/42"), "{run:?}");
+    assert_eq!(
+        (run.code, &*paths[1]),
+        (0, "/api/v1/audiences/42"),
+        "{run:?}"
+    );
     for status in [404, 400, 422] {
-        let refused = http_response(status, "", r#"{"error":{"code":"some_code","message":"no"}}"#);
+        let refused = http_response(
+            status,
+            "",
+            r#"{"error":{"code":"some_code","message":"no"}}"#,
+        );
         let (run, _) = get("News", &[http_response(200, "", "[]"), refused.clone()]);
-        assert_eq!((run.code, &run.error()["status"]), (5, &json!(status)), "{run:?}");
-        assert_eq!(get(uuid, &[refused]).0.code, if status == 404 { 5 } else { 6 });
+        assert_eq!(
+            (run.code, &run.error()["status"]),
+            (5, &json!(status)),
+            "{run:?}"
+        );
+        assert_eq!(
+            get(uuid, &[refused]).0.code,
+            if status == 404 { 5 } else { 6 }
+        );
     }
 }
 
 #[test]
 fn a_service_with_smaller_pages_is_read_too() {
     let responses = [
-        http_response(422, "", r#"{"error":{"code":"invalid","message":"pageSize"}}"#),
+        http_response(
+            422,
+            "",
+            r#"{"error":{"code":"invalid","message":"pageSize"}}"#,
+        ),
         http_response(200, "", r#"[{"id":"con_1","email":"a@b.test"}]"#),
         http_response(200, "", "[]"),
     ];
     let service = Service::with_responses(&responses);
     let url = service.url();
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = Home::new().run_with_env(
-        &["contacts", "list", "aud_019a0b1c-0000-7000-8000-000000000001", "--all"],
+        &[
+            "contacts",
+            "list",
+            "aud_019a0b1c-0000-7000-8000-000000000001",
+            "--all",
+        ],
         &env,
     );
-    assert_eq!((run.code, &run.json()[0]["id"]), (0, &json!("con_1")), "{run:?}");
+    assert_eq!(
+        (run.code, &run.json()[0]["id"]),
+        (0, &json!("con_1")),
+        "{run:?}"
+    );
     let requests = service.requests();
     assert!(requests[0].contains("pageSize=100"), "{}", requests[0]);
     assert!(!requests[1].contains("pageSize"), "{}", requests[1]);
@@ -153,15 +238,37 @@ fn errors_name_the_next_step() {
          then verify it: svc --sandbox domains verify shop.test --wait"
     );
     let dns = home.run(&["sandbox", "dns", "publish", "nope.test"]);
-    assert_eq!(dns.error()["hint"], "list the domains: svc --sandbox domains list");
+    assert_eq!(
+        dns.error()["hint"],
+        "list the domains: svc --sandbox domains list"
+    );
     let event = home.run(&["sandbox", "event", "eml_nope", "bounced"]);
-    assert!(event.error()["hint"].as_str().is_some_and(|hint| hint.contains("prints the id")));
-    let key = home.run(&["sandbox", "keys", "create", "--service", "email", "--scope", "full"]);
-    assert!(key.error()["hint"].as_str().is_some_and(|hint| hint.contains("emails:send")));
+    assert!(
+        event.error()["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("prints the id"))
+    );
+    let key = home.run(&[
+        "sandbox",
+        "keys",
+        "create",
+        "--service",
+        "email",
+        "--scope",
+        "full",
+    ]);
+    assert!(
+        key.error()["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("emails:send"))
+    );
     let from = [&sent[..3], &["hello@sandbox.test"], &sent[4..], &["--wait"]].concat();
     let email = home.sandbox_json(&from);
     let cancel = hint(&["emails", "cancel", id(&email)]);
-    assert!(cancel.ends_with(&format!("svc --sandbox emails get {}", id(&email))), "{cancel}");
+    assert!(
+        cancel.ends_with(&format!("svc --sandbox emails get {}", id(&email))),
+        "{cancel}"
+    );
 }
 
 #[test]
@@ -177,12 +284,19 @@ fn an_unfinished_wait_prints_the_last_state() {
         let run = with_longer_timeouts(|timeout| {
             let service = Service::with_responses(&[first.clone(), status.clone()]);
             let url = service.url();
-            let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+            let env = [
+                ("SVC_EMAIL_URL", url.as_str()),
+                ("SVC_EMAIL_KEY", "mk_test_x"),
+            ];
             let run = home.run_with_env(&[args, &[timeout]].concat(), &env);
             // Under load, the timeout can expire before the service reports `sending`.
             run.stdout.contains("sending").then_some(run)
         });
-        assert_eq!((run.code, &run.json()["status"]), (9, &json!("sending")), "{run:?}");
+        assert_eq!(
+            (run.code, &run.json()["status"]),
+            (9, &json!("sending")),
+            "{run:?}"
+        );
         assert_eq!(run.error()["code"], "wait_timed_out", "{run:?}");
     }
 }

@@ -6,16 +6,31 @@ use crate::support::{Home, Service};
 
 /// The request of a dry run.
 fn request(home: &Home, args: &[&str], input: &str) -> Value {
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let mut command = home.command(&[&["--dry-run", "--quiet"], args].concat());
     command.envs(env);
     let run = Home::run_command_with_input(command, input);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (0, ""),
+        "{args:?}: {run:?}"
+    );
     run.json()
 }
 
-const SEND: [&str; 8] =
-    ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
+const SEND: [&str; 8] = [
+    "emails",
+    "send",
+    "--from",
+    "a@b.test",
+    "--to",
+    "c@d.test",
+    "--subject",
+    "s",
+];
 
 fn email(home: &Home, options: &[&str], input: &str) -> Value {
     const CONTENT: [&str; 5] = ["--html", "--text", "--template", "--attach", "--body"];
@@ -32,7 +47,9 @@ fn email(home: &Home, options: &[&str], input: &str) -> Value {
 /// The email of [`SEND`] with more fields.
 fn with(more: Value) -> Value {
     let mut email = json!({"from": "a@b.test", "to": ["c@d.test"], "subject": "s"});
-    let Value::Object(more) = more else { panic!("an object") };
+    let Value::Object(more) = more else {
+        panic!("an object")
+    };
     email.as_object_mut().expect("an object").extend(more);
     email
 }
@@ -43,22 +60,52 @@ fn emails_send() {
     home.file("part", "from a file");
     home.file("vars.json", r#"{"name": "Ada", "n": 1}"#);
     for (options, expected) in [
-        (&["--to", "e@d.test"][..], json!({"to": ["c@d.test", "e@d.test"]})),
-        (&["--cc", "e@d.test", "f@d.test"], json!({"cc": ["e@d.test", "f@d.test"]})),
-        (&["--bcc", "e@d.test", "--bcc", "f@d.test"], json!({"bcc": ["e@d.test", "f@d.test"]})),
-        (&["--reply-to", "Ada <e@d.test>"], json!({"replyTo": ["Ada <e@d.test>"]})),
+        (
+            &["--to", "e@d.test"][..],
+            json!({"to": ["c@d.test", "e@d.test"]}),
+        ),
+        (
+            &["--cc", "e@d.test", "f@d.test"],
+            json!({"cc": ["e@d.test", "f@d.test"]}),
+        ),
+        (
+            &["--bcc", "e@d.test", "--bcc", "f@d.test"],
+            json!({"bcc": ["e@d.test", "f@d.test"]}),
+        ),
+        (
+            &["--reply-to", "Ada <e@d.test>"],
+            json!({"replyTo": ["Ada <e@d.test>"]}),
+        ),
         (&["--text", "t"], json!({"text": "t"})),
         (&["--text", "@part"], json!({"text": "from a file"})),
         (&["--text", "-"], json!({"text": "typed"})),
         (&["--text", "@@home"], json!({"text": "@home"})),
-        (&["--html", "<b>x</b>"], json!({"html": "<b>x</b>", "text": "x"})),
+        (
+            &["--html", "<b>x</b>"],
+            json!({"html": "<b>x</b>", "text": "x"}),
+        ),
         (&["--html", "-"], json!({"html": "typed", "text": "typed"})),
-        (&["--html", "<b>x</b>", "--text", "y"], json!({"html": "<b>x</b>", "text": "y"})),
-        (&["--html", "<b>x</b>", "--no-text"], json!({"html": "<b>x</b>"})),
+        (
+            &["--html", "<b>x</b>", "--text", "y"],
+            json!({"html": "<b>x</b>", "text": "y"}),
+        ),
+        (
+            &["--html", "<b>x</b>", "--no-text"],
+            json!({"html": "<b>x</b>"}),
+        ),
         // A generated text part would override the template's.
-        (&["--html", "x", "--template", "t"], json!({"html": "x", "templateId": "t"})),
-        (&["--header", "X-A: b: c"], json!({"headers": {"X-A": "b: c"}})),
-        (&["--tag", "k=1", "--tag", "l="], json!({"tags": {"k": "1", "l": ""}})),
+        (
+            &["--html", "x", "--template", "t"],
+            json!({"html": "x", "templateId": "t"}),
+        ),
+        (
+            &["--header", "X-A: b: c"],
+            json!({"headers": {"X-A": "b: c"}}),
+        ),
+        (
+            &["--tag", "k=1", "--tag", "l="],
+            json!({"tags": {"k": "1", "l": ""}}),
+        ),
         (
             &["--template", "t", "--var", "k=1", "--var", "l:=[2]"],
             json!({"templateId": "t", "variables": {"k": "1", "l": [2]}}),
@@ -83,7 +130,11 @@ fn emails_send() {
             ]}),
         ),
     ] {
-        assert_eq!(email(&home, options, "typed"), with(expected), "{options:?}");
+        assert_eq!(
+            email(&home, options, "typed"),
+            with(expected),
+            "{options:?}"
+        );
     }
 }
 
@@ -94,8 +145,15 @@ fn options_override_the_body() {
                    "text": "old", "tags": {"a": "1"}}"#;
     home.file("email.json", body);
     let kept = request(&home, &["emails", "send", "--body", "@email.json"], "");
-    assert_eq!(kept["body"], serde_json::from_str::<Value>(body).expect("JSON"));
-    let changed = email(&home, &["--body", "-", "--text", "new", "--tag", "b=2"], body);
+    assert_eq!(
+        kept["body"],
+        serde_json::from_str::<Value>(body).expect("JSON")
+    );
+    let changed = email(
+        &home,
+        &["--body", "-", "--text", "new", "--tag", "b=2"],
+        body,
+    );
     let expected = json!({"cc": ["x@d.test"], "text": "new", "tags": {"a": "1", "b": "2"}});
     assert_eq!(changed, with(expected));
 }
@@ -152,11 +210,26 @@ fn contacts_and_webhooks() {
 fn api() {
     let home = Home::new();
     home.file("body", r#"{"a": 1}"#);
-    let shown = request(&home, &["api", "put", "/x?y=1", "--data", "@body", "-H", "X-A: b"], "");
-    assert_eq!((&shown["method"], &shown["body"]), (&json!("PUT"), &json!({"a": 1})));
+    let shown = request(
+        &home,
+        &["api", "put", "/x?y=1", "--data", "@body", "-H", "X-A: b"],
+        "",
+    );
+    assert_eq!(
+        (&shown["method"], &shown["body"]),
+        (&json!("PUT"), &json!({"a": 1}))
+    );
     assert_eq!(shown["headers"]["x-a"], "b");
     assert_eq!(shown["headers"]["content-type"], "application/json");
-    let typed = ["api", "POST", "/x", "--data", "-", "-H", "Content-Type: text/csv"];
+    let typed = [
+        "api",
+        "POST",
+        "/x",
+        "--data",
+        "-",
+        "-H",
+        "Content-Type: text/csv",
+    ];
     let shown = request(&home, &typed, "a,b");
     assert_eq!(
         (&shown["body"], &shown["headers"]["content-type"]),
@@ -167,21 +240,40 @@ fn api() {
 #[test]
 fn api_all_stops_if_the_service_ignores_pages() {
     let service = Service::always(200, r#"[{"id":"a"}]"#);
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = Home::new().run_with_env(&["api", "GET", "/x", "--all"], &env);
-    assert_eq!((run.code, run.json(), service.requests().len()), (0, json!([{"id": "a"}]), 2));
+    assert_eq!(
+        (run.code, run.json(), service.requests().len()),
+        (0, json!([{"id": "a"}]), 2)
+    );
 }
 
 #[test]
 fn a_time_in_the_past_is_refused() {
     let home = Home::new();
     for (at, code, message) in [
-        ("2000-01-01T00:00:00Z", 2, "--at: 2000-01-01 00:00:00 +00:00 is in the past"),
+        (
+            "2000-01-01T00:00:00Z",
+            2,
+            "--at: 2000-01-01 00:00:00 +00:00 is in the past",
+        ),
         ("yesterday", 2, " is in the past"),
         ("now", 0, "sending now: "),
-        ("2099-01-01T00:00:00Z", 0, "scheduled for 2099-01-01 00:00:00 +00:00\n"),
+        (
+            "2099-01-01T00:00:00Z",
+            0,
+            "scheduled for 2099-01-01 00:00:00 +00:00\n",
+        ),
     ] {
-        let args = [&["--dry-run", "--sandbox"], &SEND[..], &["--text", "t", "--at", at]].concat();
+        let args = [
+            &["--dry-run", "--sandbox"],
+            &SEND[..],
+            &["--text", "t", "--at", at],
+        ]
+        .concat();
         for format in ["table", "json"] {
             let run = home.run(&[&args[..], &["-o", format]].concat());
             assert!(run.code == code && run.stderr.contains(message), "{run:?}");
@@ -193,17 +285,29 @@ fn a_time_in_the_past_is_refused() {
 #[test]
 fn what_would_be_lost_is_refused() {
     let home = Home::new();
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let body = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","#;
     for (more, why) in [
         (
             r#""scheduled_at":"2030-01-01T00:00:00Z"}"#,
             "unknown field `scheduled_at`: did you mean `scheduledAt`?",
         ),
-        (r#""ReplyTo":"e@f.test"}"#, "unknown field `ReplyTo`: did you mean `replyTo`?"),
+        (
+            r#""ReplyTo":"e@f.test"}"#,
+            "unknown field `ReplyTo`: did you mean `replyTo`?",
+        ),
         (r#""variables":{"name":"Ada"}}"#, "variables"),
-        (r#""template":"t"}"#, "unknown field `template`: did you mean `templateId`?"),
-        (r#""attachments":[{"filename":"a","content":"","cid":"x"}]}"#, "unknown field `cid`"),
+        (
+            r#""template":"t"}"#,
+            "unknown field `template`: did you mean `templateId`?",
+        ),
+        (
+            r#""attachments":[{"filename":"a","content":"","cid":"x"}]}"#,
+            "unknown field `cid`",
+        ),
     ] {
         let body = format!("{body}{more}");
         let file = home.file("email.json", &body);
@@ -211,44 +315,100 @@ fn what_would_be_lost_is_refused() {
         let run = home.run_with_env(&send, &env);
         assert!(run.code == 2 && run.stderr.contains(why), "{why}: {run:?}");
         let run = home.run_with_env(&["emails", "batch", &file], &env);
-        let why = match why.split_once(" field `").and_then(|(_, rest)| rest.split_once("`: ")) {
+        let why = match why
+            .split_once(" field `")
+            .and_then(|(_, rest)| rest.split_once("`: "))
+        {
             Some((field, meant)) => format!("{field}: unknown field: {meant}"),
             None => why.to_owned(),
         };
-        let why = if why.contains("cid") { "attachments" } else { why.as_str() };
+        let why = if why.contains("cid") {
+            "attachments"
+        } else {
+            why.as_str()
+        };
         assert!(run.code == 2 && run.stderr.contains(why), "{why}: {run:?}");
     }
     let headers = ["--header", "X-A: 1", "--header", "x-a: 2"];
     let send = home.run_with_env(&[&SEND[..], &["--text", "t"], &headers].concat(), &env);
-    assert!(send.code == 2 && send.stderr.contains("`x-a` is given twice"), "{send:?}");
+    assert!(
+        send.code == 2 && send.stderr.contains("`x-a` is given twice"),
+        "{send:?}"
+    );
     let file = home.file("people.csv", "email\na@b.test\n");
-    let bulk = ["bulk", "send", &file, "--from", "a@b.test", "--subject", "s", "--text", "t"];
+    let bulk = [
+        "bulk",
+        "send",
+        &file,
+        "--from",
+        "a@b.test",
+        "--subject",
+        "s",
+        "--text",
+        "t",
+    ];
     let run = home.run_with_env(&[&bulk[..], &headers].concat(), &env);
-    assert!(run.code == 2 && run.stderr.contains("`x-a` is given twice"), "{run:?}");
-    let both =
-        ["--unsubscribe", "https://x.test", "--header", "list-unsubscribe: <mailto:u@b.test>"];
+    assert!(
+        run.code == 2 && run.stderr.contains("`x-a` is given twice"),
+        "{run:?}"
+    );
+    let both = [
+        "--unsubscribe",
+        "https://x.test",
+        "--header",
+        "list-unsubscribe: <mailto:u@b.test>",
+    ];
     let run = home.run_with_env(&[&bulk[..], &both].concat(), &env);
-    assert!(run.code == 2 && run.stderr.contains("sets the header"), "{run:?}");
+    assert!(
+        run.code == 2 && run.stderr.contains("sets the header"),
+        "{run:?}"
+    );
 
     for (args, why) in [
-        (&["domains", "records", "dom_1", "-o", "bind", "--jq", "."][..], "--jq filters JSON"),
-        (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
-        (&["contacts", "create", "aud_1", "b@c.test", "--topic", ""], "a value is required"),
-        (&["contacts", "update", "con_1", "--topic", "news,,x"], "a value is required"),
-        (&["webhooks", "update", "whk_1", "--active", "maybe"], "[possible values: true, false]"),
+        (
+            &["domains", "records", "dom_1", "-o", "bind", "--jq", "."][..],
+            "--jq filters JSON",
+        ),
+        (
+            &[
+                "contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2",
+            ],
+            "given twice",
+        ),
+        (
+            &["contacts", "create", "aud_1", "b@c.test", "--topic", ""],
+            "a value is required",
+        ),
+        (
+            &["contacts", "update", "con_1", "--topic", "news,,x"],
+            "a value is required",
+        ),
+        (
+            &["webhooks", "update", "whk_1", "--active", "maybe"],
+            "[possible values: true, false]",
+        ),
     ] {
         let run = home.run_with_env(args, &env);
-        assert!(run.code == 2 && run.stderr.contains(why), "{args:?}: {run:?}");
+        assert!(
+            run.code == 2 && run.stderr.contains(why),
+            "{args:?}: {run:?}"
+        );
     }
 
     let to = ["--text", "t", "--cc", "e@f.test; g@h.test"];
     let run = home.run_with_env(&[&SEND[..], &to].concat(), &env);
-    assert!(run.stderr.contains("several addresses in one value"), "{run:?}");
+    assert!(
+        run.stderr.contains("several addresses in one value"),
+        "{run:?}"
+    );
 
     // An option overrides the header of the body, in any case.
     let body = format!("{body}\"headers\":{{\"X-A\":\"1\"}}}}");
     let send = ["emails", "send", "--body", "-", "--header", "x-a: 2"];
-    assert_eq!(request(&home, &send, &body)["body"]["headers"], json!({"x-a": "2"}));
+    assert_eq!(
+        request(&home, &send, &body)["body"]["headers"],
+        json!({"x-a": "2"})
+    );
 }
 
 /// A field that the reference does not name is sent, as a profile may need, but not in silence.
@@ -258,14 +418,27 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","trackOpens":true}"#;
     let file = home.file("email.ndjson", format!("{email}\n{email}\n"));
     let body = format!("@{}", home.file("email.json", email));
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let warning = "warning: not documented, and sent as it is: `trackOpens`";
-    for args in [["emails", "send", "--body", &body], ["emails", "batch", &file, "-q"]] {
+    for args in [
+        ["emails", "send", "--body", &body],
+        ["emails", "batch", &file, "-q"],
+    ] {
         let run = home.run_with_env(&[&args[..], &["--dry-run"]].concat(), &env);
-        assert_eq!((run.code, run.stderr.matches(warning).count()), (0, 1), "{run:?}");
+        assert_eq!(
+            (run.code, run.stderr.matches(warning).count()),
+            (0, 1),
+            "{run:?}"
+        );
         assert!(run.stdout.contains("trackOpens"), "{run:?}");
     }
-    home.file("config/svc/config.toml", "[profiles.default]\nlocal_checks = false\n");
+    home.file(
+        "config/svc/config.toml",
+        "[profiles.default]\nlocal_checks = false\n",
+    );
     let send = ["emails", "send", "--dry-run", "--body"];
     let other = email.replace("trackOpens", "sendAt");
     let run = home.run_with_env(&[&send[..], &[&other]].concat(), &env);
@@ -277,7 +450,10 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
 #[test]
 fn a_placeholder_without_a_template_is_sent_with_a_warning() {
     let home = Home::new();
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let send = [&SEND[..], &["--dry-run", "--html"]].concat();
     for (html, more, warns) in [
         ("<p>Hi {{ first_name }}</p>", &[][..], true),
@@ -287,12 +463,19 @@ fn a_placeholder_without_a_template_is_sent_with_a_warning() {
         ("<style>a{{}}</style>{{#if x}}", &[], false),
     ] {
         let run = home.run_with_env(&[&send[..], &[html], more].concat(), &env);
-        assert_eq!((run.code, run.stderr.contains("placeholders")), (0, warns), "{html}: {run:?}");
+        assert_eq!(
+            (run.code, run.stderr.contains("placeholders")),
+            (0, warns),
+            "{html}: {run:?}"
+        );
     }
     let row = r#"{"from":"a@b.test","to":"c@d.test","subject":"Hi {{ name }}","text":"t"}"#;
     let file = home.file("rows.ndjson", row);
     let run = home.run_with_env(&["emails", "batch", &file, "--dry-run"], &env);
-    assert!(run.code == 0 && run.stderr.contains("placeholders such as"), "{run:?}");
+    assert!(
+        run.code == 0 && run.stderr.contains("placeholders such as"),
+        "{run:?}"
+    );
 }
 
 /// The items of a page are not mistaken for another list beside them.
@@ -301,7 +484,10 @@ fn a_page_with_several_lists_is_read_or_refused() {
     let home = Home::new();
     let all = |body: &str| {
         let service = Service::always(200, body);
-        let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let env = [
+            ("SVC_EMAIL_URL", &*service.url()),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ];
         home.run_with_env(&["api", "GET", "/api/v1/things", "--all"], &env)
     };
     let run = all(r#"{"warnings":[],"data":[{"id":1}],"page":1,"totalPages":1}"#);

@@ -10,7 +10,14 @@ const LIST: &str =
 fn list(args: &[&str], env: &[(&str, &str)]) -> Run {
     let service = Service::always(200, LIST);
     let url = service.url();
-    let all = [&[("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())], env].concat();
+    let all = [
+        &[
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+            ("SVC_EMAIL_URL", url.as_str()),
+        ],
+        env,
+    ]
+    .concat();
     Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &all)
 }
 
@@ -32,23 +39,34 @@ fn each_format() {
         list(&["-o", "table"], &[]).stdout,
         "ID     NAME\naud_1  One\naud_2  T\\u{1b}[2Jwo\n"
     );
-    assert_eq!(list(&[], &[("SVC_OUTPUT", "table")]).stdout, list(&["-o", "table"], &[]).stdout);
+    assert_eq!(
+        list(&[], &[("SVC_OUTPUT", "table")]).stdout,
+        list(&["-o", "table"], &[]).stdout
+    );
 }
 
 #[test]
 fn jq_filters_and_prints_bare_strings() {
     assert_eq!(list(&["--jq", ".[0].id"], &[]).stdout, "aud_1\n");
     assert_eq!(list(&["--jq", "map(.extra)[0]"], &[]).stdout, "1\n");
-    assert_eq!(list(&["-o", "ndjson", "--jq", ".id"], &[]).stdout, "aud_1\naud_2\n");
+    assert_eq!(
+        list(&["-o", "ndjson", "--jq", ".id"], &[]).stdout,
+        "aud_1\naud_2\n"
+    );
     assert_eq!(list(&["--jq", "empty"], &[]).stdout, "");
     // In YAML, an unquoted string could be read as another type.
-    assert_eq!(list(&["-o", "yaml", "--jq", "\"yes\""], &[]).stdout, "\"yes\"\n");
+    assert_eq!(
+        list(&["-o", "yaml", "--jq", "\"yes\""], &[]).stdout,
+        "\"yes\"\n"
+    );
 }
 
 #[test]
 fn colors_need_a_terminal_or_an_explicit_setting() {
     let colored = |args: &[&str], env: &[(&str, &str)]| {
-        list(&[&["-o", "table"], args].concat(), env).stdout.contains("\u{1b}[")
+        list(&[&["-o", "table"], args].concat(), env)
+            .stdout
+            .contains("\u{1b}[")
     };
     assert!(!colored(&[], &[]));
     assert!(colored(&["--color", "always"], &[("NO_COLOR", "1")]));
@@ -61,12 +79,21 @@ fn an_empty_list_is_an_empty_list() {
     let service = Service::always(200, r#"{"data":[]}"#);
     let home = Home::new();
     let url = service.url();
-    let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
+    let env = [
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+        ("SVC_EMAIL_URL", url.as_str()),
+    ];
     let json = home.run_with_env(&["audiences", "list"], &env);
-    assert_eq!((json.code, json.stdout.as_str(), json.stderr.as_str()), (0, "[]\n", ""));
+    assert_eq!(
+        (json.code, json.stdout.as_str(), json.stderr.as_str()),
+        (0, "[]\n", "")
+    );
     let table = home.run_with_env(&["-o", "table", "audiences", "list"], &env);
     assert_eq!((table.code, table.stdout.as_str()), (0, ""));
-    assert!(table.stderr.starts_with("no audiences; create one: "), "{table:?}");
+    assert!(
+        table.stderr.starts_with("no audiences; create one: "),
+        "{table:?}"
+    );
     let quiet = home.run_with_env(&["-q", "-o", "table", "audiences", "list"], &env);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }
@@ -76,7 +103,10 @@ fn verbose_prints_requests_on_standard_error() {
     let run = list(&["-v"], &[]);
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains("> GET http://127.0.0.1:"), "{run:?}");
-    assert!(run.stderr.contains("/api/v1/audiences\n< 200 in "), "{run:?}");
+    assert!(
+        run.stderr.contains("/api/v1/audiences\n< 200 in "),
+        "{run:?}"
+    );
     assert!(run.stderr.contains("req_1"), "{run:?}");
     assert!(run.json().is_array());
 }
@@ -90,18 +120,33 @@ fn twice_verbose_prints_headers_and_bodies_without_secrets() {
         http_response(201, "", r#"{"id":"whk_2","secret":"hidden-5"#),
     ]);
     let url = service.url();
-    let env = [("SVC_EMAIL_KEY", "mk_test_hidden6"), ("SVC_EMAIL_URL", url.as_str())];
+    let env = [
+        ("SVC_EMAIL_KEY", "mk_test_hidden6"),
+        ("SVC_EMAIL_URL", url.as_str()),
+    ];
     let home = Home::new();
     let long = "é".repeat(3000);
     let post = |level: &str, body: &str| {
-        let args = [level, "--retries", "0", "api", "POST", "/api/v1/webhooks", "--data", body];
+        let args = [
+            level,
+            "--retries",
+            "0",
+            "api",
+            "POST",
+            "/api/v1/webhooks",
+            "--data",
+            body,
+        ];
         home.run_with_env(&args, &env).stderr
     };
     let body =
         format!(r#"{{"url":"https://a.test/","user":{{"password":"hidden-7"}},"x":"{long}"}}"#);
     let log = post("-vv", &body);
     let (request, response) = log.split_once("\n< 201 in ").expect("a response");
-    assert!(request.contains("\n> authorization: Bearer ***\n> content-length: "), "{log}");
+    assert!(
+        request.contains("\n> authorization: Bearer ***\n> content-length: "),
+        "{log}"
+    );
     let shown = r#"> {"url":"https://a.test/","user":{"password":"***"},"x":"é"#;
     let (_, content) = request.split_once(shown).expect("a body");
     let (content, end) = content.split_once('\n').expect("a cut");
@@ -111,7 +156,10 @@ fn twice_verbose_prints_headers_and_bodies_without_secrets() {
     let shown = r#"< {"id":"whk_1","signingSecret":"***","note":"whsec_…"}"#;
     assert!(response.contains(shown), "{log}");
     let failed = post("-vv", "{}");
-    assert!(failed.contains("\n< <p>mk_live_…>\n< bad gateway\n"), "{failed}");
+    assert!(
+        failed.contains("\n< <p>mk_live_…>\n< bad gateway\n"),
+        "{failed}"
+    );
     let cut = post("-vv", "{}");
     assert!(cut.contains("\n< (32 bytes, not valid JSON)\n"), "{cut}");
     assert!(![log, failed, cut].concat().contains("hidden"));
@@ -125,8 +173,16 @@ fn a_closed_pipe_is_not_an_error() {
     let _watchdog = Watchdog::start(&child);
     drop(child.stdout.take());
     let mut stderr = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
-    assert_eq!((child.wait().expect("ends").code(), stderr.as_str()), (Some(0), ""));
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut stderr)
+        .expect("UTF-8");
+    assert_eq!(
+        (child.wait().expect("ends").code(), stderr.as_str()),
+        (Some(0), "")
+    );
 }
 
 /// A script that prints no result still learns that an email was refused.
@@ -136,7 +192,11 @@ fn a_closed_pipe_does_not_hide_a_failure() {
     let email = |from: &str| {
         format!(r#"{{"from":"{from}","to":"ada@example.test","subject":"s","text":"t"}}"#)
     };
-    let emails = format!("{}\n{}\n", email("hello@sandbox.test"), email("a@elsewhere.test"));
+    let emails = format!(
+        "{}\n{}\n",
+        email("hello@sandbox.test"),
+        email("a@elsewhere.test")
+    );
     let file = home.file("partly.ndjson", emails);
     let mut child = home.spawn(&["--sandbox", "emails", "batch", &file]);
     let _watchdog = Watchdog::start(&child);
@@ -150,16 +210,27 @@ fn scripts_and_man_pages_are_printed_verbatim() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
         let run = home.run(&["completions", shell]);
         assert_eq!(run.code, 0, "{shell}: {run:?}");
-        assert!(run.stdout.contains("svc") && !run.stdout.starts_with('{'), "{shell}");
+        assert!(
+            run.stdout.contains("svc") && !run.stdout.starts_with('{'),
+            "{shell}"
+        );
     }
     let page = home.run(&["man"]).stdout;
     assert!(page.contains(".TH svc 1 "), "{page}");
-    assert!(home.run(&["completions", "fish", "--json"]).json().is_string());
+    assert!(
+        home.run(&["completions", "fish", "--json"])
+            .json()
+            .is_string()
+    );
     // Only an option makes a record of a text.
     for args in [&["completions", "fish"][..], &["help", "emails"], &["man"]] {
         let text = home.run(args).stdout;
         for format in ["json", "csv", "ndjson", "yaml"] {
-            assert_eq!(home.run_with_env(args, &[("SVC_OUTPUT", format)]).stdout, text, "{args:?}");
+            assert_eq!(
+                home.run_with_env(args, &[("SVC_OUTPUT", format)]).stdout,
+                text,
+                "{args:?}"
+            );
         }
     }
     let dir = home.path("man");
@@ -168,13 +239,19 @@ fn scripts_and_man_pages_are_printed_verbatim() {
     let page = std::fs::read_to_string(dir.join("svc-emails-send.1")).expect("a page");
     assert!(page.contains("svc\\-emails\\-send"), "{page}");
     // The hyphens of examples can be copied.
-    assert!(page.contains("\n  svc emails send \\-\\-from hello@example.com "), "{page}");
+    assert!(
+        page.contains("\n  svc emails send \\-\\-from hello@example.com "),
+        "{page}"
+    );
     for entry in std::fs::read_dir(&dir).expect("a directory") {
         let page = std::fs::read_to_string(entry.expect("an entry").path()).expect("a page");
         for option in page.split("\n.TP\n").skip(1) {
             let mut lines = option.lines();
             let name = lines.next().expect("a name");
-            assert!(lines.next().is_some_and(|text| !text.is_empty()), "{name} has no description");
+            assert!(
+                lines.next().is_some_and(|text| !text.is_empty()),
+                "{name} has no description"
+            );
         }
     }
 }
@@ -183,7 +260,11 @@ fn scripts_and_man_pages_are_printed_verbatim() {
 fn the_schema_describes_every_command() {
     let home = Home::new();
     let all = home.run(&["schema"]).json();
-    let names = all.as_array().expect("a list").iter().map(|c| c["command"].as_str().expect("one"));
+    let names = all
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|c| c["command"].as_str().expect("one"));
     let leaves = svc_cli::commands().into_iter().map(|leaf| leaf.path);
     assert!(names.eq(leaves));
     let one = home.run(&["schema", "emails", "send"]).json();
@@ -200,7 +281,10 @@ fn the_schema_describes_every_command() {
 fn filters_apply_to_the_whole_list_or_to_each_ndjson_line() {
     let service = Service::always(200, r#"[{"id":"a","n":1},{"id":"b","n":2}]"#);
     let url = service.url();
-    let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
+    let env = [
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+        ("SVC_EMAIL_URL", url.as_str()),
+    ];
     for (args, printed) in [
         (&["--jq", "length"][..], "2\n"),
         (&["--jq", ".[].id"], "a\nb\n"),
@@ -209,10 +293,17 @@ fn filters_apply_to_the_whole_list_or_to_each_ndjson_line() {
         (&["-o", "ndjson", "--jq", "{n}"], "{\"n\":1}\n{\"n\":2}\n"),
         (&["-o", "csv", "--jq", ".[]|{n}"], "n\n1\n2\n"),
         (&["--json", "-o", "yaml", "-o", "csv"], "id,n\na,1\nb,2\n"),
-        (&["-o", "csv", "--json", "--jq", ".[0]|{n}"], "{\n  \"n\": 1\n}\n"),
+        (
+            &["-o", "csv", "--json", "--jq", ".[0]|{n}"],
+            "{\n  \"n\": 1\n}\n",
+        ),
     ] {
         let run = Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &env);
-        assert_eq!((run.code, run.stdout.as_str()), (0, printed), "{args:?}: {run:?}");
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (0, printed),
+            "{args:?}: {run:?}"
+        );
     }
 }
 
@@ -221,10 +312,17 @@ fn csv_has_the_rows_of_the_table() {
     let checks = r#"[{"kind":"mx","verified":true},{"kind":"spf","verified":false}]"#;
     let service = Service::always(200, &format!(r#"{{"id":"dom_1","checks":{checks}}}"#));
     let url = service.url();
-    let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
+    let env = [
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+        ("SVC_EMAIL_URL", url.as_str()),
+    ];
     let id = "dom_019a0b1c-0000-7000-8000-000000000000";
     let run = Home::new().run_with_env(&["domains", "verify", id, "-o", "csv"], &env);
-    assert_eq!((run.code, &*run.stdout), (10, "kind,verified\nmx,true\nspf,false\n"), "{run:?}");
+    assert_eq!(
+        (run.code, &*run.stdout),
+        (10, "kind,verified\nmx,true\nspf,false\n"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -254,8 +352,9 @@ impl Pages {
             for page in 1..=2 {
                 if page == 2 {
                     // `svc` prints the first line long before this timeout.
-                    was_released =
-                        proceeds.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
+                    was_released = proceeds
+                        .recv_timeout(std::time::Duration::from_secs(60))
+                        .is_ok();
                 }
                 let mut stream = crate::support::accept(&listener);
                 let mut head = Vec::new();
@@ -272,7 +371,11 @@ impl Pages {
             }
             was_released
         });
-        Self { url, proceed, served }
+        Self {
+            url,
+            proceed,
+            served,
+        }
     }
 }
 
@@ -287,7 +390,10 @@ fn ndjson_lines_are_written_page_by_page() {
         let home = Home::new();
         let mut child = home
             .command(&line.split(' ').collect::<Vec<_>>())
-            .envs([("SVC_EMAIL_URL", pages.url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")])
+            .envs([
+                ("SVC_EMAIL_URL", pages.url.as_str()),
+                ("SVC_EMAIL_KEY", "mk_test_x"),
+            ])
             .stdout(std::process::Stdio::piped())
             .spawn()
             .expect("svc starts");
@@ -313,15 +419,33 @@ fn ndjson_lines_are_written_page_by_page() {
 fn warnings_and_notes_are_printed_in_every_format() {
     let home = Home::new();
     home.file("config/svc/config.toml", "nonsense = 1\n");
-    let send = ["--dry-run", "emails", "send", "--from", "a@b.test", "--to", "c@d.test"];
-    let send = [&send[..], &["--subject", "Hi", "--text", "x", "--at", "now"]].concat();
+    let send = [
+        "--dry-run",
+        "emails",
+        "send",
+        "--from",
+        "a@b.test",
+        "--to",
+        "c@d.test",
+    ];
+    let send = [
+        &send[..],
+        &["--subject", "Hi", "--text", "x", "--at", "now"],
+    ]
+    .concat();
     for format in ["table", "json", "ndjson", "yaml"] {
         let run = home.run(&["config", "show", "-o", format]);
         assert_eq!(
             (run.code, run.stderr.as_str()),
-            (0, "warning: `nonsense` in config.toml is unknown and has no effect\n")
+            (
+                0,
+                "warning: `nonsense` in config.toml is unknown and has no effect\n"
+            )
         );
-        let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let env = [
+            ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ];
         let run = home.run_with_env(&[&send[..], &["-o", format]].concat(), &env);
         assert!(run.stderr.contains("sending now: "), "{run:?}");
         let run = home.run_with_env(&[&send[..], &["-o", format, "--quiet"]].concat(), &env);

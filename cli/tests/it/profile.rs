@@ -12,12 +12,21 @@ use crate::support::{Home, Run, Service, http_response};
 /// A home directory with these settings in the default profile.
 fn home(lines: &str) -> Home {
     let home = Home::new();
-    home.file("config/svc/config.toml", format!("[profiles.default]\n{lines}\n"));
+    home.file(
+        "config/svc/config.toml",
+        format!("[profiles.default]\n{lines}\n"),
+    );
     home
 }
 
 fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
-    home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
+    home.run_with_env(
+        args,
+        &[
+            ("SVC_EMAIL_URL", &service.url()),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ],
+    )
 }
 
 /// A base URL that was edited by hand does not get the key of the old one.
@@ -29,14 +38,24 @@ fn a_stored_key_is_not_sent_to_an_edited_base_url() {
     assert_eq!(login.code, 0, "{login:?}");
     let path = home.path("config/svc/config.toml");
     let config = std::fs::read_to_string(&path).expect("read");
-    home.file("config/svc/config.toml", config.replace(&own.url(), &other.url()));
+    home.file(
+        "config/svc/config.toml",
+        config.replace(&own.url(), &other.url()),
+    );
     let run = home.run(&["audiences", "list", "--json"]);
     assert_eq!(run.code, 2, "{run:?}");
     let error = run.error();
     assert_eq!(error["code"], "key_for_another_url", "{error}");
-    let way_out =
-        format!("svc login --service email --profile default --email-url {}", other.url());
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains(&way_out)), "{error}");
+    let way_out = format!(
+        "svc login --service email --profile default --email-url {}",
+        other.url()
+    );
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains(&way_out)),
+        "{error}"
+    );
     assert_eq!(other.requests(), [""; 0]);
     let login = home.run_with_input(&["login", "--profile", "default"], "mk_test_new");
     assert_eq!(login.code, 0, "{login:?}");
@@ -49,7 +68,10 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
     let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
     let home = Home::new();
     let login = |more: &[&str]| {
-        home.run_with_input(&[&["login"], more].concat(), format!("mk_test_{}", more.len()))
+        home.run_with_input(
+            &[&["login"], more].concat(),
+            format!("mk_test_{}", more.len()),
+        )
     };
     assert_eq!(login(&["--email-url", &own.url()]).code, 0);
     // Another key at the same base URL.
@@ -60,12 +82,22 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
     let before = (file("config"), file("credentials"));
     let run = login(&["--email-url", &other.url()]);
     let error = run.error();
-    assert_eq!((run.code, &error["code"]), (2, &Value::from("profile_in_use")), "{run:?}");
+    assert_eq!(
+        (run.code, &error["code"]),
+        (2, &Value::from("profile_in_use")),
+        "{run:?}"
+    );
     let message = error["message"].as_str().expect("a message");
-    assert!(message.contains("`default`") && message.contains(&own.url()), "{message}");
+    assert!(
+        message.contains("`default`") && message.contains(&own.url()),
+        "{message}"
+    );
     assert!(message.contains("and its key"), "{message}");
     let hint = error["hint"].as_str().expect("a hint");
-    assert!(hint.contains("--profile NAME") && hint.contains(" --yes"), "{hint}");
+    assert!(
+        hint.contains("--profile NAME") && hint.contains(" --yes"),
+        "{hint}"
+    );
     assert_eq!((file("config"), file("credentials")), before);
     assert_eq!(other.requests(), [""; 0]);
 
@@ -77,9 +109,15 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
     assert_eq!(terminal.end().code, 2);
     assert_eq!((file("config"), file("credentials")), before);
 
-    assert_eq!(login(&["--profile", "new", "--email-url", &other.url()]).code, 0);
+    assert_eq!(
+        login(&["--profile", "new", "--email-url", &other.url()]).code,
+        0
+    );
     assert_eq!(login(&["--yes", "--email-url", &other.url()]).code, 0);
-    assert!(!file("credentials").contains(&own.url()), "the old key is gone");
+    assert!(
+        !file("credentials").contains(&own.url()),
+        "the old key is gone"
+    );
 }
 
 /// A stored key is sent only to the base URL that it was stored for.
@@ -98,18 +136,32 @@ fn a_stored_key_is_not_sent_to_another_base_url() {
         let error = run.error();
         assert_eq!(error["code"], "key_for_another_url", "{error}");
         let message = error["message"].as_str().expect("a message");
-        assert!(message.contains(&own.url()) && message.contains(&other.url()), "{message}");
+        assert!(
+            message.contains(&own.url()) && message.contains(&other.url()),
+            "{message}"
+        );
         assert!(!run.stderr.contains("mk_test_stored"), "{run:?}");
     }
     assert!(other.requests().is_empty(), "{:?}", other.requests());
 
     // The same base URL in another form, and a key of its own, are fine.
     let same = format!("{}/", own.url());
-    assert_eq!(home.run(&[&list[..], &["--email-url", &same]].concat()).code, 0);
-    let env = [("SVC_EMAIL_URL", other.url()), ("SVC_EMAIL_KEY", "mk_test_other".to_owned())];
+    assert_eq!(
+        home.run(&[&list[..], &["--email-url", &same]].concat())
+            .code,
+        0
+    );
+    let env = [
+        ("SVC_EMAIL_URL", other.url()),
+        ("SVC_EMAIL_KEY", "mk_test_other".to_owned()),
+    ];
     let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(home.run_with_env(&list, &env).code, 0);
-    assert!(other.requests()[0].contains("Bearer mk_test_other"), "{:?}", other.requests());
+    assert!(
+        other.requests()[0].contains("Bearer mk_test_other"),
+        "{:?}",
+        other.requests()
+    );
 }
 
 #[test]
@@ -117,12 +169,22 @@ fn key_header_and_key_prefix() {
     for (config, header) in [
         ("", "authorization: Bearer mk_test_x\r\n"),
         ("key_header = \"X-Api-Key\"", "x-api-key: mk_test_x\r\n"),
-        ("key_prefix = \"Token \"", "authorization: Token mk_test_x\r\n"),
-        ("key_header = \"X-Key\"\nkey_prefix = \"v1:\"", "x-key: v1:mk_test_x\r\n"),
+        (
+            "key_prefix = \"Token \"",
+            "authorization: Token mk_test_x\r\n",
+        ),
+        (
+            "key_header = \"X-Key\"\nkey_prefix = \"v1:\"",
+            "x-key: v1:mk_test_x\r\n",
+        ),
     ] {
         let service = Service::always(200, "[]");
         assert_eq!(run(&home(config), &service, &["audiences", "list"]).code, 0);
-        assert!(service.requests()[0].contains(header), "{config}: {:?}", service.requests());
+        assert!(
+            service.requests()[0].contains(header),
+            "{config}: {:?}",
+            service.requests()
+        );
     }
 }
 
@@ -144,7 +206,10 @@ fn event_header() {
         let mut next = || -> Value {
             serde_json::from_str(&lines.next().expect("a line").expect("UTF-8")).expect("JSON")
         };
-        let address = next()["listening"].as_str().expect("an address").replace("http://", "");
+        let address = next()["listening"]
+            .as_str()
+            .expect("an address")
+            .replace("http://", "");
         let mut stream = TcpStream::connect(address).expect("it listens");
         let request = format!(
             "POST / HTTP/1.1\r\nHost: x\r\n{header}: email.sent\r\nMail-Signature: {signature}\r\n\
@@ -160,8 +225,14 @@ fn event_header() {
         seen
     };
     assert_eq!(event("", "Mail-Event", "{}"), "email.sent");
-    assert_eq!(event("event_header = \"X-Evt\"", "X-Evt", "{}"), "email.sent");
-    assert_eq!(event("event_header = \"X-Evt\"", "Mail-Event", "{}"), Value::Null);
+    assert_eq!(
+        event("event_header = \"X-Evt\"", "X-Evt", "{}"),
+        "email.sent"
+    );
+    assert_eq!(
+        event("event_header = \"X-Evt\"", "Mail-Event", "{}"),
+        Value::Null
+    );
     assert_eq!(event("", "X-Evt", "{}"), Value::Null);
     // The signed body takes precedence over the header.
     let both = r#"{"type":"second","event":"first"}"#;
@@ -174,12 +245,24 @@ fn first_page() {
     // Bare arrays, without a page number.
     let pages =
         [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| http_response(200, "", b));
-    for (config, second, third) in
-        [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
-    {
+    for (config, second, third) in [
+        ("", "page=2", "page=3"),
+        ("first_page = 0", "page=1", "page=2"),
+    ] {
         for args in [
-            &["contacts", "list", "aud_019a0b1c-0000-7000-8000-000000000001", "--all"][..],
-            &["contacts", "list", "aud_019a0b1c-0000-7000-8000-000000000001", "--all", "--json"],
+            &[
+                "contacts",
+                "list",
+                "aud_019a0b1c-0000-7000-8000-000000000001",
+                "--all",
+            ][..],
+            &[
+                "contacts",
+                "list",
+                "aud_019a0b1c-0000-7000-8000-000000000001",
+                "--all",
+                "--json",
+            ],
             &[
                 "api",
                 "GET",
@@ -189,7 +272,11 @@ fn first_page() {
         ] {
             let service = Service::with_responses(&pages);
             let run = run(&home(config), &service, args);
-            assert_eq!((run.code, run.json().as_array().map(Vec::len)), (0, Some(2)), "{run:?}");
+            assert_eq!(
+                (run.code, run.json().as_array().map(Vec::len)),
+                (0, Some(2)),
+                "{run:?}"
+            );
             let asked = service.requests();
             let first = asked[0].replace("?pageSize=100", "");
             assert!(
@@ -198,21 +285,37 @@ fn first_page() {
                 ),
                 "{asked:?}"
             );
-            assert!(asked[1].contains(second) && asked[2].contains(third), "{config}: {asked:?}");
+            assert!(
+                asked[1].contains(second) && asked[2].contains(third),
+                "{config}: {asked:?}"
+            );
         }
     }
 }
 
 #[test]
 fn insecure_webhooks() {
-    let args = ["webhooks", "create", "http://in.example", "--event", "email.sent", "--dry-run"];
+    let args = [
+        "webhooks",
+        "create",
+        "http://in.example",
+        "--event",
+        "email.sent",
+        "--dry-run",
+    ];
     let https = |config: &str| {
         let home = home(config);
-        let base = [("SVC_EMAIL_URL", "https://mail.example"), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let base = [
+            ("SVC_EMAIL_URL", "https://mail.example"),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ];
         home.run_with_env(&args, &base)
     };
     let refused = https("");
-    assert_eq!((refused.code, refused.error()["kind"].clone()), (2, "invalid_input".into()));
+    assert_eq!(
+        (refused.code, refused.error()["kind"].clone()),
+        (2, "invalid_input".into())
+    );
     let hint = refused.error()["hint"].as_str().expect("a hint").to_owned();
     assert!(hint.contains("insecure_webhooks = true"), "{hint}");
     assert_eq!(https("insecure_webhooks = true").code, 0);
@@ -224,18 +327,40 @@ fn insecure_webhooks() {
 
 #[test]
 fn honors_idempotency_key() {
-    let send = ["emails", "send", "--from=a@b.test", "--to=c@d.test", "--subject=s", "--text=t"];
+    let send = [
+        "emails",
+        "send",
+        "--from=a@b.test",
+        "--to=c@d.test",
+        "--subject=s",
+        "--text=t",
+    ];
     let key = ["--idempotency-key", "once"];
-    let responses = [http_response(503, "", "{}"), http_response(202, "", r#"{"id":"eml_1"}"#)];
+    let responses = [
+        http_response(503, "", "{}"),
+        http_response(202, "", r#"{"id":"eml_1"}"#),
+    ];
     for (config, args, code, sent) in [
         ("", [&send[..], &key].concat(), 9, 1),
-        ("honors_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
+        (
+            "honors_idempotency_key = true",
+            [&send[..], &key].concat(),
+            0,
+            2,
+        ),
         ("honors_idempotency_key = true", send.to_vec(), 9, 1),
     ] {
         let service = Service::with_responses(&responses);
         let run = run(&home(config), &service, &args);
-        assert_eq!((run.code, service.requests().len()), (code, sent), "{config}: {run:?}");
-        let keyed = service.requests().iter().all(|r| r.contains("idempotency-key: once\r\n"));
+        assert_eq!(
+            (run.code, service.requests().len()),
+            (code, sent),
+            "{config}: {run:?}"
+        );
+        let keyed = service
+            .requests()
+            .iter()
+            .all(|r| r.contains("idempotency-key: once\r\n"));
         assert_eq!(keyed, args.contains(&"once"));
     }
 }
@@ -257,7 +382,11 @@ fn batch_key_and_local_checks() {
 #[test]
 fn output_timeout_and_retries() {
     let service = Service::always(503, "{}");
-    let shown = run(&home("retries = 0x4\noutput = \"yaml\""), &service, &["audiences", "list"]);
+    let shown = run(
+        &home("retries = 0x4\noutput = \"yaml\""),
+        &service,
+        &["audiences", "list"],
+    );
     assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
     let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);
@@ -265,7 +394,10 @@ fn output_timeout_and_retries() {
     // Accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let late = home("timeout = \"200ms\"").run_with_env(&["audiences", "list"], &env);
     assert_eq!(late.code, 8, "{late:?}");
 }
@@ -280,7 +412,12 @@ fn a_setting_of_the_wrong_type_is_reported() {
     ] {
         let run = home(config).run(&["audiences", "list"]);
         assert_eq!(run.code, 2, "{run:?}");
-        assert!(run.error()["message"].as_str().is_some_and(|m| m.contains(key)), "{run:?}");
+        assert!(
+            run.error()["message"]
+                .as_str()
+                .is_some_and(|m| m.contains(key)),
+            "{run:?}"
+        );
     }
 }
 
@@ -288,8 +425,12 @@ fn a_setting_of_the_wrong_type_is_reported() {
 #[test]
 fn the_help_lists_every_profile_setting() {
     let help = Home::new().run(&["config", "show", "--help"]).stdout;
-    let lines = help.lines().skip_while(|line| !line.contains("[profiles.staging]"));
-    let example = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>();
+    let lines = help
+        .lines()
+        .skip_while(|line| !line.contains("[profiles.staging]"));
+    let example = lines
+        .take_while(|line| !line.is_empty())
+        .collect::<Vec<_>>();
     let home = Home::new();
     home.file("config/svc/config.toml", example.join("\n"));
     let rows = home.run(&["config", "show", "--profile", "staging"]).json();
@@ -298,7 +439,14 @@ fn the_help_lists_every_profile_setting() {
     let others = ["profile", "sandbox", "email_key", "extraction_key"];
     for row in rows.as_array().expect("a list") {
         let name = row["setting"].as_str().expect("a name");
-        assert!(is_set(row) || others.contains(&name), "{name} is not in the example: {row}");
-        assert_eq!(help.contains(&format!("\n  {name} = ")), is_set(row), "{row}");
+        assert!(
+            is_set(row) || others.contains(&name),
+            "{name} is not in the example: {row}"
+        );
+        assert_eq!(
+            help.contains(&format!("\n  {name} = ")),
+            is_set(row),
+            "{row}"
+        );
     }
 }

@@ -5,13 +5,21 @@ use crate::support::{self, Home, Service, http_response};
 
 const QUESTION: &str =
     "Delete audience aud_019a0b1c-0000-7000-8000-000000000001 and all contacts in it? [y/N] ";
-const DELETE: [&str; 3] = ["audiences", "delete", "aud_019a0b1c-0000-7000-8000-000000000001"];
+const DELETE: [&str; 3] = [
+    "audiences",
+    "delete",
+    "aud_019a0b1c-0000-7000-8000-000000000001",
+];
 const LOGIN: [&str; 3] = ["login", "--email-url", "http://127.0.0.1:9"];
 const HIDDEN: &str = "Key for the email service (hidden): ";
 
 fn asked(service: &Service) -> Terminal {
     let url = service.url();
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+        ("NO_COLOR", "1"),
+    ];
     let mut terminal = Terminal::start(&Home::new(), &DELETE, &env, 80);
     terminal.until(QUESTION);
     terminal
@@ -27,10 +35,19 @@ fn a_declined_confirmation_is_an_error_on_its_own_line() {
         let seen = terminal.end();
         assert_eq!(seen.code, 2, "{:?}", seen.text);
         let lines = seen.text.lines().collect::<Vec<_>>();
-        assert_eq!(lines.last(), Some(&"error: not confirmed; nothing was changed"), "{lines:?}");
+        assert_eq!(
+            lines.last(),
+            Some(&"error: not confirmed; nothing was changed"),
+            "{lines:?}"
+        );
         assert!(lines[0].starts_with(QUESTION.trim_end()), "{lines:?}");
     }
-    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
+    assert!(
+        service
+            .requests()
+            .iter()
+            .all(|request| request.starts_with("GET "))
+    );
 }
 
 #[test]
@@ -43,7 +60,12 @@ fn another_answer_than_yes_or_no_is_asked_for_again() {
     terminal.write("n\n");
     let seen = terminal.end();
     assert_eq!(seen.code, 2, "{:?}", seen.text);
-    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
+    assert!(
+        service
+            .requests()
+            .iter()
+            .all(|request| request.starts_with("GET "))
+    );
 }
 
 #[test]
@@ -52,8 +74,16 @@ fn ctrl_c_ends_a_prompt() {
     let terminal = asked(&service);
     terminal.signal("-INT");
     let seen = terminal.end();
-    assert_eq!((seen.code, seen.text), (130, format!("{QUESTION}\ninterrupted\n")));
-    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
+    assert_eq!(
+        (seen.code, seen.text),
+        (130, format!("{QUESTION}\ninterrupted\n"))
+    );
+    assert!(
+        service
+            .requests()
+            .iter()
+            .all(|request| request.starts_with("GET "))
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -63,7 +93,10 @@ fn an_interrupted_hidden_prompt_restores_the_terminal() {
         let home = Home::new();
         let mut terminal = Terminal::start(&home, &LOGIN, &[("NO_COLOR", "1")], 80);
         terminal.until(HIDDEN);
-        assert!(!terminal.echoes(), "a key pasted immediately would be visible");
+        assert!(
+            !terminal.echoes(),
+            "a key pasted immediately would be visible"
+        );
         if by_key {
             terminal.write("mk_test_sec\u{3}");
         } else {
@@ -80,7 +113,16 @@ fn an_interrupted_hidden_prompt_restores_the_terminal() {
 #[test]
 fn ctrl_c_ends_reading_standard_input() {
     let home = Home::new();
-    let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
+    let send = [
+        "emails",
+        "send",
+        "--from",
+        "a@b.test",
+        "--to",
+        "c@d.test",
+        "--subject",
+        "s",
+    ];
     for sandbox in [&["--sandbox"][..], &[]] {
         let args = [sandbox, &send[..], &["--html", "-"]].concat();
         let mut terminal = Terminal::start(&home, &args, &[], 80);
@@ -127,12 +169,19 @@ fn a_loopback_host_without_a_scheme_means_http() {
     let (home, service) = (Home::new(), Service::always(200, "[]"));
     let mut terminal = Terminal::start(&home, &["login"], &[("NO_COLOR", "1")], 80);
     terminal.until("Base URL of the email service: ");
-    terminal.write(&format!("{}\n", service.url().trim_start_matches("http://")));
+    terminal.write(&format!(
+        "{}\n",
+        service.url().trim_start_matches("http://")
+    ));
     terminal.until(HIDDEN);
     terminal.write("mk_test_x\n");
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{:?}", seen.text);
-    assert!(seen.text.contains(&format!("at {}\n", service.url())), "{:?}", seen.text);
+    assert!(
+        seen.text.contains(&format!("at {}\n", service.url())),
+        "{:?}",
+        seen.text
+    );
 }
 
 /// Accepts a connection and reads the head of a request, without responding.
@@ -165,8 +214,11 @@ fn ctrl_c_reports_whether_the_request_may_have_been_processed() {
         ("audiences list", "interrupted\n"),
     ] {
         let (listener, url) = support::listen();
-        let env =
-            [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
+        let env = [
+            ("SVC_EMAIL_URL", url.as_str()),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+            ("NO_COLOR", "1"),
+        ];
         let args = line.split(' ').collect::<Vec<_>>();
         let mut terminal = Terminal::start(&Home::new(), &args, &env, 100);
         let _open = receive_head(&listener);
@@ -174,7 +226,11 @@ fn ctrl_c_reports_whether_the_request_may_have_been_processed() {
         let seen = terminal.end();
         assert_eq!(seen.code, 130, "{line}: {:?}", seen.text);
         // After the line with the `^C` that the terminal has echoed.
-        assert!(seen.text.ends_with(&format!("\n{expected}")), "{line}: {:?}", seen.raw);
+        assert!(
+            seen.text.ends_with(&format!("\n{expected}")),
+            "{line}: {:?}",
+            seen.raw
+        );
     }
 }
 
@@ -183,5 +239,9 @@ fn a_missing_value_is_named_also_on_a_terminal() {
     let args = ["emails", "send", "--from", "a@b.test"];
     let seen = Terminal::start(&Home::new(), &args, &[("NO_COLOR", "1")], 80).end();
     assert_eq!(seen.code, 2, "{}", seen.text);
-    assert!(seen.text.contains("--to") && seen.text.contains("--subject"), "{}", seen.text);
+    assert!(
+        seen.text.contains("--to") && seen.text.contains("--subject"),
+        "{}",
+        seen.text
+    );
 }

@@ -55,7 +55,12 @@ impl Terminal {
             }
         };
         let watchdog = Watchdog::start(&child);
-        Self { child, master: OwnedFd::from(master).into(), raw: Vec::new(), watchdog }
+        Self {
+            child,
+            master: OwnedFd::from(master).into(),
+            raw: Vec::new(),
+            watchdog,
+        }
     }
 
     pub fn child(&self) -> &Child {
@@ -76,14 +81,24 @@ impl Terminal {
     pub fn until_after(&mut self, from: usize, shown: &str) -> usize {
         let found = find_in_stream(&mut self.master, &mut self.raw, from, shown);
         found.unwrap_or_else(|text| {
-            let why = if self.watchdog.expired() { "timed out" } else { "the program ended" };
+            let why = if self.watchdog.expired() {
+                "timed out"
+            } else {
+                "the program ended"
+            };
             panic!("{why} waiting for {shown:?} in {text:?}")
         })
     }
 
     pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().expect("runs").success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &pid])
+                .status()
+                .expect("runs")
+                .success()
+        );
     }
 
     /// Whether the terminal echoes typed characters.
@@ -102,10 +117,19 @@ impl Terminal {
         while more(&mut self.master, &mut self.raw) {}
         let status = self.child.wait().expect("ends");
         let text = String::from_utf8_lossy(&self.raw);
-        assert!(!self.watchdog.expired(), "timed out waiting for the program's end: {text:?}");
-        let code = status.code().unwrap_or(-status.signal().unwrap_or_default());
+        assert!(
+            !self.watchdog.expired(),
+            "timed out waiting for the program's end: {text:?}"
+        );
+        let code = status
+            .code()
+            .unwrap_or(-status.signal().unwrap_or_default());
         let raw = String::from_utf8_lossy(&self.raw).replace("\r\n", "\n");
-        TerminalOutput { code, text: without_spinner(&raw), raw }
+        TerminalOutput {
+            code,
+            text: without_spinner(&raw),
+            raw,
+        }
     }
 }
 
@@ -116,16 +140,31 @@ const SETSID: &str = "/usr/bin/setsid";
 /// map, which takes most of the time of a short run. This does without.
 fn start_with_setsid(program: &Command, terminal: &impl AsFd) -> Child {
     let mut command = Command::new(SETSID);
-    command.arg("--ctty").arg(program.get_program()).args(program.get_args()).env_clear();
-    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .arg("--ctty")
+        .arg(program.get_program())
+        .args(program.get_args())
+        .env_clear();
+    command.envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     command.current_dir(program.get_current_dir().expect("a home"));
     let copy = || terminal.as_fd().try_clone_to_owned().expect("a copy");
-    command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("svc starts")
+    command
+        .stdin(copy())
+        .stdout(copy())
+        .stderr(copy())
+        .spawn()
+        .expect("svc starts")
 }
 
 fn without_spinner(raw: &str) -> String {
     let is_frame = |part: &str| part.starts_with(|first| "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏".contains(first));
-    raw.split("\r\u{1b}[2K").filter(|part| !is_frame(part)).collect()
+    raw.split("\r\u{1b}[2K")
+        .filter(|part| !is_frame(part))
+        .collect()
 }
 
 #[test]
@@ -149,7 +188,9 @@ fn find_in_stream(
     shown: &str,
 ) -> Result<usize, String> {
     loop {
-        let found = raw[from..].windows(shown.len()).position(|part| part == shown.as_bytes());
+        let found = raw[from..]
+            .windows(shown.len())
+            .position(|part| part == shown.as_bytes());
         if let Some(at) = found {
             return Ok(from + at + shown.len());
         }
@@ -163,7 +204,10 @@ fn more(stream: &mut impl Read, raw: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 4096];
     // When the last process on a terminal ends, reading fails with EIO. Linux may report that
     // before it delivers the last output, so read again.
-    let read = stream.read(&mut buffer).or_else(|_| stream.read(&mut buffer)).unwrap_or(0);
+    let read = stream
+        .read(&mut buffer)
+        .or_else(|_| stream.read(&mut buffer))
+        .unwrap_or(0);
     raw.extend_from_slice(&buffer[..read]);
     read > 0
 }

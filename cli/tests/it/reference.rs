@@ -32,8 +32,11 @@ fn the_book_has_every_command_and_stays_short() {
         let name = command.get_name();
         let section = section(command);
         if LARGE.contains(&name) {
-            writeln!(small, "\n## svc {name}\n\nOn [a page of its own](reference/{name}.md).")
-                .expect("written");
+            writeln!(
+                small,
+                "\n## svc {name}\n\nOn [a page of its own](reference/{name}.md)."
+            )
+            .expect("written");
             let page = section.trim_start().trim_start_matches('#');
             files.insert(format!("reference/{name}.md"), format!("#{page}"));
         } else {
@@ -45,7 +48,10 @@ fn the_book_has_every_command_and_stays_short() {
     }
     let temporary = tempfile::tempdir().expect("a directory");
     let book = std::env::var_os("SVC_BOOK").map_or(temporary.path().to_owned(), Into::into);
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs"), &book);
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs"),
+        &book,
+    );
     let commands = book.join("commands");
     for (name, text) in &files {
         let path = commands.join(name);
@@ -71,7 +77,10 @@ fn the_book_has_every_command_and_stays_short() {
         pages += 1;
     });
     println!("{words} words on {pages} pages");
-    assert!(words <= LIMITS.0 && pages <= LIMITS.1, "{words} words on {pages} pages");
+    assert!(
+        words <= LIMITS.0 && pages <= LIMITS.1,
+        "{words} words on {pages} pages"
+    );
 }
 
 fn each_page(folder: &Path, see: &mut impl FnMut(&str)) {
@@ -107,7 +116,9 @@ fn schemas() -> BTreeMap<String, String> {
     let global_options = global_options();
     let mut common = json!({});
     for mut command in described.as_array().expect("a list").clone() {
-        let input = command["input"]["properties"].as_object_mut().expect("an object");
+        let input = command["input"]["properties"]
+            .as_object_mut()
+            .expect("an object");
         let (global, own) = std::mem::take(input)
             .into_iter()
             .partition::<Map<_, _>, _>(|(name, _)| global_options.contains(name));
@@ -118,20 +129,31 @@ fn schemas() -> BTreeMap<String, String> {
             "errors": fields.remove("errors").expect("a schema"),
             "exit_codes": fields.remove("exit_codes").expect("a table"),
         });
-        let name =
-            command["command"].as_str().expect("a path").split(' ').next().map(str::to_owned);
-        commands.entry(name.expect("a name")).or_default().push(command);
+        let name = command["command"]
+            .as_str()
+            .expect("a path")
+            .split(' ')
+            .next()
+            .map(str::to_owned);
+        commands
+            .entry(name.expect("a name"))
+            .or_default()
+            .push(command);
     }
     let files = commands.into_iter();
     let files = files.map(|(name, all)| (format!("{name}.json"), Value::from(all)));
     let files = files.chain([("common.json".to_owned(), common)]);
-    files.map(|(name, value)| (name, format!("{value:#}\n"))).collect()
+    files
+        .map(|(name, value)| (name, format!("{value:#}\n")))
+        .collect()
 }
 
 fn global_options() -> Vec<String> {
     let tree = svc_cli::command();
     let global = tree.get_arguments().filter(|arg| arg.is_global_set());
-    global.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
+    global
+        .filter_map(|arg| Some(format!("--{}", arg.get_long()?)))
+        .collect()
 }
 
 /// What a top-level command does, and its leaf commands with their arguments.
@@ -144,8 +166,12 @@ fn section(command: &Command) -> String {
     }
     writeln!(text, "\n## svc {name}\n\n{}", about(command)).expect("written");
     let all = commands();
-    let leaves = all.iter().filter(|spec| spec.path.split(' ').next() == Some(name));
-    let leaves = leaves.map(|spec| (&*spec.path, find(command, &spec.path))).collect::<Vec<_>>();
+    let leaves = all
+        .iter()
+        .filter(|spec| spec.path.split(' ').next() == Some(name));
+    let leaves = leaves
+        .map(|spec| (&*spec.path, find(command, &spec.path)))
+        .collect::<Vec<_>>();
     // What several of them take is described once.
     let mut counts = BTreeMap::<String, usize>::new();
     for (_, leaf) in &leaves {
@@ -153,11 +179,18 @@ fn section(command: &Command) -> String {
             *counts.entry(described).or_default() += 1;
         }
     }
-    let shared = counts.into_iter().filter(|(_, count)| *count > 1).map(|(described, _)| described);
+    let shared = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(described, _)| described);
     let shared = shared.collect::<Vec<_>>();
     if !shared.is_empty() {
-        writeln!(text, "\nSeveral of its commands take these:\n\n{}", shared.join("\n"))
-            .expect("written");
+        writeln!(
+            text,
+            "\nSeveral of its commands take these:\n\n{}",
+            shared.join("\n")
+        )
+        .expect("written");
     }
     for (_, command) in leaves {
         leaf(&mut text, "###", command, &shared);
@@ -176,18 +209,24 @@ fn find<'a>(top: &'a Command, path: &str) -> &'a Command {
 /// The usage of a leaf command as a heading, what it does, and the arguments that are not `shared`.
 fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ").replace(" [OPTIONS]", "");
+    let usage = usage
+        .trim_start_matches("Usage: ")
+        .replace(" [OPTIONS]", "");
     let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
     // The first one, of a command that has two.
     let usage = usage.split(" svc ").next().unwrap_or_default();
     writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
     let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
-    let also = own(command).filter(is_shared).map(|arg| format!("`{arg}`")).collect::<Vec<_>>();
+    let also = own(command)
+        .filter(is_shared)
+        .map(|arg| format!("`{arg}`"))
+        .collect::<Vec<_>>();
     // The usage says enough of what is a name or an ID.
     let is_named = |arg: &Arg| arg.is_positional() && arg.get_value_hint() != ValueHint::FilePath;
     let arguments = own(command).filter(|arg| !is_named(arg)).map(argument);
-    let mut arguments =
-        arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
+    let mut arguments = arguments
+        .filter(|described| !shared.contains(described))
+        .collect::<Vec<_>>();
     if !also.is_empty() {
         arguments.push(format!("- also {}", also.join(", ")));
     }
@@ -198,17 +237,32 @@ fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
 
 /// The arguments of a command, without those of all commands.
 fn own(command: &Command) -> impl Iterator<Item = &Arg> {
-    command.get_arguments().filter(|arg| !arg.is_global_set() && arg.get_id() != "help")
+    command
+        .get_arguments()
+        .filter(|arg| !arg.is_global_set() && arg.get_id() != "help")
 }
 
 /// A list item: the argument and its short description.
 fn argument(arg: &Arg) -> String {
-    let help = arg.get_help().or_else(|| arg.get_long_help()).map(ToString::to_string);
+    let help = arg
+        .get_help()
+        .or_else(|| arg.get_long_help())
+        .map(ToString::to_string);
     let help = help.unwrap_or_else(|| panic!("{arg} has no help"));
-    format!("- `{arg}`: {}", help.split("\n\n").next().unwrap_or_default().trim())
+    format!(
+        "- `{arg}`: {}",
+        help.split("\n\n").next().unwrap_or_default().trim()
+    )
 }
 
 fn about(command: &Command) -> String {
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    if about.ends_with('.') { about } else { about + "." }
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    if about.ends_with('.') {
+        about
+    } else {
+        about + "."
+    }
 }

@@ -80,10 +80,22 @@ tables! {
 fn every_command_has_a_row_that_covers_every_situation() {
     let rows = TABLES.iter().flat_map(|rows| rows()).collect::<Vec<_>>();
     for spec in svc_cli::commands() {
-        let matching = rows.iter().filter(|row| row.command == spec.path).collect::<Vec<_>>();
-        assert_eq!(matching.len(), 1, "`{}` must have exactly one row", spec.path);
+        let matching = rows
+            .iter()
+            .filter(|row| row.command == spec.path)
+            .collect::<Vec<_>>();
+        assert_eq!(
+            matching.len(),
+            1,
+            "`{}` must have exactly one row",
+            spec.path
+        );
         for situation in Situation::ALL {
-            let cases = matching[0].cases.iter().filter(|(kept, _)| *kept == situation).count();
+            let cases = matching[0]
+                .cases
+                .iter()
+                .filter(|(kept, _)| *kept == situation)
+                .count();
             assert_eq!(
                 cases,
                 1,
@@ -101,17 +113,28 @@ fn every_command_has_a_row_that_covers_every_situation() {
             assert!(asks, "`{}` has no case with its confirmation", spec.path);
         }
     }
-    assert_eq!(rows.len(), svc_cli::commands().len(), "a row without a command");
+    assert_eq!(
+        rows.len(),
+        svc_cli::commands().len(),
+        "a row without a command"
+    );
 }
 
 #[test]
 fn every_snapshot_has_a_command() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/runs/snapshots");
     for entry in std::fs::read_dir(dir).expect("a directory") {
-        let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
+        let name = entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("UTF-8");
         let path = name.trim_end_matches(".snap").replace('-', " ");
         let known = svc_cli::commands().iter().any(|spec| spec.path == path);
-        assert!(known || name.ends_with(".snap.new"), "{name} belongs to no command");
+        assert!(
+            known || name.ends_with(".snap.new"),
+            "{name} belongs to no command"
+        );
     }
 }
 
@@ -255,9 +278,16 @@ fn problems(
     let mut found = Vec::new();
     let asked = run.cues.iter().any(|(_, act)| matches!(act, Act::Type(_)));
     // Without a terminal, a command that asks for confirmation refuses to run.
-    let code = if asked && stream == Stream::Pipe { 2 } else { run.code };
+    let code = if asked && stream == Stream::Pipe {
+        2
+    } else {
+        run.code
+    };
     if outcome.code != code {
-        found.push(format!("the exit code is {} instead of {code}", outcome.code));
+        found.push(format!(
+            "the exit code is {} instead of {code}",
+            outcome.code
+        ));
     }
     for secret in SECRETS {
         if outcome.stderr.contains(secret) {
@@ -273,7 +303,10 @@ fn problems(
     }
     let name = situation.name();
     let output = format!("{}{}", outcome.stdout, outcome.stderr);
-    found.iter().map(|what| format!("`{}`, {name}: {what}:\n{output}", row.command)).collect()
+    found
+        .iter()
+        .map(|what| format!("`{}`, {name}: {what}:\n{output}", row.command))
+        .collect()
 }
 
 /// Texts that must not appear on standard error.
@@ -281,11 +314,18 @@ const SECRETS: [&str; 3] = ["mk_test_", "sk_test_", "3f1c"];
 
 fn shortened(text: &str, head: Option<usize>) -> String {
     let Some(head) = head else {
-        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "[no newline]\n" };
+        let end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "[no newline]\n"
+        };
         return format!("{text}{end}");
     };
     let mut lines = text.lines();
-    let mut shown = lines.by_ref().take(head).fold(String::new(), |all, line| all + line + "\n");
+    let mut shown = lines
+        .by_ref()
+        .take(head)
+        .fold(String::new(), |all, line| all + line + "\n");
     if lines.next().is_some() {
         shown.push_str("[…]\n");
     }

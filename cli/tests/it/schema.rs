@@ -23,7 +23,11 @@ impl Checker {
             let path = one["command"].as_str().expect("a name").to_owned();
             (path, one.clone())
         });
-        Self { schemas: schemas.collect(), home, seen: Vec::new() }
+        Self {
+            schemas: schemas.collect(),
+            home,
+            seen: Vec::new(),
+        }
     }
 
     /// Runs a command that must succeed, and validates its output.
@@ -40,7 +44,9 @@ impl Checker {
     }
 
     fn run_with_input(&mut self, words: &[&str], input: &str) {
-        let run = self.home.run_with_input(&[words, &["--json"]].concat(), input);
+        let run = self
+            .home
+            .run_with_input(&[words, &["--json"]].concat(), input);
         assert_eq!(run.code, 0, "{words:?}: {run:?}");
         self.check(words, &run.json());
     }
@@ -66,19 +72,33 @@ impl Checker {
         let words = words.iter().filter(|word| !word.starts_with('-')).copied();
         let line = words.collect::<Vec<_>>().join(" ");
         let begins = |path: &&String| line == **path || line.starts_with(&format!("{path} "));
-        self.schemas.keys().filter(begins).max_by_key(|path| path.len()).expect("a command").clone()
+        self.schemas
+            .keys()
+            .filter(begins)
+            .max_by_key(|path| path.len())
+            .expect("a command")
+            .clone()
     }
 }
 
 #[track_caller]
 fn valid(schema: &Value, instance: &Value, what: &str) {
     let validator = jsonschema::validator_for(schema).expect("a schema");
-    let problems = validator.iter_errors(instance).map(|e| format!("{e}")).collect::<Vec<_>>();
-    assert!(problems.is_empty(), "`{what}` does not match its schema: {problems:?}\n{instance:#}");
+    let problems = validator
+        .iter_errors(instance)
+        .map(|e| format!("{e}"))
+        .collect::<Vec<_>>();
+    assert!(
+        problems.is_empty(),
+        "`{what}` does not match its schema: {problems:?}\n{instance:#}"
+    );
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer}: {value}"))
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer}: {value}"))
 }
 
 #[test]
@@ -114,8 +134,15 @@ fn the_output_of_every_command_matches_its_schema() {
     // The first speaks a protocol: `mcp.rs`. The others need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
     let needs_more =
         |path: &str| matches!(path, "mcp" | "bulk pause" | "bulk settle" | "bulk work");
-    for spec in svc_cli::commands().into_iter().filter(|spec| !needs_more(&spec.path)) {
-        assert!(checker.seen.contains(&spec.path), "`{}` was not run", spec.path);
+    for spec in svc_cli::commands()
+        .into_iter()
+        .filter(|spec| !needs_more(&spec.path))
+    {
+        assert!(
+            checker.seen.contains(&spec.path),
+            "`{}` was not run",
+            spec.path
+        );
     }
 }
 
@@ -124,20 +151,30 @@ const SEND: &str =
 
 fn emails(checker: &mut Checker) {
     let sent = checker.run(SEND);
-    checker.run(&format!("--sandbox emails get {} --wait", text(&sent, "/id")));
+    checker.run(&format!(
+        "--sandbox emails get {} --wait",
+        text(&sent, "/id")
+    ));
     let later = checker.run(&format!("{SEND} --at +2h"));
     checker.run(&format!("--sandbox emails cancel {}", text(&later, "/id")));
     let good = r#"{"from":"hello@sandbox.test","to":"a@b.test","subject":"s","text":"t"}"#;
     let bad = r#"{"from":"hello@nobody.test","to":"a@b.test","subject":"s","text":"t"}"#;
-    let file = checker.home.file("emails.ndjson", format!("{good}\n{bad}\n"));
+    let file = checker
+        .home
+        .file("emails.ndjson", format!("{good}\n{bad}\n"));
     checker.run_words(&["--sandbox", "emails", "batch", &file], 11);
-    checker.home.file("people.csv", "email\nada@example.test\nnobody\n");
+    checker
+        .home
+        .file("people.csv", "email\nada@example.test\nnobody\n");
     let send = "bulk send people.csv --from hello@sandbox.test --subject s --text t --yes";
     let job = checker.run(&format!("--sandbox {send}"));
     let job = text(&job, "/job");
     checker.run(&format!("--sandbox bulk resume {job}"));
-    for line in ["bulk list".to_owned(), format!("bulk status {job}"), format!("bulk report {job}")]
-    {
+    for line in [
+        "bulk list".to_owned(),
+        format!("bulk status {job}"),
+        format!("bulk report {job}"),
+    ] {
         checker.run(&line);
     }
     checker.fail(&format!("bulk pause {job}"), 6);
@@ -149,8 +186,10 @@ fn emails(checker: &mut Checker) {
     checker.fail("bulk status missing", 5);
     checker.fail("--sandbox emails get eml_missing", 5);
     checker.fail("--sandbox emails send --from x --to y --subject s", 2);
-    checker
-        .fail("--sandbox emails send --from a@nobody.test --to c@d.test --subject s --text t", 6);
+    checker.fail(
+        "--sandbox emails send --from a@nobody.test --to c@d.test --subject s --text t",
+        6,
+    );
 }
 
 fn contacts(checker: &mut Checker) {
@@ -158,12 +197,19 @@ fn contacts(checker: &mut Checker) {
     let audience = text(&audience, "/id");
     checker.run(&format!("--sandbox audiences get {audience}"));
     checker.run("--sandbox audiences list");
-    let contact = checker.run(&format!("--sandbox contacts create {audience} ada@example.test"));
+    let contact = checker.run(&format!(
+        "--sandbox contacts create {audience} ada@example.test"
+    ));
     let contact = text(&contact, "/id");
-    checker.run(&format!("--sandbox contacts update {contact} --name Ada --topic x"));
+    checker.run(&format!(
+        "--sandbox contacts update {contact} --name Ada --topic x"
+    ));
     checker.run(&format!("--sandbox contacts list {audience}"));
     checker.run("--sandbox contacts get ada@example.test");
-    let file = checker.home.file("people.csv", "email\nada@example.test\nbob@example.test\nbad\n");
+    let file = checker.home.file(
+        "people.csv",
+        "email\nada@example.test\nbob@example.test\nbad\n",
+    );
     checker.run_words(&["--sandbox", "contacts", "import", audience, &file], 11);
     checker.run(&format!("--sandbox contacts delete {contact} --yes"));
     checker.run(&format!("--sandbox audiences delete {audience} --yes"));
@@ -185,7 +231,10 @@ fn domains(checker: &mut Checker) {
 
 fn webhooks(checker: &mut Checker) {
     let app = Service::always(200, "{}");
-    let create = format!("--sandbox webhooks create {} --event email.delivered", app.url());
+    let create = format!(
+        "--sandbox webhooks create {} --event email.delivered",
+        app.url()
+    );
     let webhook = checker.run(&create);
     let id = text(&webhook, "/id");
     checker.run("--sandbox webhooks list");
@@ -215,9 +264,20 @@ fn webhooks(checker: &mut Checker) {
 fn deliveries(checker: &mut Checker) {
     let app = Service::always(200, "{}");
     let secret = checker.home.file("secret", "whsec_1");
-    let words = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let words = [
+        "listen",
+        "--secret-file",
+        &secret,
+        "--forward-to",
+        &app.url(),
+    ];
     let args = [&words[..], &["--json"]].concat();
-    let mut child = checker.home.command(&args).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut child = checker
+        .home
+        .command(&args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let mut next = || -> Value {
         let line = lines.next().expect("a line").expect("UTF-8");
@@ -226,26 +286,71 @@ fn deliveries(checker: &mut Checker) {
     let ready = next();
     checker.check(&words, &ready);
     let to = text(&ready, "/listening").to_owned();
-    checker.run_words(&["trigger", "email.bounced", "--to", &to, "--secret-file", &secret], 0);
+    checker.run_words(
+        &[
+            "trigger",
+            "email.bounced",
+            "--to",
+            &to,
+            "--secret-file",
+            &secret,
+        ],
+        0,
+    );
     let seen = next();
     checker.check(&words, &seen);
     let forged = checker.home.file("forged", "whsec_2");
-    checker.run_words(&["trigger", "email.bounced", "--to", &to, "--secret-file", &forged], 10);
+    checker.run_words(
+        &[
+            "trigger",
+            "email.bounced",
+            "--to",
+            &to,
+            "--secret-file",
+            &forged,
+        ],
+        10,
+    );
     checker.check(&words, &next());
     child.kill().expect("killed");
     child.wait().expect("ends");
 
-    let certify = ["certify", &app.url(), "--service", "email", "--secret-file", &secret, "--only"];
+    let certify = [
+        "certify",
+        &app.url(),
+        "--service",
+        "email",
+        "--secret-file",
+        &secret,
+        "--only",
+    ];
     checker.run_words(&[&certify[..], &["good-delivery"]].concat(), 0);
     checker.run_words(&[&certify[..], &["wrong-secret"]].concat(), 10);
     checker.run(&format!("replay {}", text(&seen, "/id")));
-    checker.run_words(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"], 8);
+    checker.run_words(
+        &["replay", "--since", "1h", "--to", "http://127.0.0.1:9"],
+        8,
+    );
     let body = checker.home.file("body", "{}");
-    let sign = ["sign", "--service", "email", "--secret-file", &secret, &body];
+    let sign = [
+        "sign",
+        "--service",
+        "email",
+        "--secret-file",
+        &secret,
+        &body,
+    ];
     let signed = checker.run_words(&sign, 0);
     let signature = text(&signed, "/signature").to_owned();
     let verify = |signature: &str| {
-        let words = ["verify", "--service", "email", "--secret-file", &secret, "--signature"];
+        let words = [
+            "verify",
+            "--service",
+            "email",
+            "--secret-file",
+            &secret,
+            "--signature",
+        ];
         [&words[..], &[signature, &body]].concat().join(" ")
     };
     checker.run(&verify(&signature));
@@ -312,7 +417,10 @@ fn local_server(checker: &mut Checker) {
     let emails = checker.run("sandbox emails list --status delivered");
     checker.run(&format!("sandbox emails story {}", text(&emails, "/0/id")));
     let requests = checker.run("sandbox requests list --operation emails.send --status 2xx");
-    checker.run(&format!("sandbox requests get {}", text(&requests, "/0/id")));
+    checker.run(&format!(
+        "sandbox requests get {}",
+        text(&requests, "/0/id")
+    ));
     for words in [&["watch"][..], &["sandbox", "requests", "tail"]] {
         watch(checker, words);
     }
@@ -345,16 +453,27 @@ fn watch(checker: &mut Checker, words: &[&str]) {
     };
     assert_eq!(event["operation"], "audiences.list");
     let pid = watching.id().to_string();
-    let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+    let killed = std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status();
     assert!(killed.expect("kill runs").success());
     assert!(watching.wait().expect("ends").success());
 }
 
 #[test]
 fn the_schemas_are_valid() {
-    for command in Home::new().run(&["schema"]).json().as_array().expect("a list") {
+    for command in Home::new()
+        .run(&["schema"])
+        .json()
+        .as_array()
+        .expect("a list")
+    {
         for part in ["input", "output", "errors"] {
-            assert!(jsonschema::meta::is_valid(&command[part]), "{}", command["command"]);
+            assert!(
+                jsonschema::meta::is_valid(&command[part]),
+                "{}",
+                command["command"]
+            );
         }
     }
     let run: Run = Home::new().run(&["schema", "listen", "--jq", ".output.anyOf[1].required[0]"]);

@@ -22,7 +22,10 @@ impl Shell {
     fn set_up(name: &'static str, script: &str, more: &[(&str, &str)]) -> Option<Self> {
         if let Err(error) = Command::new(name).arg("--version").output() {
             let required = std::env::var_os("SVC_TEST_SHELLS").is_some_and(|v| v == "1");
-            assert!(!required, "SVC_TEST_SHELLS=1, but {name} cannot be started: {error}");
+            assert!(
+                !required,
+                "SVC_TEST_SHELLS=1, but {name} cannot be started: {error}"
+            );
             // Written directly, because the harness captures the output of passing tests.
             let written = writeln!(io::stderr(), "NOT RUN: {name} cannot be started ({error})");
             written.expect("written");
@@ -39,16 +42,29 @@ impl Shell {
         let audience = home.sandbox_json(&["audiences", "create", "Readers"]);
         let audience = audience["id"].as_str().expect("an id").to_owned();
         home.file("mail.html", "<p>");
-        Some(Self { home, name, audience, _serving: serving })
+        Some(Self {
+            home,
+            name,
+            audience,
+            _serving: serving,
+        })
     }
 
     /// The shell with an empty environment except for PATH.
     fn command(&self, args: &[&str]) -> Command {
         let svc = self.home.command(&[]);
-        let bin = std::path::Path::new(svc.get_program()).parent().expect("a directory");
+        let bin = std::path::Path::new(svc.get_program())
+            .parent()
+            .expect("a directory");
         let mut command = Command::new(self.name);
-        command.args(args).env_clear().current_dir(self.home.path(""));
-        command.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .args(args)
+            .env_clear()
+            .current_dir(self.home.path(""));
+        command.envs(
+            svc.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         command
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("ZDOTDIR", self.home.path("zdot"))
@@ -81,7 +97,10 @@ impl Shell {
 
 #[test]
 fn zsh_completes_commands_options_values_files_and_ids() {
-    let (path, rc) = ("zdot/.zshrc", "PS1='ready> '\nautoload -U compinit\ncompinit -u -D\n");
+    let (path, rc) = (
+        "zdot/.zshrc",
+        "PS1='ready> '\nautoload -U compinit\ncompinit -u -D\n",
+    );
     if let Some(zsh) = Shell::set_up("zsh", path, &[(path, rc)]) {
         zsh.completes_everything();
     }
@@ -98,7 +117,9 @@ fn elvish_completes_commands_options_values_files_and_ids() {
 
 #[test]
 fn fish_completes_commands_options_values_files_and_ids() {
-    let Some(fish) = Shell::set_up("fish", "config/fish/completions/svc.fish", &[]) else { return };
+    let Some(fish) = Shell::set_up("fish", "config/fish/completions/svc.fish", &[]) else {
+        return;
+    };
     let offers = |line: &str| {
         let output = fish.command(&["-c", "complete -C $argv[1]", line]).output();
         let run = Run::of(output.expect("fish runs"));
@@ -106,11 +127,17 @@ fn fish_completes_commands_options_values_files_and_ids() {
         run.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let audience = &fish.audience;
-    let both = [format!("Readers\t{audience}"), format!("{audience}\tReaders")];
+    let both = [
+        format!("Readers\t{audience}"),
+        format!("{audience}\tReaders"),
+    ];
     assert_eq!(offers("svc --sandbox audiences get "), both);
     assert_eq!(offers("svc emails ca"), ["cancel\tCancel scheduled emails"]);
     assert_eq!(offers("svc --output y"), ["yaml\tOne YAML document"]);
-    assert_eq!(offers("svc --output=y"), ["--output=yaml\tOne YAML document"]);
+    assert_eq!(
+        offers("svc --output=y"),
+        ["--output=yaml\tOne YAML document"]
+    );
     assert_eq!(offers("svc trigger email.bo"), ["email.bounced"]);
     assert!(offers("svc emails send --sub")[0].starts_with("--subject\t"));
     assert_eq!(offers("svc emails batch mai"), ["mail.html"]);

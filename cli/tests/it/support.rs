@@ -66,9 +66,14 @@ fn private<'a>() -> tempfile::Builder<'a, 'a> {
 impl Home {
     /// In memory if the system has `/dev/shm`: a server syncs its data to disk often.
     pub fn new() -> Self {
-        let dir = private().prefix("svc-").rand_bytes(6).tempdir_in("/dev/shm");
+        let dir = private()
+            .prefix("svc-")
+            .rand_bytes(6)
+            .tempdir_in("/dev/shm");
         let dir = dir.or_else(|_| private().tempdir());
-        Self { dir: dir.expect("a directory") }
+        Self {
+            dir: dir.expect("a directory"),
+        }
     }
 
     /// A home whose path has the same length on every machine, for output in columns.
@@ -76,7 +81,9 @@ impl Home {
     pub fn short() -> Self {
         let dir = private().prefix("").rand_bytes(6).tempdir_in("/dev/shm");
         let dir = dir.or_else(|_| private().prefix("svc-").rand_bytes(6).tempdir_in("/tmp"));
-        Self { dir: dir.expect("a directory") }
+        Self {
+            dir: dir.expect("a directory"),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -89,7 +96,10 @@ impl Home {
         let mut folders = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
-        folders.recursive(true).create(path.parent().expect("a parent")).expect("created");
+        folders
+            .recursive(true)
+            .create(path.parent().expect("a parent"))
+            .expect("created");
         std::fs::write(&path, content).expect("written");
         path.display().to_string()
     }
@@ -165,7 +175,10 @@ impl Run {
         if !needs_process(&command) {
             return Self::in_process(&command, input, Terminals::default());
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("svc starts");
         let watchdog = Watchdog::start(&child);
         // The child may exit before reading its input.
@@ -190,7 +203,11 @@ impl Run {
             zone: Zone::Fixed(chrono::FixedOffset::east_opt(0).expect("UTC")),
             stdin: Box::new(std::io::Cursor::new(input.to_vec())),
             stdout: Box::new(stdout.clone()),
-            stderr: Box::new(if one_screen { stdout.clone() } else { stderr.clone() }),
+            stderr: Box::new(if one_screen {
+                stdout.clone()
+            } else {
+                stderr.clone()
+            }),
             terminals,
             signals: false,
         };
@@ -201,7 +218,11 @@ impl Run {
         thread.spawn(run).expect("a thread");
         let code = ended.recv_timeout(TIME_LIMIT);
         let code = code.unwrap_or_else(|error| panic!("svc {shown}: {error}"));
-        Self { code: code.into(), stdout: stdout.text(), stderr: stderr.text() }
+        Self {
+            code: code.into(),
+            stdout: stdout.text(),
+            stderr: stderr.text(),
+        }
     }
 
     /// Waits for a process and collects its output.
@@ -227,7 +248,9 @@ impl Run {
     #[track_caller]
     pub fn error(&self) -> Value {
         let mut lines = self.stderr.lines();
-        let last = lines.next_back().unwrap_or_else(|| panic!("no error: {self:?}"));
+        let last = lines
+            .next_back()
+            .unwrap_or_else(|| panic!("no error: {self:?}"));
         let is_marked = |line: &str| line.starts_with("note: ") || line.starts_with("warning: ");
         assert!(lines.all(is_marked), "{self:?}");
         let object: Value = serde_json::from_str(last).expect("a JSON object");
@@ -286,9 +309,14 @@ impl Service {
             for (index, stream) in listener.incoming().enumerate() {
                 let Ok(mut stream) = stream else { return };
                 limit_time(&stream);
-                let Some(request) = read_request(&stream) else { continue };
+                let Some(request) = read_request(&stream) else {
+                    continue;
+                };
                 log.lock().expect("no panic").push(request);
-                let response = responses.get(index).or(responses.last()).expect("a response");
+                let response = responses
+                    .get(index)
+                    .or(responses.last())
+                    .expect("a response");
                 let _ = stream.write_all(response.as_bytes());
             }
         });
@@ -336,7 +364,11 @@ pub fn wait_until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
         if let Some(met) = condition() {
             return met;
         }
-        assert!(Instant::now() < deadline, "waited {} s for {what}", TIME_LIMIT.as_secs());
+        assert!(
+            Instant::now() < deadline,
+            "waited {} s for {what}",
+            TIME_LIMIT.as_secs()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -385,7 +417,10 @@ impl Watchdog {
                 kill(&pid);
             }
         });
-        Self { expired, _disarm: disarm }
+        Self {
+            expired,
+            _disarm: disarm,
+        }
     }
 
     /// Whether the process was killed.
@@ -419,8 +454,12 @@ fn reset_ignored_signals() {
         // Without `/proc`, no signal is known to be ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let mask = mask
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
         let runtime = runtime.expect("a runtime");
         let _entered = runtime.enter();
         let kinds = [

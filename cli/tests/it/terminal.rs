@@ -21,7 +21,10 @@ fn on_terminal(
 
 fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> TerminalOutput {
     let url = service.url();
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     on_terminal(&Home::new(), args, &env, typed)
 }
 
@@ -34,13 +37,20 @@ fn tables_are_colored_and_fit() {
     let service = Service::always(200, &body);
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 0);
-    assert!(seen.text.contains(id) && seen.text.contains("A name that"), "{}", seen.text);
+    assert!(
+        seen.text.contains(id) && seen.text.contains("A name that"),
+        "{}",
+        seen.text
+    );
     assert!(seen.text.contains("…  2026-12-01 "), "{}", seen.text);
     let wide = with_service(&service, &["audiences", "list", "--wide"], None);
     assert!(wide.text.contains(long), "{}", wide.text);
     assert!(seen.text.starts_with("\u{1b}[1mID"), "{:?}", seen.text);
     let plain = seen.text.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
-    assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
+    assert!(
+        plain.lines().all(|line| line.chars().count() <= 80),
+        "{plain}"
+    );
 }
 
 #[test]
@@ -53,7 +63,11 @@ fn columns_that_do_not_fit_are_counted() {
     let note = "2 columns not shown; use --wide or --json";
     assert_eq!(seen.text.matches(note).count(), 1, "{}", seen.text);
     let wide = with_service(&service, &["contacts", "list", "aud_1", "--wide"], None);
-    assert!(wide.text.contains("plan=pro") && !wide.text.contains("not shown"), "{}", wide.text);
+    assert!(
+        wide.text.contains("plan=pro") && !wide.text.contains("not shown"),
+        "{}",
+        wide.text
+    );
 }
 
 /// Asserts that the output contains no control characters except line ends and bold text.
@@ -70,10 +84,31 @@ fn control_characters_in_responses_are_escaped() {
         r#"{"id":"aud_1","name":"\u001b]0;owned\u0007\u001b[2J\u007f","x\u009b31m":"\u202e"}"#;
     let service = Service::always(200, body);
     for args in [
-        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001"][..],
-        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001", "--json"],
-        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001", "--jq", ".name"],
-        &["audiences", "get", "aud_019a0b1c-0000-7000-8000-000000000001", "-o", "yaml"],
+        &[
+            "audiences",
+            "get",
+            "aud_019a0b1c-0000-7000-8000-000000000001",
+        ][..],
+        &[
+            "audiences",
+            "get",
+            "aud_019a0b1c-0000-7000-8000-000000000001",
+            "--json",
+        ],
+        &[
+            "audiences",
+            "get",
+            "aud_019a0b1c-0000-7000-8000-000000000001",
+            "--jq",
+            ".name",
+        ],
+        &[
+            "audiences",
+            "get",
+            "aud_019a0b1c-0000-7000-8000-000000000001",
+            "-o",
+            "yaml",
+        ],
     ] {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);
@@ -88,7 +123,10 @@ fn control_characters_in_responses_are_escaped() {
 
 #[test]
 fn errors_take_at_most_five_lines() {
-    let service = Service::always(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let service = Service::always(
+        403,
+        r#"{"error":{"code":"insufficient_scope","message":"no"}}"#,
+    );
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 4);
     assert!(
@@ -118,10 +156,17 @@ fn dangerous_commands_ask_for_confirmation() {
     assert_eq!(service.requests().len(), 1);
     let yes = with_service(&service, &args, Some("y\n"));
     assert_eq!(yes.code, 0, "{}", yes.text);
-    assert!(yes.text.ends_with("deleted audience News (aud_1)\n"), "{}", yes.text);
+    assert!(
+        yes.text.ends_with("deleted audience News (aud_1)\n"),
+        "{}",
+        yes.text
+    );
     assert_eq!(service.requests().len(), 3);
     assert_eq!(with_service(&service, &args, Some("Yes\n")).code, 0);
-    assert_eq!(with_service(&service, &args, Some("yesterday\nno\n")).code, 2);
+    assert_eq!(
+        with_service(&service, &args, Some("yesterday\nno\n")).code,
+        2
+    );
     assert_eq!(service.requests().len(), 6);
 }
 
@@ -129,19 +174,28 @@ fn dangerous_commands_ask_for_confirmation() {
 fn slow_requests_show_a_spinner_that_is_cleared() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let args = ["audiences", "list", "--timeout", "10m"];
     let mut terminal = Terminal::start(&Home::new(), &args, &env, 80);
     let mut stream = accept(&listener);
     // Respond only after the spinner has appeared.
     terminal.until("⠋ reading");
     let _ = stream.read(&mut [0; 4096]);
-    stream.write_all(http_response(200, "", "[]").as_bytes()).expect("sent");
+    stream
+        .write_all(http_response(200, "", "[]").as_bytes())
+        .expect("sent");
     drop(stream);
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
     let after = seen.raw.rsplit("\r\u{1b}[2K").next().expect("cleared");
-    assert!(after.starts_with("no audiences; create one: "), "{:?}", seen.raw);
+    assert!(
+        after.starts_with("no audiences; create one: "),
+        "{:?}",
+        seen.raw
+    );
 }
 
 #[test]
@@ -170,7 +224,11 @@ fn first_use_without_configuration() {
     ];
     let sent = on_terminal(&home, &args, &[("NO_COLOR", "1")], None);
     assert_eq!(sent.code, 0, "{}", sent.text);
-    assert!(sent.text.contains("Status      delivered\n"), "{}", sent.text);
+    assert!(
+        sent.text.contains("Status      delivered\n"),
+        "{}",
+        sent.text
+    );
     assert!(
         sent.text.contains(": queued\n") && sent.text.contains(": delivered\n"),
         "{}",
@@ -182,8 +240,17 @@ fn first_use_without_configuration() {
 fn dumb_terminals_get_plain_text() {
     let service = Service::always(200, r#"[{"id":"aud_1","name":"x"}]"#);
     let url = service.url();
-    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("TERM", "dumb")];
-    for args in [&["audiences", "list"][..], &["audiences", "get", ""], &["--help"], &["nothing"]] {
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+        ("TERM", "dumb"),
+    ];
+    for args in [
+        &["audiences", "list"][..],
+        &["audiences", "get", ""],
+        &["--help"],
+        &["nothing"],
+    ] {
         let seen = on_terminal(&Home::new(), args, &env, None);
         assert!(!seen.text.contains('\u{1b}'), "{args:?}: {:?}", seen.text);
     }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 /// Every source file of the crate, with its text.
 fn sources() -> Vec<(PathBuf, String)> {
     fn walk(dir: &Path, found: &mut Vec<(PathBuf, String)>) {
-        for entry in fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry")) {
+        for entry in fs::read_dir(dir)
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry"))
+        {
             let path = entry.path();
             if path.is_dir() {
                 walk(&path, found);
@@ -17,7 +20,10 @@ fn sources() -> Vec<(PathBuf, String)> {
         }
     }
     let mut found = Vec::new();
-    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    walk(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
     found
 }
 
@@ -26,10 +32,19 @@ fn sources() -> Vec<(PathBuf, String)> {
 fn only_the_output_module_uses_the_standard_streams() {
     // `process.rs` passes the streams to a run.
     let elsewhere = |path: &Path| {
-        ["output.rs", "output/streams.rs", "process.rs"].iter().all(|own| !path.ends_with(own))
+        ["output.rs", "output/streams.rs", "process.rs"]
+            .iter()
+            .all(|own| !path.ends_with(own))
     };
     for (path, text) in sources().iter().filter(|(path, _)| elsewhere(path)) {
-        for stream in ["stdout()", "stderr()", "io::stdout", "io::stderr", "println!", "eprint"] {
+        for stream in [
+            "stdout()",
+            "stderr()",
+            "io::stdout",
+            "io::stderr",
+            "println!",
+            "eprint",
+        ] {
             assert!(!text.contains(stream), "{} uses {stream}", path.display());
         }
     }

@@ -60,7 +60,12 @@ impl App {
                 serve(StreamOwned::new(tls, stream), &kept);
             }
         });
-        Self { port, pem: certificate.pem(), requests, connections }
+        Self {
+            port,
+            pem: certificate.pem(),
+            requests,
+            connections,
+        }
     }
 
     fn url(&self) -> String {
@@ -82,9 +87,14 @@ fn serve_redis(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<(
         let commands = String::from_utf8_lossy(&buffer[..read]).into_owned();
         // Before the response: the client may end with it.
         requests.lock().expect("no panic").push(commands.clone());
-        for command in commands.split_inclusive("\r\n").filter(|line| line.starts_with('*')) {
+        for command in commands
+            .split_inclusive("\r\n")
+            .filter(|line| line.starts_with('*'))
+        {
             let is_query = command == "*4\r\n" && commands.contains("ZRANGE");
-            stream.write_all(if is_query { b"*0\r\n" } else { b"+OK\r\n" }).ok()?;
+            stream
+                .write_all(if is_query { b"*0\r\n" } else { b"+OK\r\n" })
+                .ok()?;
         }
         stream.flush().ok()?;
     }
@@ -97,8 +107,16 @@ fn a_queue_over_tls_trusts_only_the_bundle_and_keeps_its_password() {
     let url = format!("rediss://:hunter2@localhost:{}", redis.port);
     let env = [("SVC_BULK_QUEUE", url.as_str())];
     let list = home.run_with_env(&["bulk", "list", "--ca-bundle", &bundle], &env);
-    assert_eq!((list.code, list.json()), (0, serde_json::json!([])), "{list:?}");
-    assert!(redis.requests().concat().contains("hunter2"), "{:?}", redis.requests());
+    assert_eq!(
+        (list.code, list.json()),
+        (0, serde_json::json!([])),
+        "{list:?}"
+    );
+    assert!(
+        redis.requests().concat().contains("hunter2"),
+        "{:?}",
+        redis.requests()
+    );
 
     let trusted = redis.requests().len();
     let other = url.replace("localhost", "127.0.0.1");
@@ -108,7 +126,10 @@ fn a_queue_over_tls_trusts_only_the_bundle_and_keeps_its_password() {
         (&["bulk", "list", "--ca-bundle", &bundle], &other),
     ] {
         let run = home.run_with_env(args, &[("SVC_BULK_QUEUE", queue)]);
-        assert_eq!((run.code, run.error()["code"].as_str()), (8, Some("queue_unreachable")));
+        assert_eq!(
+            (run.code, run.error()["code"].as_str()),
+            (8, Some("queue_unreachable"))
+        );
         assert!(run.stderr.contains("certificate"), "{run:?}");
         assert!(!run.stderr.contains("hunter2"), "{run:?}");
     }
@@ -123,8 +144,13 @@ fn serve(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&buffer[..read]);
     }
-    requests.lock().expect("no panic").push(String::from_utf8_lossy(&request).into_owned());
-    stream.write_all(http_response(201, "x-app: yes\r\n", r#"{"id":"eml_1"}"#).as_bytes()).ok()?;
+    requests
+        .lock()
+        .expect("no panic")
+        .push(String::from_utf8_lossy(&request).into_owned());
+    stream
+        .write_all(http_response(201, "x-app: yes\r\n", r#"{"id":"eml_1"}"#).as_bytes())
+        .ok()?;
     stream.conn.send_close_notify();
     stream.flush().ok()
 }
@@ -135,18 +161,44 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
     let bundle = home.file("ca.pem", &app.pem);
     let trigger = ["trigger", "email.sent", "--to", &app.url()];
     let run = home.run(&[&trigger[..], &["--ca-bundle", &bundle]].concat());
-    assert_eq!((run.code, run.json()["status"].clone()), (0, 201.into()), "{run:?}");
-    assert!(app.requests()[0].starts_with("POST /hooks HTTP/1.1\r\n"), "{:?}", app.requests());
+    assert_eq!(
+        (run.code, run.json()["status"].clone()),
+        (0, 201.into()),
+        "{run:?}"
+    );
+    assert!(
+        app.requests()[0].starts_with("POST /hooks HTTP/1.1\r\n"),
+        "{:?}",
+        app.requests()
+    );
 
     let untrusted = home.run(&trigger);
     let error = untrusted.error();
-    assert_eq!((untrusted.code, error["code"].clone()), (8, "endpoint_not_trusted".into()));
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--ca-bundle")), "{error}");
+    assert_eq!(
+        (untrusted.code, error["code"].clone()),
+        (8, "endpoint_not_trusted".into())
+    );
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--ca-bundle")),
+        "{error}"
+    );
 
     // The certificate is for another name.
     let other = app.url().replace("localhost", "127.0.0.1");
-    let run = home.run(&["trigger", "email.sent", "--to", &other, "--ca-bundle", &bundle]);
-    assert_eq!((run.code, run.error()["code"].clone()), (8, "endpoint_not_trusted".into()));
+    let run = home.run(&[
+        "trigger",
+        "email.sent",
+        "--to",
+        &other,
+        "--ca-bundle",
+        &bundle,
+    ]);
+    assert_eq!(
+        (run.code, run.error()["code"].clone()),
+        (8, "endpoint_not_trusted".into())
+    );
 
     let rubbish = home.file("rubbish.pem", "-----BEGIN CERTIFICATE-----\n?\n");
     let run = home.run(&[&trigger[..], &["--ca-bundle", &rubbish]].concat());
@@ -158,10 +210,19 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
     // As `openssl req -x509` creates it.
     let authority = App::with_certificate(IsCa::Ca(BasicConstraints::Unconstrained));
     let bundle = home.file("authority.pem", &authority.pem);
-    let run =
-        home.run(&["trigger", "email.sent", "--to", &authority.url(), "--ca-bundle", &bundle]);
+    let run = home.run(&[
+        "trigger",
+        "email.sent",
+        "--to",
+        &authority.url(),
+        "--ca-bundle",
+        &bundle,
+    ]);
     let hint = run.error()["hint"].clone();
-    assert!(hint.as_str().is_some_and(|hint| hint.contains("CA:FALSE")), "{run:?}");
+    assert!(
+        hint.as_str().is_some_and(|hint| hint.contains("CA:FALSE")),
+        "{run:?}"
+    );
 
     let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://{}/hooks", plain.local_addr().expect("an address"));
@@ -169,17 +230,26 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
         let (mut stream, _) = plain.accept().expect("a connection");
         let read = stream.read(&mut [0; 4096]).expect("a handshake");
         assert_ne!(read, 0);
-        stream.write_all(http_response(400, "", "").as_bytes()).expect("sent");
+        stream
+            .write_all(http_response(400, "", "").as_bytes())
+            .expect("sent");
     });
     let run = home.run(&["trigger", "email.sent", "--to", &url]);
     let hint = "the application responds without TLS: use a URL that begins with http:";
-    assert_eq!((run.code, &run.error()["hint"]), (8, &hint.into()), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["hint"]),
+        (8, &hint.into()),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn deliveries_are_forwarded_and_replayed_over_tls() {
     let (home, app) = (Home::new(), App::start());
-    let (bundle, secret) = (home.file("ca.pem", &app.pem), home.file("secret", "whsec_1"));
+    let (bundle, secret) = (
+        home.file("ca.pem", &app.pem),
+        home.file("secret", "whsec_1"),
+    );
     let url = app.url();
     let deliver = |options: &[&str]| {
         let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
@@ -195,10 +265,16 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
             std::io::BufRead::read_line(&mut lines, &mut line).expect("a line");
             serde_json::from_str(&line).expect("JSON")
         };
-        let address = next()["listening"].as_str().expect("an address").replace("http://", "");
+        let address = next()["listening"]
+            .as_str()
+            .expect("an address")
+            .replace("http://", "");
         let body = r#"{"event":"email.sent","id":"1"}"#;
-        let signature =
-            Signature::sign(Service::Email, &Secret::new("whsec_1").expect("a secret"), body);
+        let signature = Signature::sign(
+            Service::Email,
+            &Secret::new("whsec_1").expect("a secret"),
+            body,
+        );
         let mut stream = TcpStream::connect(address).expect("it listens");
         write!(
             stream,
@@ -214,20 +290,36 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
         (response, seen)
     };
     let (response, seen) = deliver(&["--ca-bundle", &bundle]);
-    assert!(response.starts_with("HTTP/1.1 201") && response.contains("x-app: yes"), "{response}");
+    assert!(
+        response.starts_with("HTTP/1.1 201") && response.contains("x-app: yes"),
+        "{response}"
+    );
     assert!(app.requests()[0].ends_with(r#"{"event":"email.sent","id":"1"}"#));
 
     let id = seen["id"].as_str().expect("an id");
     let run = home.run(&["replay", id, "--ca-bundle", &bundle]);
-    assert_eq!((run.code, run.json()[0]["status"].clone()), (0, 201.into()), "{run:?}");
+    assert_eq!(
+        (run.code, run.json()[0]["status"].clone()),
+        (0, 201.into()),
+        "{run:?}"
+    );
     assert_eq!(app.requests().len(), 2);
 
     // An untrusted certificate is not a restart, so svc does not retry.
     let before = app.connections.load(Ordering::SeqCst);
     let (response, seen) = deliver(&[]);
     assert!(response.starts_with("HTTP/1.1 502"), "{response}");
-    assert!(seen["problem"].as_str().is_some_and(|p| p.contains("TLS connection")), "{seen}");
-    assert_eq!(app.connections.load(Ordering::SeqCst), before + 1, "retried: {seen}");
+    assert!(
+        seen["problem"]
+            .as_str()
+            .is_some_and(|p| p.contains("TLS connection")),
+        "{seen}"
+    );
+    assert_eq!(
+        app.connections.load(Ordering::SeqCst),
+        before + 1,
+        "retried: {seen}"
+    );
     assert_eq!(app.requests().len(), 2);
 }
 
@@ -241,7 +333,10 @@ fn certificates_come_from_option_environment_or_profile() {
     let line = "emails send --from a@b.test --to c@d.test --subject s --text t --retries 0";
     let send = |options: &[&str], env: &[(&str, &str)]| {
         let args = [&line.split(' ').collect::<Vec<_>>()[..], options].concat();
-        let own = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let own = [
+            ("SVC_EMAIL_URL", url.as_str()),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+        ];
         home.run_with_env(&args, &[&own[..], env].concat()).code
     };
     assert_eq!(send(&[], &[]), 8);
@@ -250,7 +345,10 @@ fn certificates_come_from_option_environment_or_profile() {
     assert_eq!(send(&[], &[("SSL_CERT_FILE", &bundle)]), 0);
     let vars = home.file("vars", format!("SSL_CERT_FILE={bundle}\n"));
     assert_eq!(send(&["--env-file", &vars], &[]), 0);
-    home.file("config/svc/config.toml", format!("[profiles.default]\nca_bundle = \"{bundle}\"\n"));
+    home.file(
+        "config/svc/config.toml",
+        format!("[profiles.default]\nca_bundle = \"{bundle}\"\n"),
+    );
     assert_eq!(send(&[], &[]), 0);
     assert_eq!(app.requests().len(), 4);
 }
@@ -279,8 +377,13 @@ fn proxies_apply_except_to_excluded_hosts() {
     let args = ["audiences", "list", "--retries", "0"];
     let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 8, "{run:?}");
-    let request = asks.recv_timeout(TIME_LIMIT).expect("a request to the proxy");
-    assert!(request.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{request}");
+    let request = asks
+        .recv_timeout(TIME_LIMIT)
+        .expect("a request to the proxy");
+    assert!(
+        request.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"),
+        "{request}"
+    );
     assert!(!request.contains("hidden"), "{request}");
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
     let run = home.run_with_env(&args, &direct);
@@ -296,7 +399,10 @@ fn proxies_apply_except_to_excluded_hosts() {
             .starts_with("CONNECT localhost:9 ")
     );
     for (file, env) in [
-        (format!("HTTPS_PROXY={address}\nNO_PROXY=localhost\n"), &env[..2]),
+        (
+            format!("HTTPS_PROXY={address}\nNO_PROXY=localhost\n"),
+            &env[..2],
+        ),
         (format!("HTTPS_PROXY={address}\nNO_PROXY=*\n"), &env[..2]),
         // Only for plain http.
         (format!("HTTP_PROXY={address}\n"), &env[..2]),
@@ -305,6 +411,10 @@ fn proxies_apply_except_to_excluded_hosts() {
     ] {
         home.file("proxy.env", &file);
         let run = home.run_with_env(&args, env);
-        assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{file}: {run:?}");
+        assert_eq!(
+            (run.code, asks.try_recv().is_err()),
+            (8, true),
+            "{file}: {run:?}"
+        );
     }
 }

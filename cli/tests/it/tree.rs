@@ -30,16 +30,26 @@ fn clap_accepts_the_tree() {
 
 #[test]
 fn every_command_is_declared() {
-    let tree = leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
-    let declared = commands().into_iter().map(|spec| spec.path).collect::<Vec<_>>();
+    let tree = leaves()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect::<Vec<_>>();
+    let declared = commands()
+        .into_iter()
+        .map(|spec| spec.path)
+        .collect::<Vec<_>>();
     assert_eq!(tree, declared);
 }
 
 #[test]
 fn every_command_has_the_global_options() {
     for (path, command) in leaves() {
-        for name in ["json", "output", "jq", "dry-run", "yes", "sandbox", "quiet", "verbose"] {
-            let found = command.get_arguments().any(|arg| arg.get_long() == Some(name));
+        for name in [
+            "json", "output", "jq", "dry-run", "yes", "sandbox", "quiet", "verbose",
+        ] {
+            let found = command
+                .get_arguments()
+                .any(|arg| arg.get_long() == Some(name));
             assert!(found, "`{path}` has no --{name}");
         }
     }
@@ -49,7 +59,10 @@ fn every_command_has_the_global_options() {
 fn every_command_has_a_description_an_example_and_a_scope() {
     for (path, command) in leaves() {
         assert!(command.get_about().is_some(), "`{path}` has no description");
-        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        let help = command
+            .get_after_long_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         assert!(help.contains("Examples:\n"), "`{path}` has no example");
         assert!(help.contains("\n\nScope: "), "`{path}` has no scope line");
     }
@@ -59,8 +72,17 @@ fn every_command_has_a_description_an_example_and_a_scope() {
 fn the_help_names_the_scopes_of_the_operations() {
     for spec in commands() {
         let scope = spec.scope();
-        assert_eq!(scope == "none (sandbox)", spec.is_of_sandbox, "`{}`", spec.path);
-        for needed in spec.operations.iter().filter_map(|operation| operation.required_scope()) {
+        assert_eq!(
+            scope == "none (sandbox)",
+            spec.is_of_sandbox,
+            "`{}`",
+            spec.path
+        );
+        for needed in spec
+            .operations
+            .iter()
+            .filter_map(|operation| operation.required_scope())
+        {
             // `doctor`, `login` and `whoami` accept a key with any scope.
             let is_named = scope.contains(needed.as_str()) || scope == "any key";
             assert!(is_named, "`{}`: {scope}", spec.path);
@@ -71,18 +93,27 @@ fn the_help_names_the_scopes_of_the_operations() {
 #[test]
 fn every_operation_has_its_own_command() {
     for &operation in Operation::ALL {
-        let command = commands().into_iter().find(|spec| spec.operations == [operation]);
+        let command = commands()
+            .into_iter()
+            .find(|spec| spec.operations == [operation]);
         let sends = operation == Operation::EmailsSend;
         assert!(command.is_some() || sends, "no command calls {operation}");
     }
-    let sends = commands().into_iter().find(|spec| spec.path == "emails send");
-    assert_eq!(sends.expect("a command").operations[0], Operation::EmailsSend);
+    let sends = commands()
+        .into_iter()
+        .find(|spec| spec.path == "emails send");
+    assert_eq!(
+        sends.expect("a command").operations[0],
+        Operation::EmailsSend
+    );
 }
 
 #[test]
 fn commands_that_delete_are_dangerous() {
     for spec in commands() {
-        let deletes = ["delete", "reset", "bulk remove"].iter().any(|end| spec.path.ends_with(end));
+        let deletes = ["delete", "reset", "bulk remove"]
+            .iter()
+            .any(|end| spec.path.ends_with(end));
         assert_eq!(deletes, spec.effect == Effect::Removes, "`{}`", spec.path);
     }
 }
@@ -104,7 +135,11 @@ fn no_option_takes_a_key_or_a_secret() {
 fn every_argument_has_a_help_text() {
     for (path, command) in leaves() {
         for arg in command.get_arguments() {
-            assert!(arg.get_help().is_some(), "`{path}`: {} has no help text", arg.get_id());
+            assert!(
+                arg.get_help().is_some(),
+                "`{path}`: {} has no help text",
+                arg.get_id()
+            );
         }
     }
 }

@@ -38,7 +38,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .route("/hooks", web::post().to(receive))
         });
         // For each worker: actix-web buffers about 192 KiB for every connection.
-        let server = server.workers(2).max_connections(40).disable_signals().bind(addr)?;
+        let server = server
+            .workers(2)
+            .max_connections(40)
+            .disable_signals()
+            .bind(addr)?;
         for addr in server.addrs() {
             println!("http://{addr}/hooks");
         }

@@ -52,12 +52,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let dedup = Dedup::in_memory();
     let app = Router::new()
         .route("/hooks", post(receive))
-        .with_state(App { receiver, dedup: dedup.clone() });
+        .with_state(App {
+            receiver,
+            dedup: dedup.clone(),
+        });
 
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
-    axum::serve(listener, app).with_graceful_shutdown(stop()).await?;
+    axum::serve(listener, app)
+        .with_graceful_shutdown(stop())
+        .await?;
     // Handlers whose sender has disconnected are not part of the graceful shutdown.
     dedup.idle().await;
     Ok(())

@@ -32,7 +32,9 @@ async fn receive(Extension(dedup): Extension<Dedup>, delivery: Delivery) -> impl
 /// Runs to its end even if the service disconnects. Return an error to make the service
 /// retry the delivery.
 async fn handle(delivery: Delivery) -> Result<StatusCode, StatusCode> {
-    let data = delivery.data::<Data>().map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
+    let data = delivery
+        .data::<Data>()
+        .map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
     let recipient = data.recipient.as_deref().unwrap_or("-");
     match delivery.event() {
         Event::EmailBounced | Event::EmailComplained | Event::EmailFailed => {

@@ -56,7 +56,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }));
 
     let receiver = Receiver::new(Verifier::extraction(Secret::from_env("WEBHOOK_SECRET")?));
-    let app = App { receiver, inbox: inbox.clone() };
+    let app = App {
+        receiver,
+        inbox: inbox.clone(),
+    };
     let app = Router::new().route("/hooks", post(receive)).with_state(app);
 
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());

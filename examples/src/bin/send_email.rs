@@ -41,7 +41,13 @@ async fn send(from: &str, to: &str) -> Result<String, Error> {
 
 fn advice(error: &Error) -> String {
     match (error.kind(), error.outcome()) {
-        (ErrorKind::MissingScope { required: Some(scope), .. }, _) => {
+        (
+            ErrorKind::MissingScope {
+                required: Some(scope),
+                ..
+            },
+            _,
+        ) => {
             format!("use a key with the scope {scope}")
         }
         (ErrorKind::Forbidden, _) if error.code() == Some("domain_not_verified") => {

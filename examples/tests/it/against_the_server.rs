@@ -30,7 +30,9 @@ async fn a_bounce_is_reported() {
     let server = Server::start().await.unwrap();
     let client = server.email_client().unwrap();
 
-    let id = welcome(&client, "bounced+new-user@example.test").await.unwrap();
+    let id = welcome(&client, "bounced+new-user@example.test")
+        .await
+        .unwrap();
     server.until_idle().await;
 
     let email = client.emails().get(&id).await.unwrap();
@@ -46,5 +48,13 @@ async fn organizations_are_isolated() {
     let readers = first.email.audiences().create("Readers").await.unwrap();
 
     assert!(first.email.audiences().get(&readers.id).await.is_ok());
-    assert!(second.email.audiences().get(&readers.id).await.unwrap_err().is_not_found());
+    assert!(
+        second
+            .email
+            .audiences()
+            .get(&readers.id)
+            .await
+            .unwrap_err()
+            .is_not_found()
+    );
 }

@@ -13,10 +13,22 @@ fn every_receiver_passes() {
     let address = ("ADDR", "127.0.0.1:0");
     let secret_file = secret_file("certify-secret.txt");
     let receivers = [
-        (env!("CARGO_BIN_EXE_receiver-actix"), "extraction", vec![address]),
-        (env!("CARGO_BIN_EXE_receiver-axum"), "extraction", vec![address]),
+        (
+            env!("CARGO_BIN_EXE_receiver-actix"),
+            "extraction",
+            vec![address],
+        ),
+        (
+            env!("CARGO_BIN_EXE_receiver-axum"),
+            "extraction",
+            vec![address],
+        ),
         (env!("CARGO_BIN_EXE_receiver-email"), "email", vec![address]),
-        (env!("CARGO_BIN_EXE_receiver-hyper"), "extraction", vec![address]),
+        (
+            env!("CARGO_BIN_EXE_receiver-hyper"),
+            "extraction",
+            vec![address],
+        ),
         (
             env!("CARGO_BIN_EXE_receiver-inbox"),
             "extraction",
@@ -45,7 +57,15 @@ fn secret_file(name: &str) -> PathBuf {
 /// Runs without output; a failure or advice is reported on standard error.
 fn certify(url: &str, service: &str, secret_file: &Path) -> u8 {
     let no_advice = r#"if .advice > 0 then error("advice: \(.)") else empty end"#;
-    let args = ["svc", "certify", url, "--service", service, "--jq", no_advice];
+    let args = [
+        "svc",
+        "certify",
+        url,
+        "--service",
+        service,
+        "--jq",
+        no_advice,
+    ];
     let mut args: Vec<OsString> = args.iter().map(OsString::from).collect();
     args.extend(["--secret-file".into(), secret_file.into()]);
     svc_cli::run(&args, svc_cli::Process::current())

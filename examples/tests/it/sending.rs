@@ -11,7 +11,11 @@ async fn sends_and_prints_advice_on_failure() {
 
     let sent = run(&[("SVC_EMAIL_URL", &url)]);
     assert!(sent.status.success());
-    assert!(stdout(&sent).starts_with("accepted as eml_"), "{}", stdout(&sent));
+    assert!(
+        stdout(&sent).starts_with("accepted as eml_"),
+        "{}",
+        stdout(&sent)
+    );
 
     let unverified = run(&[("SVC_EMAIL_URL", &url), ("FROM", "hello@elsewhere.test")]);
     assert!(!unverified.status.success());
@@ -19,7 +23,11 @@ async fn sends_and_prints_advice_on_failure() {
 
     server.stop().await;
     let unreachable = run(&[("SVC_EMAIL_URL", &url)]);
-    assert!(stdout(&unreachable).contains("nothing was sent"), "{}", stdout(&unreachable));
+    assert!(
+        stdout(&unreachable).contains("nothing was sent"),
+        "{}",
+        stdout(&unreachable)
+    );
 }
 
 fn run(environment: &[(&str, &str)]) -> Output {

@@ -11,7 +11,11 @@ use crate::{SECRET, body, signature};
 
 #[test]
 fn axum() {
-    check_receiver(env!("CARGO_BIN_EXE_receiver-axum"), 204, Continue::WellFormed);
+    check_receiver(
+        env!("CARGO_BIN_EXE_receiver-axum"),
+        204,
+        Continue::WellFormed,
+    );
 }
 
 #[test]
@@ -21,7 +25,11 @@ fn actix() {
 
 #[test]
 fn hyper() {
-    check_receiver(env!("CARGO_BIN_EXE_receiver-hyper"), 204, Continue::WellFormed);
+    check_receiver(
+        env!("CARGO_BIN_EXE_receiver-hyper"),
+        204,
+        Continue::WellFormed,
+    );
 }
 
 #[test]
@@ -29,25 +37,44 @@ fn email() {
     let program = env!("CARGO_BIN_EXE_receiver-email");
     let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
     let url = program.next_line();
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/hooks")
+        .unwrap();
     let secret = Secret::new(SECRET).unwrap();
     let send = |body: &str, signed: &str| {
         let signature = Signature::sign(Service::Email, &secret, signed).to_string();
-        post(address, &[("Mail-Signature", &signature)], body.len(), body.as_bytes())
+        post(
+            address,
+            &[("Mail-Signature", &signature)],
+            body.len(),
+            body.as_bytes(),
+        )
     };
     let body =
         |event: &str, data: &str| format!(r#"{{"event":"{event}","id":"{event}","data":{data}}}"#);
-    let bounced = body("email.bounced", r#"{"emailId":"eml_1","recipient":"ada@example.test"}"#);
+    let bounced = body(
+        "email.bounced",
+        r#"{"emailId":"eml_1","recipient":"ada@example.test"}"#,
+    );
     assert_eq!(send(&bounced, &bounced), response(204));
     assert_eq!(send(&bounced, &bounced), response(200), "a retry");
     let sent = body("email.sent", r#"{"recipient":"bob@example.test"}"#);
-    assert_eq!(send(&sent, &bounced), response(401), "the signature of another body");
+    assert_eq!(
+        send(&sent, &bounced),
+        response(401),
+        "the signature of another body"
+    );
     assert_eq!(send(&sent, &sent), response(204));
     let received = body("email.received", r#"{"from":"eve@example.test"}"#);
     assert_eq!(send(&received, &received), response(204));
     let invalid = body("email.opened", "[]");
     assert_eq!(send(&invalid, &invalid), response(422));
-    assert_eq!(program.next_line(), "email.bounced: do not write to ada@example.test again");
+    assert_eq!(
+        program.next_line(),
+        "email.bounced: do not write to ada@example.test again"
+    );
     assert_eq!(program.next_line(), "email.sent bob@example.test");
     assert_eq!(program.next_line(), "email.received -");
 }
@@ -61,26 +88,46 @@ fn inbox() {
         let environment = [("ADDR", "127.0.0.1:0"), ("DATABASE", &database[..])];
         let mut program = Program::start(env!("CARGO_BIN_EXE_receiver-inbox"), &environment);
         let url = program.next_line();
-        let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+        let address = url
+            .strip_prefix("http://")
+            .unwrap()
+            .strip_suffix("/hooks")
+            .unwrap();
         (program, address.to_owned())
     };
     let send = |address: &str, body: &str, signature: &str| {
-        post(address, &[("X-Service-Signature", signature)], body.len(), body.as_bytes())
+        post(
+            address,
+            &[("X-Service-Signature", signature)],
+            body.len(),
+            body.as_bytes(),
+        )
     };
     let (mut program, address) = start();
     let first = body("one");
     let signed = signature(first.as_bytes());
     assert_eq!(send(&address, &first, &signed), response(200));
     assert_eq!(send(&address, &first, &signed), response(200), "a retry");
-    assert_eq!(send(&address, &body("two"), &signed), response(401), "another body");
+    assert_eq!(
+        send(&address, &body("two"), &signed),
+        response(401),
+        "another body"
+    );
     assert_eq!(program.next_line(), "extraction.completed one");
     let connection = rusqlite::Connection::open(&database).unwrap();
     // The line is printed before the commit.
     let wait_until_done = |expected: i64| {
         let count = "SELECT count(*) FROM webhook_inbox WHERE status = 'done'";
         let deadline = std::time::Instant::now() + Duration::from_secs(60);
-        while connection.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap() < expected {
-            assert!(std::time::Instant::now() < deadline, "{expected} are handled within 60 s");
+        while connection
+            .query_row(count, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+            < expected
+        {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{expected} are handled within 60 s"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     };
@@ -90,10 +137,18 @@ fn inbox() {
     let (_program, address) = start();
     let last = body("last");
     assert_eq!(send(&address, &first, &signed), response(200), "a retry");
-    assert_eq!(send(&address, &last, &signature(last.as_bytes())), response(200));
+    assert_eq!(
+        send(&address, &last, &signature(last.as_bytes())),
+        response(200)
+    );
     wait_until_done(2);
-    let mut results = connection.prepare("SELECT id FROM results ORDER BY id").unwrap();
-    let results = results.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap);
+    let mut results = connection
+        .prepare("SELECT id FROM results ORDER BY id")
+        .unwrap();
+    let results = results
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap);
     assert_eq!(results.collect::<Vec<String>>(), ["last", "one"]);
 }
 
@@ -109,7 +164,11 @@ enum Continue {
 fn check_receiver(program: &str, handled: u16, continues: Continue) {
     let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
     let url = program.next_line();
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/hooks")
+        .unwrap();
     let send = |headers: &[(&str, &str)], body: &[u8]| post(address, headers, body.len(), body);
 
     let first = body("one");
@@ -122,15 +181,35 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
     let unauthorized = response(401);
     assert_eq!(send(&[], first.as_bytes()), unauthorized, "no signature");
     let second = body("two");
-    assert_eq!(send(&valid, second.as_bytes()), unauthorized, "the signature of another body");
+    assert_eq!(
+        send(&valid, second.as_bytes()),
+        unauthorized,
+        "the signature of another body"
+    );
     let twice = [valid[0], valid[0]];
-    assert_eq!(send(&twice, first.as_bytes()), unauthorized, "two header lines");
+    assert_eq!(
+        send(&twice, first.as_bytes()),
+        unauthorized,
+        "two header lines"
+    );
     let upper = first_signature.to_uppercase();
     let prefix = [("X-Service-Signature", &upper[..])];
-    assert_eq!(send(&prefix, first.as_bytes()), unauthorized, "another prefix");
+    assert_eq!(
+        send(&prefix, first.as_bytes()),
+        unauthorized,
+        "another prefix"
+    );
     let bare = [("Mail-Signature", &first_signature[7..])];
-    assert_eq!(send(&bare, first.as_bytes()), unauthorized, "the other service's header");
-    assert_eq!(post(address, &[], 1 << 40, b""), unauthorized, "rejected before the body is read");
+    assert_eq!(
+        send(&bare, first.as_bytes()),
+        unauthorized,
+        "the other service's header"
+    );
+    assert_eq!(
+        post(address, &[], 1 << 40, b""),
+        unauthorized,
+        "rejected before the body is read"
+    );
 
     // Announced as too large: rejected before the body is sent.
     assert_eq!(post(address, &valid, 1024 * 1024 + 1, b""), response(413));
@@ -143,7 +222,10 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
     );
     let signed = signature(largest.as_bytes());
     assert!((1024 * 1024 - 10..=1024 * 1024).contains(&largest.len()));
-    assert_eq!(send(&[("X-Service-Signature", &signed)], largest.as_bytes()), response(handled));
+    assert_eq!(
+        send(&[("X-Service-Signature", &signed)], largest.as_bytes()),
+        response(handled)
+    );
 
     // A sender that waits for `100 Continue` gets the rejection without sending the
     // body, unless the server sends `100 Continue` to everyone.
@@ -168,7 +250,10 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
     assert_eq!(result, (true, response(handled)));
     let always = continues == Continue::Always;
     assert_eq!(waiting(&[], patient.len(), b""), (always, response(401)));
-    assert_eq!(waiting(&signed, 1024 * 1024 + 1, b""), (always, response(413)));
+    assert_eq!(
+        waiting(&signed, 1024 * 1024 + 1, b""),
+        (always, response(413))
+    );
 
     // Whitespace around a header's value is not part of it in HTTP.
     let padded = body("padded");
@@ -188,7 +273,11 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
         String::new(),
     ] {
         let invalid = [("X-Service-Signature", &invalid[..])];
-        assert_eq!(send(&invalid, padded.as_bytes()), unauthorized, "{invalid:?}");
+        assert_eq!(
+            send(&invalid, padded.as_bytes()),
+            unauthorized,
+            "{invalid:?}"
+        );
     }
 
     // Trailers are not headers: they neither provide nor invalidate a signature.
@@ -196,25 +285,40 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
     let signed_value = signature(trailing.as_bytes());
     let trailer = |value: &str| format!("X-Service-Signature: {value}\r\n");
     let chunked = |headers: &[(&str, &str)], trailers: &str| {
-        exchange(address, headers, CHUNKED, &in_chunks(trailing.as_bytes(), trailers))
+        exchange(
+            address,
+            headers,
+            CHUNKED,
+            &in_chunks(trailing.as_bytes(), trailers),
+        )
     };
     assert_eq!(chunked(&[], &trailer(&signed_value)), unauthorized);
     let valid = [("X-Service-Signature", &signed_value[..])];
     assert_eq!(chunked(&valid, &trailer("sha256=00")), response(handled));
 
     // `Content-Encoding` is ignored.
-    let encoded = [("X-Service-Signature", &signed_value[..]), ("Content-Encoding", "gzip")];
+    let encoded = [
+        ("X-Service-Signature", &signed_value[..]),
+        ("Content-Encoding", "gzip"),
+    ];
     assert_eq!(send(&encoded, trailing.as_bytes()), response(200));
 
     // Many headers, none of which is the signature header.
-    let many: Vec<String> = (0..60).map(|n| format!("X-Service-Signature-{n}")).collect();
+    let many: Vec<String> = (0..60)
+        .map(|n| format!("X-Service-Signature-{n}"))
+        .collect();
     let many: Vec<_> = many.iter().map(|name| (&name[..], signed[0].1)).collect();
     assert_eq!(send(&many, patient.as_bytes()), unauthorized);
 
     let not_a_delivery = signature(b"[]");
-    assert_eq!(send(&[("X-Service-Signature", &not_a_delivery)], b"[]"), response(400));
+    assert_eq!(
+        send(&[("X-Service-Signature", &not_a_delivery)], b"[]"),
+        response(400)
+    );
 
-    let mixed_case = signature(second.as_bytes()).to_uppercase().replace("SHA256=", "sha256=");
+    let mixed_case = signature(second.as_bytes())
+        .to_uppercase()
+        .replace("SHA256=", "sha256=");
     let mixed_case = [("x-sErViCe-SiGnAtUrE", &mixed_case[..])];
     assert_eq!(send(&mixed_case, second.as_bytes()), response(handled));
 
@@ -234,7 +338,12 @@ fn response(status: u16) -> (u16, String) {
 /// Sends a delivery with a `Content-Length`, and returns the status and body of the
 /// response.
 fn post(address: &str, headers: &[(&str, &str)], announced: usize, body: &[u8]) -> (u16, String) {
-    exchange(address, headers, &format!("Content-Length: {announced}"), body)
+    exchange(
+        address,
+        headers,
+        &format!("Content-Length: {announced}"),
+        body,
+    )
 }
 
 /// Sends a delivery with a chunked body.
@@ -266,13 +375,17 @@ fn exchange(address: &str, headers: &[(&str, &str)], framing: &str, body: &[u8])
 fn send_head(address: &str, headers: &[(&str, &str)], framing: &str) -> BufReader<TcpStream> {
     let mut connection = TcpStream::connect(address).unwrap();
     // A missing response fails the test instead of blocking it.
-    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    connection
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     let mut head =
         format!("POST /hooks HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{framing}\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    connection.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    connection
+        .write_all(format!("{head}\r\n").as_bytes())
+        .unwrap();
     BufReader::new(connection)
 }
 
@@ -284,14 +397,22 @@ fn read_response(connection: &mut impl BufRead) -> (u16, String) {
         connection.read_line(&mut line).unwrap();
         line.trim_end().to_ascii_lowercase()
     };
-    let status = line().split(' ').nth(1).expect("no response").parse().unwrap();
+    let status = line()
+        .split(' ')
+        .nth(1)
+        .expect("no response")
+        .parse()
+        .unwrap();
     let mut length = 0;
     loop {
         let line = line();
         if line.is_empty() {
             break;
         }
-        assert!(!line.starts_with("transfer-encoding"), "no response is chunked");
+        assert!(
+            !line.starts_with("transfer-encoding"),
+            "no response is chunked"
+        );
         if let Some(value) = line.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }

@@ -65,8 +65,12 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 /// Lets the server come before this thread, as if its client were on another machine. Has no
 /// effect where there is no `renice`, or no `/proc`.
 fn yield_to_server() {
-    let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
-    let Some(number) = thread.file_name() else { return };
+    let Ok(thread) = std::fs::read_link("/proc/thread-self") else {
+        return;
+    };
+    let Some(number) = thread.file_name() else {
+        return;
+    };
     let mut renice = Command::new("renice");
     renice.args(["-n", "19", "-p"]).arg(number);
     let _ = renice.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -82,7 +86,9 @@ fn attacks(target: &Target) -> Vec<(&'static str, usize, Attack)> {
         Box::new(move |target: &Target| target.mail(recipients, &message))
     };
     let hidden = |count: usize| {
-        let bcc: Vec<String> = (0..count).map(|number| format!("r{number}@x.test")).collect();
+        let bcc: Vec<String> = (0..count)
+            .map(|number| format!("r{number}@x.test"))
+            .collect();
         format!(r#"{fields}"bcc":{bcc:?}}}"#)
     };
     let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(5_000);
@@ -92,23 +98,57 @@ fn attacks(target: &Target) -> Vec<(&'static str, usize, Attack)> {
         "DKIM-Signature: v=1; a=rsa-sha256; d=sandbox.test; s=sandbox;\r\n bh=ztuGhgcQfUUZ7uRGTtFxBgxYKcd1ufjvtW9+ix6Azf8=; b=AAAA; h=from{names}\r\n{signed}\r\n"
     );
     let link = format!(r#"<a href='http://x.test/?{}'>x</a>"#, "a&".repeat(200_000));
-    let clicked = target.call("POST /api/v1/emails", &format!(r#"{fields}"html":"{link}"}}"#));
+    let clicked = target.call(
+        "POST /api/v1/emails",
+        &format!(r#"{fields}"html":"{link}"}}"#),
+    );
     let clicked = clicked.and_then(|email| email["id"].as_str().map(str::to_owned));
     let click = format!("GET /t/c/{}/0/0", clicked.unwrap_or_default());
     let slow = target.call("POST /api/v1/domains", r#"{"name":"slow.example.com"}"#);
     let slow = slow.and_then(|domain| domain["id"].as_str().map(str::to_owned));
     let verify = format!("POST /api/v1/domains/{}/verify", slow.unwrap_or_default());
-    target.call("PUT /_sandbox/templates/slow", &format!(r#"{{"html":"{TEMPLATE}"}}"#));
+    target.call(
+        "PUT /_sandbox/templates/slow",
+        &format!(r#"{{"html":"{TEMPLATE}"}}"#),
+    );
     vec![
         ("thousands of hidden recipients", 4, post(hidden(40_000))),
-        ("as many webhooks and recipients as there may be", 2, post(hidden(900))),
-        ("60 MB of text", 4, post(format!(r#"{fields}"text":"{}"}}"#, "x".repeat(60 << 20)))),
+        (
+            "as many webhooks and recipients as there may be",
+            2,
+            post(hidden(900)),
+        ),
+        (
+            "60 MB of text",
+            4,
+            post(format!(r#"{fields}"text":"{}"}}"#, "x".repeat(60 << 20))),
+        ),
         ("60 MB of brackets", 4, post("[".repeat(60 << 20))),
-        ("a million values", 4, post(format!(r#"{fields}"tags":[{}1]}}"#, "1,".repeat(1 << 20)))),
-        ("links with many ampersands", 2, post(format!(r#"{fields}"html":"{link}"}}"#))),
-        ("clicks on such a link", 8, Box::new(move |target| drop(target.call(&click, "")))),
-        ("slow name servers", 50, Box::new(move |target| drop(target.call(&verify, "")))),
-        ("slow templates", 8, post(format!(r#"{fields}"templateId":"slow"}}"#))),
+        (
+            "a million values",
+            4,
+            post(format!(r#"{fields}"tags":[{}1]}}"#, "1,".repeat(1 << 20))),
+        ),
+        (
+            "links with many ampersands",
+            2,
+            post(format!(r#"{fields}"html":"{link}"}}"#)),
+        ),
+        (
+            "clicks on such a link",
+            8,
+            Box::new(move |target| drop(target.call(&click, ""))),
+        ),
+        (
+            "slow name servers",
+            50,
+            Box::new(move |target| drop(target.call(&verify, ""))),
+        ),
+        (
+            "slow templates",
+            8,
+            post(format!(r#"{fields}"templateId":"slow"}}"#)),
+        ),
         (
             "clients that wait for a message",
             WAITING,
@@ -122,8 +162,16 @@ fn attacks(target: &Target) -> Vec<(&'static str, usize, Attack)> {
             8,
             Box::new(|target| drop(target.call("POST /api/v1/domains", r#"{"name":"a.test"}"#))),
         ),
-        ("20 MB to many recipients over SMTP", 2, mail(100, format!("Subject: s\r\n\r\n{large}"))),
-        ("messages in messages", 4, mail(1, format!("Subject: s\r\n{nested}end"))),
+        (
+            "20 MB to many recipients over SMTP",
+            2,
+            mail(100, format!("Subject: s\r\n\r\n{large}")),
+        ),
+        (
+            "messages in messages",
+            4,
+            mail(1, format!("Subject: s\r\n{nested}end")),
+        ),
         ("signatures over many fields", 4, mail(1, signed)),
     ]
 }
@@ -149,16 +197,25 @@ impl Attackers {
                 }
             };
             // There are many, and each needs little.
-            std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap()
+            std::thread::Builder::new()
+                .stack_size(256 << 10)
+                .spawn(work)
+                .unwrap()
         };
         let threads = (0..clients).map(client).collect();
-        Self { is_over, requests, threads }
+        Self {
+            is_over,
+            requests,
+            threads,
+        }
     }
 
     /// Ends the attack when the requests in progress have ended. Returns their number.
     fn end(self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
-        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        self.threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
         self.requests.load(Ordering::Relaxed)
     }
 }
@@ -167,15 +224,23 @@ impl Attackers {
 /// attack select this one, and `--only "at once"` all of them at once.
 pub(crate) fn attack(time: Duration) {
     let only = std::env::args().skip_while(|text| text != "--only").nth(1);
-    let is_selected = |name: &str| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let is_selected = |name: &str| {
+        only.as_ref()
+            .is_none_or(|only| name.contains(only.as_str()))
+    };
     let directory = tempfile::tempdir().unwrap();
     // A name server that never responds.
     let names = UdpSocket::bind("127.0.0.1:0").unwrap();
     let resolver = names.local_addr().unwrap();
     let server = Process::start_with(directory.path(), Some(resolver));
-    let target = Arc::new(Target { http: server.addr, smtp: server.smtp });
-    let (good, hanging) =
-        (Endpoint::start(Manner::Accept { responses: 1000 }), Endpoint::start(Manner::Hang));
+    let target = Arc::new(Target {
+        http: server.addr,
+        smtp: server.smtp,
+    });
+    let (good, hanging) = (
+        Endpoint::start(Manner::Accept { responses: 1000 }),
+        Endpoint::start(Manner::Hang),
+    );
     let mut attacker = Client::new(server.addr, KEY);
     for _ in 0..WEBHOOKS {
         let events = ["email.delivered", "email.received", "email.clicked"];
@@ -185,9 +250,18 @@ pub(crate) fn attack(time: Duration) {
     let key = other["email_key"].as_str().unwrap();
     let mut other = Client::new(server.addr, key);
     subscribe(&mut other, &good, &EVENTS, "/api/v1/webhooks");
-    let (_, domain) = other.call("POST /api/v1/domains", r#"{"name":"other.test"}"#).unwrap();
-    server.call("POST", "/_sandbox/dns/other.test/publish?organization=Other", "");
-    let verify = format!("POST /api/v1/domains/{}/verify", domain["id"].as_str().unwrap());
+    let (_, domain) = other
+        .call("POST /api/v1/domains", r#"{"name":"other.test"}"#)
+        .unwrap();
+    server.call(
+        "POST",
+        "/_sandbox/dns/other.test/publish?organization=Other",
+        "",
+    );
+    let verify = format!(
+        "POST /api/v1/domains/{}/verify",
+        domain["id"].as_str().unwrap()
+    );
     assert_eq!(other.call(&verify, "").unwrap().0, 200);
 
     let expected = Expected::default();
@@ -207,7 +281,12 @@ pub(crate) fn attack(time: Duration) {
         }
         latencies
     };
-    line("requests of the other organization", measure().at(0.5), "ms", "no attack");
+    line(
+        "requests of the other organization",
+        measure().at(0.5),
+        "ms",
+        "no attack",
+    );
     let attacks: Vec<_> = attacks(&target)
         .into_iter()
         .map(|(name, clients, attack)| (name, clients, Arc::new(attack)))
@@ -217,7 +296,12 @@ pub(crate) fn attack(time: Duration) {
         let latencies = measure();
         let memory = format!("{latencies}; memory {:.0} MiB", server.resident_mib());
         let requests = attackers.end();
-        line(name, latencies.at(1.0), "ms", &format!("{memory}; {requests} requests"));
+        line(
+            name,
+            latencies.at(1.0),
+            "ms",
+            &format!("{memory}; {requests} requests"),
+        );
     }
     let all: Vec<Attackers> = attacks
         .iter()
@@ -225,10 +309,25 @@ pub(crate) fn attack(time: Duration) {
         .map(|(_, clients, attack)| Attackers::start(*clients, &target, attack))
         .collect();
     let latencies = measure();
-    line("all at once: longest request", latencies.at(1.0), "ms", &latencies.to_string());
-    line("memory", server.resident_mib(), "MiB", &format!("at most {:.1} MiB", server.peak_mib()));
+    line(
+        "all at once: longest request",
+        latencies.at(1.0),
+        "ms",
+        &latencies.to_string(),
+    );
+    line(
+        "memory",
+        server.resident_mib(),
+        "MiB",
+        &format!("at most {:.1} MiB", server.peak_mib()),
+    );
     let stopped = server.terminate();
-    line("end after SIGTERM, under attack", stopped.as_secs_f64() * 1e3, "ms", "");
+    line(
+        "end after SIGTERM, under attack",
+        stopped.as_secs_f64() * 1e3,
+        "ms",
+        "",
+    );
     all.into_iter().map(Attackers::end).for_each(drop);
 
     let server = Process::start(directory.path());
@@ -237,5 +336,10 @@ pub(crate) fn attack(time: Duration) {
     server.stop();
     report_lost(&expected, &good, directory.path());
     let unasked = good.arrived().difference(&expected.lock().unwrap()).count();
-    line("deliveries of what was not accepted", unasked as f64, "", "");
+    line(
+        "deliveries of what was not accepted",
+        unasked as f64,
+        "",
+        "",
+    );
 }

@@ -40,21 +40,33 @@ impl Bench {
     }
 
     fn in_memory() -> Self {
-        Self::with(Process::start(Path::new(MEMORY)), tempfile::tempdir().unwrap())
+        Self::with(
+            Process::start(Path::new(MEMORY)),
+            tempfile::tempdir().unwrap(),
+        )
     }
 
     fn with(server: Process, directory: TempDir) -> Self {
         let receiver = Receiver::start();
-        let hook = format!(r#"{{"url":"http://{}/","events":["email.delivered"]}}"#, receiver.addr);
+        let hook = format!(
+            r#"{{"url":"http://{}/","events":["email.delivered"]}}"#,
+            receiver.addr
+        );
         let hook = server.call("POST", "/api/v1/webhooks", &hook);
         receiver.expect(hook["signingSecret"].as_str().unwrap());
         let webhook = hook["id"].as_str().unwrap().to_owned();
-        Self { server, directory, receiver, webhook }
+        Self {
+            server,
+            directory,
+            receiver,
+            webhook,
+        }
     }
 
     /// Deletes the webhook, stops the server, and returns the data directory.
     pub(crate) fn close(self) -> TempDir {
-        self.server.call("DELETE", &format!("/api/v1/webhooks/{}", self.webhook), "");
+        self.server
+            .call("DELETE", &format!("/api/v1/webhooks/{}", self.webhook), "");
         self.server.stop();
         self.directory
     }
@@ -85,8 +97,16 @@ pub(crate) fn start(_: Duration) {
     let show = |name: &str, runs: Vec<(f64, f64)>| {
         let slowest = runs.iter().map(|run| run.0).fold(0.0, f64::max);
         let ready = median(runs.iter().map(|run| run.1).collect());
-        let more = format!("slowest of {} {slowest:.1}; as a process {ready:.1}", runs.len());
-        line(name, median(runs.iter().map(|run| run.0).collect()), "ms", &more);
+        let more = format!(
+            "slowest of {} {slowest:.1}; as a process {ready:.1}",
+            runs.len()
+        );
+        line(
+            name,
+            median(runs.iter().map(|run| run.0).collect()),
+            "ms",
+            &more,
+        );
     };
     let run = |location: &Path| {
         let server = Process::start(location);
@@ -98,8 +118,14 @@ pub(crate) fn start(_: Duration) {
     show("on disk, new", (0..20).map(|_| new()).collect());
     let directory = tempfile::tempdir().unwrap();
     run(directory.path());
-    show("on disk, again", (0..20).map(|_| run(directory.path())).collect());
-    show("in memory", (0..20).map(|_| run(Path::new(MEMORY))).collect());
+    show(
+        "on disk, again",
+        (0..20).map(|_| run(directory.path())).collect(),
+    );
+    show(
+        "in memory",
+        (0..20).map(|_| run(Path::new(MEMORY))).collect(),
+    );
     let server = Process::start(directory.path());
     line("memory idle", server.resident_mib(), "MiB", "");
     server.stop();
@@ -109,12 +135,22 @@ pub(crate) fn sends(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
     let load = wrk::post(server.addr, SEND, EMAIL, time);
-    line("durable single sends, no webhook", load.requests_per_second, "/s", &load.to_string());
+    line(
+        "durable single sends, no webhook",
+        load.requests_per_second,
+        "/s",
+        &load.to_string(),
+    );
     server.settle();
     server.stop();
     let bench = Bench::start();
     let load = bench.singles(time);
-    line("durable single sends, one webhook", load.requests_per_second, "/s", &load.to_string());
+    line(
+        "durable single sends, one webhook",
+        load.requests_per_second,
+        "/s",
+        &load.to_string(),
+    );
     bench.server.settle();
     bench.server.stop();
 }
@@ -123,7 +159,12 @@ pub(crate) fn batches(time: Duration) {
     let bench = Bench::start();
     let load = wrk::post(bench.server.addr, BATCH, &batch(), time);
     let more = format!("{load} per batch");
-    line("emails in batches of 100", load.requests_per_second * 100.0, "/s", &more);
+    line(
+        "emails in batches of 100",
+        load.requests_per_second * 100.0,
+        "/s",
+        &more,
+    );
     let started = Instant::now();
     bench.server.settle();
     line("settled after", started.elapsed().as_secs_f64(), "s", "");
@@ -138,11 +179,25 @@ pub(crate) fn deliveries(_: Duration) {
     bench.add(EMAILS);
     bench.server.settle();
     let rate = EMAILS as f64 / started.elapsed().as_secs_f64();
-    assert_eq!(bench.receiver.received(), EMAILS, "every email is delivered once");
-    line("emails accepted and delivered", rate, "/s", "all signatures checked");
+    assert_eq!(
+        bench.receiver.received(),
+        EMAILS,
+        "every email is delivered once"
+    );
+    line(
+        "emails accepted and delivered",
+        rate,
+        "/s",
+        "all signatures checked",
+    );
     bench.add(100_000 - EMAILS);
     bench.server.settle();
-    line("memory after 100 000 emails", bench.server.resident_mib(), "MiB", "");
+    line(
+        "memory after 100 000 emails",
+        bench.server.resident_mib(),
+        "MiB",
+        "",
+    );
     bench.server.stop();
 }
 
@@ -150,12 +205,27 @@ pub(crate) fn deliveries(_: Duration) {
 pub(crate) fn backlog(time: Duration) {
     let bench = Bench::start();
     let before = bench.singles(time);
-    line("single sends without a backlog", before.requests_per_second, "/s", &before.to_string());
+    line(
+        "single sends without a backlog",
+        before.requests_per_second,
+        "/s",
+        &before.to_string(),
+    );
     bench.server.settle();
     bench.add(200_000);
-    line("memory with a backlog", bench.server.resident_mib(), "MiB", "");
+    line(
+        "memory with a backlog",
+        bench.server.resident_mib(),
+        "MiB",
+        "",
+    );
     let during = bench.singles(time);
-    line("single sends with a backlog", during.requests_per_second, "/s", &during.to_string());
+    line(
+        "single sends with a backlog",
+        during.requests_per_second,
+        "/s",
+        &during.to_string(),
+    );
     bench.server.settle();
     bench.server.stop();
 }
@@ -165,15 +235,24 @@ pub(crate) fn backlog(time: Duration) {
 pub(crate) fn dead(_: Duration) {
     const EMAILS: u64 = 100_000;
     let bench = Bench::start();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let hook = format!(r#"{{"url":"http://{free}/","events":["email.delivered"]}}"#);
     bench.server.call("POST", "/api/v1/webhooks", &hook);
     // A frozen clock keeps its retries pending.
-    bench.server.call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
+    bench
+        .server
+        .call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
     let started = Instant::now();
     bench.add(EMAILS);
     bench.server.settle();
-    assert_eq!(bench.receiver.received(), EMAILS, "every email is delivered once");
+    assert_eq!(
+        bench.receiver.received(),
+        EMAILS,
+        "every email is delivered once"
+    );
     let rate = EMAILS as f64 / started.elapsed().as_secs_f64();
     line("deliveries next to a dead endpoint", rate, "/s", "");
     let memory = bench.server.resident_mib();
@@ -193,8 +272,12 @@ pub(crate) fn connections(_: Duration) {
     );
     let mut open = Vec::new();
     while open.len() < CONNECTIONS {
-        let Ok(mut stream) = TcpStream::connect(addr) else { break };
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let Ok(mut stream) = TcpStream::connect(addr) else {
+            break;
+        };
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut response = [0; 12];
         if stream.read_exact(&mut response).is_err() {
@@ -205,9 +288,19 @@ pub(crate) fn connections(_: Duration) {
         open.push(stream);
     }
     let name = format!("memory with {} open connections", open.len());
-    line(&name, server.resident_mib(), "MiB", &format!("{before:.1} without"));
+    line(
+        &name,
+        server.resident_mib(),
+        "MiB",
+        &format!("{before:.1} without"),
+    );
     let load = wrk::post(addr, SEND, EMAIL, Duration::from_secs(2));
-    line("single sends with these connections", load.requests_per_second, "/s", &load.to_string());
+    line(
+        "single sends with these connections",
+        load.requests_per_second,
+        "/s",
+        &load.to_string(),
+    );
     drop(open);
     server.stop();
 }
@@ -216,8 +309,13 @@ pub(crate) fn connections(_: Duration) {
 /// time of one day and each with a delivery.
 pub(crate) fn advance(_: Duration) {
     const EMAILS: u64 = 10_000;
-    for (name, bench) in [("on disk", Bench::start()), ("in memory", Bench::in_memory())] {
-        let clock = bench.server.call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
+    for (name, bench) in [
+        ("on disk", Bench::start()),
+        ("in memory", Bench::in_memory()),
+    ] {
+        let clock = bench
+            .server
+            .call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
         let year: u64 = clock["now"].as_str().unwrap()[..4].parse().unwrap();
         for first in (0..EMAILS).step_by(100) {
             let emails: Vec<String> = (first..first + 100)
@@ -228,7 +326,9 @@ pub(crate) fn advance(_: Duration) {
                     EMAIL.replacen('{', &format!(r#"{{"scheduledAt":"{at}","#), 1)
                 })
                 .collect();
-            bench.server.call("POST", BATCH, &format!("[{}]", emails.join(",")));
+            bench
+                .server
+                .call("POST", BATCH, &format!("[{}]", emails.join(",")));
         }
         let started = Instant::now();
         let days = (2999 - year + 1) * 366;

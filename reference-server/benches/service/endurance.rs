@@ -55,8 +55,18 @@ pub(super) fn send(client: &mut Client, email: &str, expected: &Expected) -> std
 pub(super) fn report_lost(expected: &Expected, endpoint: &Endpoint, directory: &Path) {
     let (expected, arrived) = (expected.lock().unwrap(), endpoint.arrived());
     let lost: Vec<_> = expected.difference(&arrived).collect();
-    line("deliveries with a wrong signature", endpoint.forged() as f64, "", "");
-    line("deliveries of what was accepted", expected.len() as f64, "", "");
+    line(
+        "deliveries with a wrong signature",
+        endpoint.forged() as f64,
+        "",
+        "",
+    );
+    line(
+        "deliveries of what was accepted",
+        expected.len() as f64,
+        "",
+        "",
+    );
     line("lost", lost.len() as f64, "", "");
     if lost.is_empty() {
         return;
@@ -67,9 +77,15 @@ pub(super) fn report_lost(expected: &Expected, endpoint: &Endpoint, directory: &
                    ON delivery = delivery.id WHERE event = ?1 AND instr(body, ?2)";
         let known = database.query_row(sql, (event, id), |row| {
             let (delivery, state): (String, String) = (row.get(0)?, row.get(1)?);
-            Ok(format!("{delivery}: {state} after {} attempts", row.get::<_, i64>(2)?))
+            Ok(format!(
+                "{delivery}: {state} after {} attempts",
+                row.get::<_, i64>(2)?
+            ))
         });
-        println!("  {event} {id}: {}", known.unwrap_or_else(|error| error.to_string()));
+        println!(
+            "  {event} {id}: {}",
+            known.unwrap_or_else(|error| error.to_string())
+        );
     }
 }
 
@@ -89,7 +105,12 @@ pub(crate) fn kill(time: Duration) {
             let mut client = Client::new(server.addr, KEY);
             subscribe(&mut client, &endpoint, &EVENTS, "/api/v1/webhooks");
             let mut client = Client::new(server.addr, "sk_test_sandbox");
-            subscribe(&mut client, &endpoint, &["extraction.completed"], "/v1/webhooks");
+            subscribe(
+                &mut client,
+                &endpoint,
+                &["extraction.completed"],
+                "/v1/webhooks",
+            );
         }
         let mut load: Vec<JoinHandle<()>> = Vec::new();
         for _ in 0..6 {
@@ -103,7 +124,10 @@ pub(crate) fn kill(time: Duration) {
             let body = r#"{"event":"extraction.completed"}"#;
             while let Ok((202, made)) = client.call("POST /_sandbox/extractions", body) {
                 let id = made["id"].as_str().unwrap().to_owned();
-                events.lock().unwrap().insert(("extraction.completed".to_owned(), id));
+                events
+                    .lock()
+                    .unwrap()
+                    .insert(("extraction.completed".to_owned(), id));
             }
         }));
         // The moment differs between rounds, and is the same in every run.
@@ -121,8 +145,18 @@ pub(crate) fn kill(time: Duration) {
     server.call("POST", "/_sandbox/clock", r#"{"advance":"1h"}"#);
     server.settle();
     server.stop();
-    line("kills and stops under load", f64::from(kills + stops), "", &format!("{stops} stops"));
-    line("longest end after SIGTERM", longest_stop.as_secs_f64() * 1e3, "ms", "");
+    line(
+        "kills and stops under load",
+        f64::from(kills + stops),
+        "",
+        &format!("{stops} stops"),
+    );
+    line(
+        "longest end after SIGTERM",
+        longest_stop.as_secs_f64() * 1e3,
+        "ms",
+        "",
+    );
     report_lost(&expected, &endpoint, directory.path());
 }
 
@@ -199,11 +233,20 @@ pub(crate) fn mixed(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
     let addr = server.addr;
-    let (good, hanging) =
-        (Endpoint::start(Manner::Accept { responses: 1000 }), Endpoint::start(Manner::Hang));
+    let (good, hanging) = (
+        Endpoint::start(Manner::Accept { responses: 1000 }),
+        Endpoint::start(Manner::Hang),
+    );
     let mut client = Client::new(addr, KEY);
     subscribe(&mut client, &good, &EVENTS, "/api/v1/webhooks");
-    let hang = |_| subscribe(&mut client, &hanging, &["email.delivered"], "/api/v1/webhooks");
+    let hang = |_| {
+        subscribe(
+            &mut client,
+            &hanging,
+            &["email.delivered"],
+            "/api/v1/webhooks",
+        )
+    };
     let hanging: Vec<String> = (0..5).map(hang).collect();
     let (_, domains) = client.call("GET /api/v1/domains", "").unwrap();
     let domain = domains[0]["id"].as_str().unwrap().to_owned();
@@ -219,7 +262,12 @@ pub(crate) fn mixed(time: Duration) {
     let large = EMAIL.replace("Hello", &"x".repeat(1 << 20));
     let many: Vec<String> = (0..500).map(|number| format!("r{number}@x.test")).collect();
     let many = EMAIL.replace(r#""text""#, &format!(r#""bcc":{many:?},"text""#));
-    for email in [EMAIL.to_owned(), EMAIL.to_owned(), EMAIL.to_owned(), EMAIL.to_owned()] {
+    for email in [
+        EMAIL.to_owned(),
+        EMAIL.to_owned(),
+        EMAIL.to_owned(),
+        EMAIL.to_owned(),
+    ] {
         let expected = Arc::clone(&expected);
         mix.add(100, move |client| send(client, &email, &expected));
     }
@@ -227,38 +275,64 @@ pub(crate) fn mixed(time: Duration) {
         let expected = Arc::clone(&expected);
         mix.add(per_second, move |client| send(client, &email, &expected));
     }
-    for get in ["/api/v1/audiences", "/api/v1/webhooks", "/_sandbox/messages?limit=50"] {
-        mix.add(50, move |client| Ok(client.call(&format!("GET {get}"), "")?.0));
+    for get in [
+        "/api/v1/audiences",
+        "/api/v1/webhooks",
+        "/_sandbox/messages?limit=50",
+    ] {
+        mix.add(50, move |client| {
+            Ok(client.call(&format!("GET {get}"), "")?.0)
+        });
     }
     let verify = format!("POST /api/v1/domains/{domain}/verify");
     mix.add(20, move |client| Ok(client.call(&verify, "")?.0));
     let batch = format!("[{}]", [EMAIL; 100].join(","));
-    mix.add(2, move |client| Ok(client.call("POST /api/v1/emails/batch", &batch)?.0));
+    mix.add(2, move |client| {
+        Ok(client.call("POST /api/v1/emails/batch", &batch)?.0)
+    });
 
     let (mut latencies, started) = (Latencies::default(), Instant::now());
     let other = server.call("POST", "/_sandbox/organizations", "{}");
     let mut other = Client::new(addr, other["email_key"].as_str().unwrap());
     while started.elapsed() < time {
         for line in ["POST /api/v1/audiences", "GET /api/v1/audiences"] {
-            let body = if line.starts_with("POST") { r#"{"name":"x"}"# } else { "" };
+            let body = if line.starts_with("POST") {
+                r#"{"name":"x"}"#
+            } else {
+                ""
+            };
             let (status, body) = latencies.time(|| other.call(line, body).unwrap());
             assert!(status < 300, "{line}: {body}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
     mix.is_over.store(true, Ordering::Relaxed);
-    mix.threads.into_iter().for_each(|thread| thread.join().unwrap());
+    mix.threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     let (resident, peak) = (server.resident_mib(), server.peak_mib());
     let rate = mix.requests.load(Ordering::Relaxed) as f64 / time.as_secs_f64();
     let refused = mix.refused.load(Ordering::Relaxed);
-    line("mixed load", rate, "/s", &format!("{refused} requests failed"));
+    line(
+        "mixed load",
+        rate,
+        "/s",
+        &format!("{refused} requests failed"),
+    );
     let tail = latencies.to_string();
-    line("request of another organization", latencies.at(0.5), "ms", &tail);
+    line(
+        "request of another organization",
+        latencies.at(0.5),
+        "ms",
+        &tail,
+    );
     line("memory", resident, "MiB", &format!("at most {peak:.1} MiB"));
     // The server has closed the connection that was idle.
     let mut client = Client::new(addr, KEY);
     for webhook in hanging {
-        client.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").unwrap();
+        client
+            .call(&format!("DELETE /api/v1/webhooks/{webhook}"), "")
+            .unwrap();
     }
     server.settle();
     server.stop();

@@ -58,7 +58,10 @@ pub(crate) fn growth() {
         let rate = median(rates);
         let name = format!("single sends at {emails} emails");
         let memory = bench.server.resident_mib();
-        let more = format!("{:.2} times the time per send, {memory:.1} MiB", smallest / rate);
+        let more = format!(
+            "{:.2} times the time per send, {memory:.1} MiB",
+            smallest / rate
+        );
         line(&name, rate, "/s", &more);
     }
     queries(&all.last().unwrap().1.server);
@@ -70,8 +73,14 @@ pub(crate) fn growth() {
 /// Creates a database with `count` copies of the emails of another one, in the order in
 /// which a server would have written them.
 fn copies(source: &Path, count: u64) -> TempDir {
-    const TABLES: [&str; 6] =
-        ["email", "email_content", "message", "delivery", "delivery_body", "attempt"];
+    const TABLES: [&str; 6] = [
+        "email",
+        "email_content",
+        "message",
+        "delivery",
+        "delivery_body",
+        "attempt",
+    ];
     let target = tempfile::tempdir().unwrap();
     let path = target.path().join("svc.db");
     std::fs::copy(source.join("svc.db"), &path).unwrap();
@@ -80,9 +89,13 @@ fn copies(source: &Path, count: u64) -> TempDir {
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;";
     database.execute_batch(settings).unwrap();
     let from = source.join("svc.db");
-    database.execute("ATTACH ?1 AS source", [from.to_str().unwrap()]).unwrap();
+    database
+        .execute("ATTACH ?1 AS source", [from.to_str().unwrap()])
+        .unwrap();
     for table in TABLES {
-        database.execute(&format!("DELETE FROM main.{table}"), []).unwrap();
+        database
+            .execute(&format!("DELETE FROM main.{table}"), [])
+            .unwrap();
     }
     // The upper 32 bits of the milliseconds in an id, in units of 65 s.
     let first = "SELECT substr(MIN(id), 5, 8) FROM source.email";
@@ -93,7 +106,11 @@ fn copies(source: &Path, count: u64) -> TempDir {
         database.execute_batch("BEGIN").unwrap();
         for table in TABLES {
             let columns: Vec<String> = columns(&database, table);
-            let order = if table == "message" { "organization, id" } else { "1" };
+            let order = if table == "message" {
+                "organization, id"
+            } else {
+                "1"
+            };
             let sql = format!(
                 "INSERT INTO main.{table} SELECT {} FROM source.{table} ORDER BY {order}",
                 columns.join(", ")
@@ -124,43 +141,77 @@ fn columns(database: &Connection, table: &str) -> Vec<String> {
 /// Measures typical queries of users and tests on a full mailbox.
 fn queries(server: &Process) {
     let page = server.call("GET", "/_sandbox/messages?limit=1", "");
-    let (email, message) = (page["data"][0]["emailId"].clone(), page["data"][0]["id"].clone());
+    let (email, message) = (
+        page["data"][0]["emailId"].clone(),
+        page["data"][0]["id"].clone(),
+    );
     let (email, message) = (email.as_str().unwrap(), message.as_str().unwrap());
     let next = page["next"].as_str().unwrap();
     for (name, path) in [
         ("an email", format!("/api/v1/emails/{email}")),
         ("a message", format!("/_sandbox/messages/{message}")),
         ("newest messages", "/_sandbox/messages".to_owned()),
-        ("messages after a cursor", format!("/_sandbox/messages?cursor={next}")),
-        ("messages to an unknown address", "/_sandbox/messages?to=b@x.test".to_owned()),
+        (
+            "messages after a cursor",
+            format!("/_sandbox/messages?cursor={next}"),
+        ),
+        (
+            "messages to an unknown address",
+            "/_sandbox/messages?to=b@x.test".to_owned(),
+        ),
         ("newest emails", "/_sandbox/emails".to_owned()),
-        ("emails that failed (none exist)", "/_sandbox/emails?status=failed".to_owned()),
+        (
+            "emails that failed (none exist)",
+            "/_sandbox/emails?status=failed".to_owned(),
+        ),
         ("newest deliveries", "/_sandbox/deliveries".to_owned()),
-        ("failed deliveries (none exist)", "/_sandbox/deliveries?state=failed".to_owned()),
+        (
+            "failed deliveries (none exist)",
+            "/_sandbox/deliveries?state=failed".to_owned(),
+        ),
         (
             "deliveries of an event (none exist)",
             "/_sandbox/deliveries?event=email.bounced".to_owned(),
         ),
-        ("deliveries of an unknown webhook", "/_sandbox/deliveries?webhook=whk_x".to_owned()),
+        (
+            "deliveries of an unknown webhook",
+            "/_sandbox/deliveries?webhook=whk_x".to_owned(),
+        ),
     ] {
         line(name, query(server, &path), "ms", "");
     }
     // The first search reads everything, and has it added to the index.
     for (what, searches) in [
         ("messages", ["from=b@x.test", "subject=zzz"].as_slice()),
-        ("emails", ["address=b@x.test", "subject=zzz", "tag=zzz"].as_slice()),
+        (
+            "emails",
+            ["address=b@x.test", "subject=zzz", "tag=zzz"].as_slice(),
+        ),
     ] {
         let path = |search| format!("/_sandbox/{what}?{search}");
         let started = Instant::now();
         server.call("GET", &path(searches[0]), "");
         let first = started.elapsed().as_secs_f64() * 1e3;
-        line(&format!("first search of {what}, {}", searches[0]), first, "ms", "");
+        line(
+            &format!("first search of {what}, {}", searches[0]),
+            first,
+            "ms",
+            "",
+        );
         while query(server, &path(searches[0])) > first / 20.0 {
-            assert!(started.elapsed() < Duration::from_secs(300), "{what} are not in the index");
+            assert!(
+                started.elapsed() < Duration::from_secs(300),
+                "{what} are not in the index"
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
         let indexed = started.elapsed().as_secs_f64();
-        line(&format!("all {what} are in the index after"), indexed, "s", "");
+        line(
+            &format!("all {what} are in the index after"),
+            indexed,
+            "s",
+            "",
+        );
         for search in searches {
             let name = format!("search of {what}, {search}");
             line(&name, query(server, &path(search)), "ms", "");

@@ -4,7 +4,10 @@ use std::process::Command;
 
 pub(crate) fn describe() {
     let cpu = file("/proc/cpuinfo");
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!(
         "machine   {cores} x{}, Linux {}",
@@ -32,5 +35,9 @@ fn file(path: &str) -> String {
 fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    text.unwrap_or_default().lines().next().unwrap_or("unknown").to_owned()
+    text.unwrap_or_default()
+        .lines()
+        .next()
+        .unwrap_or("unknown")
+        .to_owned()
 }

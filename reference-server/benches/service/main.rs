@@ -8,7 +8,11 @@
 //! each load in seconds. The server is a
 //! separate process, `wrk` generates the load, and this process receives the deliveries
 //! and checks their signatures.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its results")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints its results"
+)]
 
 mod attack;
 mod benchmarks;
@@ -44,16 +48,23 @@ const ALL: [(&str, Measure); 12] = [
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|text| text != "--bench" && text != "--seconds").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|text| text != "--bench" && text != "--seconds")
+        .collect();
     if let [command, location, option] = &arguments[..]
         && command == process::SERVE
     {
         return process::serve(location, option);
     }
-    let seconds = arguments.iter().find_map(|text| text.parse().ok()).unwrap_or(5);
-    let selected: Vec<&String> =
-        arguments.iter().filter(|text| text.parse::<u64>().is_err()).collect();
+    let seconds = arguments
+        .iter()
+        .find_map(|text| text.parse().ok())
+        .unwrap_or(5);
+    let selected: Vec<&String> = arguments
+        .iter()
+        .filter(|text| text.parse::<u64>().is_err())
+        .collect();
     machine::describe();
     for (name, measure) in ALL {
         if selected.is_empty() || selected.iter().any(|selected_name| *selected_name == name) {

@@ -25,8 +25,11 @@ pub(crate) fn serve(location: &str, option: &str) {
             "" => builder,
             addr => builder.resolver(addr.parse().unwrap()),
         };
-        let builder =
-            if location == MEMORY { builder.in_memory() } else { builder.data_dir(location) };
+        let builder = if location == MEMORY {
+            builder.in_memory()
+        } else {
+            builder.data_dir(location)
+        };
         let started = Instant::now();
         let server = builder.start().await.unwrap();
         let ms = started.elapsed().as_secs_f64() * 1e3;
@@ -61,7 +64,10 @@ impl Process {
 
     /// Starts a server that asks this name server.
     pub(crate) fn start_with(location: &Path, resolver: Option<SocketAddr>) -> Self {
-        Self::launch(location, &resolver.map(|addr| addr.to_string()).unwrap_or_default())
+        Self::launch(
+            location,
+            &resolver.map(|addr| addr.to_string()).unwrap_or_default(),
+        )
     }
 
     fn launch(location: &Path, option: &str) -> Self {
@@ -75,18 +81,31 @@ impl Process {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let ready_ms = started.elapsed().as_secs_f64() * 1e3;
         let parts: Vec<&str> = line.split_whitespace().collect();
-        let [addr, smtp, ms] = parts[..] else { panic!("not the line of a server: {line}") };
+        let [addr, smtp, ms] = parts[..] else {
+            panic!("not the line of a server: {line}")
+        };
         let (addr, smtp) = (addr.parse().unwrap(), smtp.parse().unwrap());
-        Self { child, addr, smtp, start_ms: ms.parse().unwrap(), ready_ms }
+        Self {
+            child,
+            addr,
+            smtp,
+            start_ms: ms.parse().unwrap(),
+            ready_ms,
+        }
     }
 
     /// Sends a request. Panics unless the status is 2xx.
     pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Value {
         let (status, body) = self.request(method, path, body);
-        assert!((200..300).contains(&status), "{method} {path}: {status} {body}");
+        assert!(
+            (200..300).contains(&status),
+            "{method} {path}: {status} {body}"
+        );
         serde_json::from_str(&body).unwrap_or(Value::String(body))
     }
 
@@ -96,7 +115,9 @@ impl Process {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer mk_test_sandbox\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         );
-        stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
+        stream
+            .write_all([head.as_bytes(), body.as_bytes()].concat().as_slice())
+            .unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).unwrap();
         let (head, body) = response.split_once("\r\n\r\n").expect("a head");
@@ -136,7 +157,13 @@ impl Process {
     pub(crate) fn terminate(mut self) -> Duration {
         let sent = Instant::now();
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
         assert!(self.child.wait().unwrap().success(), "the server failed");
         sent.elapsed()
     }

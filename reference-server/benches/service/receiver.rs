@@ -34,13 +34,20 @@ impl Receiver {
                 tokio::spawn(serve(stream, Arc::clone(&shared)));
             }
         });
-        Self { addr, state, _runtime: runtime }
+        Self {
+            addr,
+            state,
+            _runtime: runtime,
+        }
     }
 
     /// Sets the secret that deliveries are signed with.
     pub(crate) fn expect(&self, secret: &str) {
         let mac = <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).unwrap();
-        assert!(self.state.secret.set(mac).is_ok(), "each receiver has one webhook");
+        assert!(
+            self.state.secret.set(mac).is_ok(),
+            "each receiver has one webhook"
+        );
     }
 
     pub(crate) fn received(&self) -> u64 {

@@ -21,7 +21,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(addr: SocketAddr, key: &str) -> Self {
-        Self { addr, key: key.to_owned(), stream: None }
+        Self {
+            addr,
+            key: key.to_owned(),
+            stream: None,
+        }
     }
 
     /// Sends a request. An error means that there was no complete response.
@@ -31,7 +35,9 @@ impl Client {
             None => BufReader::new(TcpStream::connect(self.addr)?),
         };
         stream.get_ref().set_nodelay(true)?;
-        stream.get_ref().set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream
+            .get_ref()
+            .set_read_timeout(Some(Duration::from_secs(60)))?;
         let request = format!(
             "{line} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             self.addr,
@@ -62,7 +68,10 @@ fn read_message(stream: &mut BufReader<TcpStream>) -> io::Result<(String, Vec<u8
             break;
         }
         if let Some(text) = line.strip_prefix("content-length:") {
-            length = text.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
+            length = text
+                .trim()
+                .parse()
+                .map_err(|_| io::ErrorKind::InvalidData)?;
         }
     }
     let mut body = vec![0; length];
@@ -138,20 +147,33 @@ fn serve(stream: TcpStream, manner: Manner, state: &State) -> io::Result<()> {
     stream.get_ref().set_nodelay(true)?;
     for count in 1.. {
         let (head, body) = read_message(&mut stream)?;
-        let Manner::Accept { responses } = manner else { continue };
+        let Manner::Accept { responses } = manner else {
+            continue;
+        };
         let delivery: Value = serde_json::from_slice(&body)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let id = delivery.pointer("/data/emailId").unwrap_or(&delivery["id"]);
         if let Some(signature) = header(&head, "mail-signature") {
             let signature = hex::decode(signature).unwrap_or_default();
             let verify = |mac: &Hmac<Sha256>| {
-                mac.clone().chain_update(&body).verify_slice(&signature).is_ok()
+                mac.clone()
+                    .chain_update(&body)
+                    .verify_slice(&signature)
+                    .is_ok()
             };
             let is_valid = state.secrets.lock().unwrap().iter().any(verify);
-            state.forged.fetch_add(u64::from(!is_valid), Ordering::Relaxed);
+            state
+                .forged
+                .fetch_add(u64::from(!is_valid), Ordering::Relaxed);
         }
-        state.arrived.lock().unwrap().insert((text(&delivery["event"]), text(id)));
-        stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
+        state
+            .arrived
+            .lock()
+            .unwrap()
+            .insert((text(&delivery["event"]), text(id)));
+        stream
+            .get_mut()
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
         if count == responses {
             return Ok(());
         }

@@ -56,9 +56,14 @@ pub(crate) fn post(addr: SocketAddr, path: &str, body: &str, time: Duration) -> 
         "{output_text}"
     );
     let after = |name: &str| {
-        let rest =
-            output_text.split_once(name).unwrap_or_else(|| panic!("no {name} in {output_text}")).1;
-        rest.split_whitespace().next().unwrap_or_default().to_owned()
+        let rest = output_text
+            .split_once(name)
+            .unwrap_or_else(|| panic!("no {name} in {output_text}"))
+            .1;
+        rest.split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     };
     Load {
         requests_per_second: after("Requests/sec:").parse().unwrap(),

@@ -46,7 +46,8 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::clock::SETTLE, clock::settle);
 
     r.tag("Sandbox organizations");
-    r.control(declared::organizations::CREATE, organizations::create).errors = &[Code::Conflict];
+    r.control(declared::organizations::CREATE, organizations::create)
+        .errors = &[Code::Conflict];
     r.control(declared::organizations::LIST, organizations::list);
 
     r.tag("Sandbox keys");
@@ -62,8 +63,12 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::templates::RENDER, templates::render);
 
     r.tag("Sandbox domains and audiences");
-    r.control(declared::domains::DOMAINS, |call| rows::page(call, |row: &Domain| &row.id));
-    r.control(declared::domains::AUDIENCES, |call| rows::page(call, |row: &Audience| &row.id));
+    r.control(declared::domains::DOMAINS, |call| {
+        rows::page(call, |row: &Domain| &row.id)
+    });
+    r.control(declared::domains::AUDIENCES, |call| {
+        rows::page(call, |row: &Audience| &row.id)
+    });
     r.control(declared::domains::CONTACTS, contacts::list);
 
     r.tag("Sandbox DNS");
@@ -76,7 +81,10 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::messages::WAIT, messages::wait);
     r.control(declared::messages::MESSAGE, messages::view::get);
     r.control(declared::messages::DELETE_ALL, messages::delete_all);
-    r.control(declared::messages::DELETE_ONE, rows::delete::<MessageSummary>);
+    r.control(
+        declared::messages::DELETE_ONE,
+        rows::delete::<MessageSummary>,
+    );
     r.control(declared::messages::RAW, messages::view::raw);
     r.control(declared::messages::HTML, messages::view::html);
     r.control(declared::messages::LINKS, messages::view::links);

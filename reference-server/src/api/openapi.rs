@@ -26,7 +26,10 @@ use document::{Document, Part};
 const PARTS: [(Part, &str); 4] = [
     (Part::All, "/openapi.json"),
     (Part::Service(Service::Email), "/openapi/email.json"),
-    (Part::Service(Service::Extraction), "/openapi/extraction.json"),
+    (
+        Part::Service(Service::Extraction),
+        "/openapi/extraction.json",
+    ),
     (Part::Control, "/openapi/control.json"),
 ];
 
@@ -82,7 +85,10 @@ mod tests {
 
     fn describe(settings: &Settings, part: Part) -> Value {
         let control_token = Some("token".into());
-        let settings = Settings { control_token, ..settings.clone() };
+        let settings = Settings {
+            control_token,
+            ..settings.clone()
+        };
         let document = Document::new(&settings, part);
         super::describe(document, "http://127.0.0.1:4080", &ROUTES)
     }
@@ -90,7 +96,10 @@ mod tests {
     /// The operations in a description.
     fn operations(document: &Value) -> Vec<&Value> {
         let paths = document["paths"].as_object().expect("paths");
-        paths.values().flat_map(|methods| methods.as_object().expect("methods").values()).collect()
+        paths
+            .values()
+            .flat_map(|methods| methods.as_object().expect("methods").values())
+            .collect()
     }
 
     #[test]
@@ -111,13 +120,27 @@ mod tests {
     fn every_operation_is_complete() {
         let document = describe(&Settings::default(), Part::All);
         let operations = operations(&document);
-        let ids: BTreeSet<_> = operations.iter().map(|one| one["operationId"].as_str()).collect();
-        assert_eq!(ids.len(), ROUTES.len(), "an operation ID is missing or not unique");
+        let ids: BTreeSet<_> = operations
+            .iter()
+            .map(|one| one["operationId"].as_str())
+            .collect();
+        assert_eq!(
+            ids.len(),
+            ROUTES.len(),
+            "an operation ID is missing or not unique"
+        );
         for operation in operations {
-            assert!(operation["tags"][0] != "" && operation["summary"] != "", "{operation}");
+            assert!(
+                operation["tags"][0] != "" && operation["summary"] != "",
+                "{operation}"
+            );
             let responses = operation["responses"].as_object().expect("responses");
-            let successful = responses.iter().filter(|(status, _)| status.starts_with('2'));
-            let [(_, response)] = successful.collect::<Vec<_>>()[..] else { panic!("{operation}") };
+            let successful = responses
+                .iter()
+                .filter(|(status, _)| status.starts_with('2'));
+            let [(_, response)] = successful.collect::<Vec<_>>()[..] else {
+                panic!("{operation}")
+            };
             assert!(response["description"] != "", "{operation}");
         }
     }
@@ -140,15 +163,23 @@ mod tests {
         let settings = Settings::default();
         let mut document = Document::new(&settings, Part::All);
         paths(&mut document, &ROUTES);
-        let (requests, responses) =
-            (document.requests.definitions(), document.responses.definitions());
+        let (requests, responses) = (
+            document.requests.definitions(),
+            document.responses.definitions(),
+        );
         for (name, schema) in requests {
-            assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");
+            assert!(
+                responses.get(name).is_none_or(|other| other == schema),
+                "{name}"
+            );
         }
         let names: BTreeMap<_, _> = requests.iter().chain(responses).collect();
         for name in names.keys() {
             // schemars numbers types of the same name, which makes meaningless names.
-            assert!(!name.ends_with(|last: char| last.is_ascii_digit()), "{name}");
+            assert!(
+                !name.ends_with(|last: char| last.is_ascii_digit()),
+                "{name}"
+            );
             assert!(!["View", "Update"].contains(&name.as_str()), "{name}");
             // In generated Go, `NewKey` would be the constructor of `Key`.
             assert!(!name.starts_with("New"), "{name}");
@@ -177,12 +208,20 @@ mod tests {
             "idempotency=ignored",
             "resource-shape=wrapped",
         ] {
-            settings.compatibility.set(setting).expect("a valid setting");
+            settings
+                .compatibility
+                .set(setting)
+                .expect("a valid setting");
         }
-        for setting in
-            ["key-header=X-Api-Key", "contact-pages=zero-based", "test-status-field=code"]
-        {
-            settings.compatibility.set(setting).expect("a valid setting");
+        for setting in [
+            "key-header=X-Api-Key",
+            "contact-pages=zero-based",
+            "test-status-field=code",
+        ] {
+            settings
+                .compatibility
+                .set(setting)
+                .expect("a valid setting");
         }
         let document = describe(&settings, Part::All);
         let schemes = &document["components"]["securitySchemes"];
@@ -200,18 +239,40 @@ mod tests {
             schema("/api/v1/audiences", "post")["properties"]["data"]["$ref"],
             "#/components/schemas/Audience"
         );
-        assert_eq!(schema("/api/v1/audiences", "get")["properties"]["data"]["type"], "array");
-        assert_eq!(schema("/api/v1/webhooks/{id}/test", "post")["required"], json!(["code"]));
+        assert_eq!(
+            schema("/api/v1/audiences", "get")["properties"]["data"]["type"],
+            "array"
+        );
+        assert_eq!(
+            schema("/api/v1/webhooks/{id}/test", "post")["required"],
+            json!(["code"])
+        );
         let pages = &paths["/api/v1/audiences/{audienceId}/contacts"]["get"]["parameters"];
         assert_eq!(pages[1]["schema"]["minimum"], 0);
         let unauthorized = |path: &str| {
             let reference = &paths[path]["get"]["responses"]["401"]["$ref"];
-            let pointer = reference.as_str().expect("a reference").trim_start_matches('#');
+            let pointer = reference
+                .as_str()
+                .expect("a reference")
+                .trim_start_matches('#');
             let types = document.pointer(pointer).expect("a response")["content"].clone();
-            types.as_object().expect("types").keys().next().expect("a type").clone()
+            types
+                .as_object()
+                .expect("types")
+                .keys()
+                .next()
+                .expect("a type")
+                .clone()
         };
-        assert_eq!(unauthorized("/api/v1/audiences"), "application/problem+json");
-        assert_eq!(unauthorized("/v1/me"), "application/json", "the documented format");
+        assert_eq!(
+            unauthorized("/api/v1/audiences"),
+            "application/problem+json"
+        );
+        assert_eq!(
+            unauthorized("/v1/me"),
+            "application/json",
+            "the documented format"
+        );
         assert_eq!(unauthorized("/_sandbox/keys"), "application/json");
     }
 }

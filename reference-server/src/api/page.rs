@@ -59,7 +59,14 @@ async fn preview(
     let body = Input::receive(app, parts, Vec::new(), body).await.bytes()?;
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, if remote { REMOTE_PREVIEW_POLICY } else { PREVIEW_POLICY }),
+        (
+            CONTENT_SECURITY_POLICY,
+            if remote {
+                REMOTE_PREVIEW_POLICY
+            } else {
+                PREVIEW_POLICY
+            },
+        ),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, "no-store"),
@@ -77,7 +84,9 @@ const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape
 
 /// The field `html` of a form with the encoding `text/plain`, which is the only one.
 fn html(form: &Bytes) -> Result<Bytes, ApiError> {
-    let html = form.strip_prefix(b"html=").ok_or_else(|| ApiError::field("html", "is required"))?;
+    let html = form
+        .strip_prefix(b"html=")
+        .ok_or_else(|| ApiError::field("html", "is required"))?;
     Ok(form.slice_ref(html.strip_suffix(b"\r\n").unwrap_or(html)))
 }
 
@@ -86,8 +95,9 @@ const INDEX: &str = include_str!("../../page/index.html");
 
 /// Scripts are those of `page/`, and the import map in `index.html`, which has to be inline.
 static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let map =
-        INDEX.split_once("<script type=\"importmap\">").expect("index.html has an import map");
+    let map = INDEX
+        .split_once("<script type=\"importmap\">")
+        .expect("index.html has an import map");
     let map = map.1.split("</script>").next().unwrap_or_default();
     let hash = STANDARD.encode(Sha256::digest(map));
     let policy = format!(

@@ -54,7 +54,10 @@ async fn open(
     {
         tracing::debug!(message = error.message(), "did not record an open");
     }
-    ([(CONTENT_TYPE, "image/gif"), (CACHE_CONTROL, "no-store")], PIXEL)
+    (
+        [(CONTENT_TYPE, "image/gif"), (CACHE_CONTROL, "no-store")],
+        PIXEL,
+    )
 }
 
 /// Redirects to the target of a link, which is always a URL from the email itself, and records the
@@ -70,7 +73,11 @@ async fn click(
     let html = app.store.read(move |reader| {
         let email = emails::find(reader, &wanted)?;
         let is_tracked = email.is_some_and(|email| email.tracks(recipient, Change::Clicked));
-        Ok(if is_tracked { emails::content(reader, &wanted, false)?.html } else { None })
+        Ok(if is_tracked {
+            emails::content(reader, &wanted, false)?.html
+        } else {
+            None
+        })
     });
     let html = html.await?.ok_or_else(not_found)?;
     let url = heavy::run_on(html.len(), move || Ok(links::targets(&html).nth(number))).await?;

@@ -25,7 +25,10 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
     let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
     let events = check(service, network, Some(&url), Some(events))?.unwrap_or_default();
     let create = call.create(move |tx, _, organization| {
-        Ok(view(webhooks::insert(tx, organization, service, url, events)?, true))
+        Ok(view(
+            webhooks::insert(tx, organization, service, url, events)?,
+            true,
+        ))
     });
     create.await
 }
@@ -36,8 +39,15 @@ pub(crate) async fn list<T: Serialize>(
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<Vec<T>>, ApiError> {
     let service = call.operation.service();
-    let read = call.data.read(move |reader, of| webhooks::list(reader, of, service));
-    call.reply(read.await?.into_iter().map(|webhook| view(webhook, false)).collect())
+    let read = call
+        .data
+        .read(move |reader, of| webhooks::list(reader, of, service));
+    call.reply(
+        read.await?
+            .into_iter()
+            .map(|webhook| view(webhook, false))
+            .collect(),
+    )
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.

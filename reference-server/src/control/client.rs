@@ -43,20 +43,28 @@ impl Client {
     ///
     /// If the URL or the token is invalid.
     pub fn with_token(base_url: impl AsRef<str>, token: impl Into<Secret>) -> Result<Self, Error> {
-        let http = EmailClient::builder(base_url.as_ref(), token).no_proxy().build()?;
+        let http = EmailClient::builder(base_url.as_ref(), token)
+            .no_proxy()
+            .build()?;
         Ok(Self::from_http(http))
     }
 
     /// A client that sends its requests through another one, whose key is the control token,
     /// if the server requires one.
     pub fn from_http(http: EmailClient) -> Self {
-        Self { http, organization: None }
+        Self {
+            http,
+            organization: None,
+        }
     }
 
     /// A client for another organization, by its ID or name.
     #[must_use]
     pub fn of(&self, organization: impl Into<String>) -> Self {
-        Self { http: self.http.clone(), organization: Some(organization.into()) }
+        Self {
+            http: self.http.clone(),
+            organization: Some(organization.into()),
+        }
     }
 
     /// A request without a body. The parameters are those of the path, in order.
@@ -65,16 +73,29 @@ impl Client {
         endpoint: &Endpoint<B, R, Q>,
         parameters: &[&str],
     ) -> Request<R> {
-        let Declaration { method, path: template, subject, .. } = &endpoint.declared;
+        let Declaration {
+            method,
+            path: template,
+            subject,
+            ..
+        } = &endpoint.declared;
         let (is_idempotent, path) = (method != Method::POST, path(template, parameters));
-        let mut call = self.http.raw(method.as_str(), &path).idempotent(is_idempotent);
+        let mut call = self
+            .http
+            .raw(method.as_str(), &path)
+            .idempotent(is_idempotent);
         if let Some(organization) = &self.organization
             && *subject == Subject::Organization
         {
             call = call.query("organization", organization);
         }
         let wait = endpoint.declared.wait.map(|[default, _]| default);
-        Request { call, decode: endpoint.decode, is_idempotent, wait }
+        Request {
+            call,
+            decode: endpoint.decode,
+            is_idempotent,
+            wait,
+        }
     }
 
     /// A request with the query parameters that are set.
@@ -84,11 +105,16 @@ impl Client {
         parameters: &[&str],
         query: &Q,
     ) -> Request<R> {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
         let set = fields(query);
-        set.iter().fold(self.call(endpoint, parameters), |request, (name, value)| {
-            request.query(name, text(value))
-        })
+        set.iter()
+            .fold(self.call(endpoint, parameters), |request, (name, value)| {
+                request.query(name, text(value))
+            })
     }
 
     /// A request with a JSON body, without the fields that are not set.
@@ -106,24 +132,32 @@ impl Client {
 
 /// The fields that are set.
 fn fields(object: &impl Serialize) -> Map<String, Value> {
-    let Value::Object(mut fields) = json!(object) else { return Map::new() };
+    let Value::Object(mut fields) = json!(object) else {
+        return Map::new();
+    };
     fields.retain(|_, value| !value.is_null());
     fields
 }
 
 /// The path with its parameters, percent-encoded.
 fn path(template: &str, parameters: &[&str]) -> String {
-    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'_')
+        .remove(b'.')
+        .remove(b'~');
     let mut parameters = parameters.iter();
-    let segments = template.split('/').map(|segment| match segment.starts_with('{') {
-        // An empty one would make another path of it. A dot is the same as an empty segment,
-        // and the SDK reports it.
-        true => match *parameters.next().unwrap_or(&"") {
-            "" => ".".to_owned(),
-            value => utf8_percent_encode(value, KEPT).to_string(),
-        },
-        false => segment.to_owned(),
-    });
+    let segments = template
+        .split('/')
+        .map(|segment| match segment.starts_with('{') {
+            // An empty one would make another path of it. A dot is the same as an empty segment,
+            // and the SDK reports it.
+            true => match *parameters.next().unwrap_or(&"") {
+                "" => ".".to_owned(),
+                value => utf8_percent_encode(value, KEPT).to_string(),
+            },
+            false => segment.to_owned(),
+        });
     segments.collect::<Vec<_>>().join("/")
 }
 
@@ -191,7 +225,10 @@ impl<T: 'static> IntoFuture for Request<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         let call = match self.wait {
-            Some(wait) => self.call.timeout(wait.saturating_add(RESPONSE_TIME)).retries(0),
+            Some(wait) => self
+                .call
+                .timeout(wait.saturating_add(RESPONSE_TIME))
+                .retries(0),
             None => self.call,
         };
         Box::pin(async move { Ok((self.decode)(&call.await?)?) })

@@ -13,15 +13,21 @@ use crate::model::timestamp::Timestamp;
 
 pub(crate) const CLOCK: Endpoint<(), Clock> =
     Endpoint::new(GET, "/_sandbox/clock", "Get the clock").of_server();
-pub(crate) const CHANGE: Endpoint<ClockChange, Clock> =
-    Endpoint::new(POST, "/_sandbox/clock", "Change the clock: freeze, advance or resume it")
-        .of_server();
+pub(crate) const CHANGE: Endpoint<ClockChange, Clock> = Endpoint::new(
+    POST,
+    "/_sandbox/clock",
+    "Change the clock: freeze, advance or resume it",
+)
+.of_server();
 
-pub(crate) const SETTLE: Endpoint<Settle, Clock> =
-    Endpoint::new(POST, "/_sandbox/settle", "Settle: wait until all that is due has happened")
-        .of_server()
-        .optional_body()
-        .changes_nothing();
+pub(crate) const SETTLE: Endpoint<Settle, Clock> = Endpoint::new(
+    POST,
+    "/_sandbox/settle",
+    "Settle: wait until all that is due has happened",
+)
+.of_server()
+.optional_body()
+.changes_nothing();
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,18 +76,27 @@ impl Client {
 
     /// Freezes the clock.
     pub fn freeze(&self) -> Request<Clock> {
-        self.change(&ClockChange { freeze: Some(true), ..ClockChange::default() })
+        self.change(&ClockChange {
+            freeze: Some(true),
+            ..ClockChange::default()
+        })
     }
 
     /// Advances the clock, and waits until everything that falls due is done.
     pub fn advance(&self, by: Duration) -> Request<Clock> {
         let advance = Some(duration_text(by));
-        self.change(&ClockChange { advance, ..ClockChange::default() })
+        self.change(&ClockChange {
+            advance,
+            ..ClockChange::default()
+        })
     }
 
     /// Lets the clock continue from its own time.
     pub fn resume(&self) -> Request<Clock> {
-        self.change(&ClockChange { resume: Some(true), ..ClockChange::default() })
+        self.change(&ClockChange {
+            resume: Some(true),
+            ..ClockChange::default()
+        })
     }
 
     /// Waits until all that is due has happened: mail, events and deliveries. That is: no work is
@@ -91,7 +106,9 @@ impl Client {
     ///
     /// With status 408 after `timeout`, in real time, at most ten minutes.
     pub fn settle(&self, timeout: Duration) -> Request<Clock> {
-        let settle = Settle { timeout: Some(duration_text(timeout)) };
+        let settle = Settle {
+            timeout: Some(duration_text(timeout)),
+        };
         self.send(&SETTLE, &[], &settle).waits(timeout)
     }
 

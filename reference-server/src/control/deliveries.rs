@@ -8,8 +8,11 @@ use super::client::{Client, Request};
 use super::endpoint::{ACCEPTED, Cursor, Endpoint, GET, POST, Page};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> =
-    Endpoint::list("/_sandbox/deliveries", "List webhook deliveries", Cursor::Id);
+pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> = Endpoint::list(
+    "/_sandbox/deliveries",
+    "List webhook deliveries",
+    Cursor::Id,
+);
 pub(crate) const DELIVERY: Endpoint<(), Delivery> =
     Endpoint::new(GET, "/_sandbox/deliveries/{id}", "Get a delivery");
 pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(

@@ -24,10 +24,16 @@ pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
     "Publish the DNS records of a sending domain in the built-in zone",
 )
 .optional_body();
-pub(crate) const WITHDRAW: Endpoint<(), ()> =
-    Endpoint::new(DELETE, "/_sandbox/dns/{domain}", "Clear the DNS records of a domain");
-pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> =
-    Endpoint::new(DELETE, "/_sandbox/dns/{domain}/{record}", "Withdraw one DNS record of a domain");
+pub(crate) const WITHDRAW: Endpoint<(), ()> = Endpoint::new(
+    DELETE,
+    "/_sandbox/dns/{domain}",
+    "Clear the DNS records of a domain",
+);
+pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> = Endpoint::new(
+    DELETE,
+    "/_sandbox/dns/{domain}/{record}",
+    "Withdraw one DNS record of a domain",
+);
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +71,14 @@ impl Client {
     /// these kinds, or all if there are none.
     pub fn publish_dns(&self, domain: &str, kinds: &[RecordKind]) -> Request<Published> {
         let records = Some(kinds.to_vec()).filter(|kinds| !kinds.is_empty());
-        self.send(&PUBLISH, &[domain], &Publish { organization: None, records })
+        self.send(
+            &PUBLISH,
+            &[domain],
+            &Publish {
+                organization: None,
+                records,
+            },
+        )
     }
 
     /// Withdraws the records of a domain from the zone: one kind, or all.

@@ -15,14 +15,26 @@ use crate::model::schema;
 use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailFilter> =
-    Endpoint::list("/_sandbox/emails", "List the emails in every status", Cursor::Id);
-pub(crate) const STORY: Endpoint<(), EmailStory> =
-    Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
-pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> =
-    Endpoint::new(POST, "/_sandbox/emails/{id}/events", "Simulate an event of an email");
-pub(crate) const SEND: Endpoint<(), EmailSummary> =
-    Endpoint::new(POST, "/_sandbox/emails/{id}/send", "Send a scheduled email now");
+pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailFilter> = Endpoint::list(
+    "/_sandbox/emails",
+    "List the emails in every status",
+    Cursor::Id,
+);
+pub(crate) const STORY: Endpoint<(), EmailStory> = Endpoint::new(
+    GET,
+    "/_sandbox/emails/{id}/story",
+    "Get what happened to an email",
+);
+pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> = Endpoint::new(
+    POST,
+    "/_sandbox/emails/{id}/events",
+    "Simulate an event of an email",
+);
+pub(crate) const SEND: Endpoint<(), EmailSummary> = Endpoint::new(
+    POST,
+    "/_sandbox/emails/{id}/send",
+    "Send a scheduled email now",
+);
 
 /// Which emails to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -166,7 +178,10 @@ pub struct EmailEvent {
 impl EmailEvent {
     /// An event such as `bounced`, for all recipients whose status allows it.
     pub fn new(event: impl Into<String>) -> Self {
-        Self { event: event.into(), ..Self::default() }
+        Self {
+            event: event.into(),
+            ..Self::default()
+        }
     }
 }
 

@@ -131,7 +131,11 @@ impl<B, R, Q> Endpoint<B, R, Q> {
         summary: &'static str,
         decode: Decode<R>,
     ) -> Self {
-        Self { declared: Declaration::new(method, path, summary), decode, types: PhantomData }
+        Self {
+            declared: Declaration::new(method, path, summary),
+            decode,
+            types: PhantomData,
+        }
     }
 
     /// The response has another status than 200.
@@ -177,9 +181,16 @@ impl<B, R, Q> Endpoint<B, R, Q> {
 }
 
 fn from_json<R: DeserializeOwned>(response: &RawResponse) -> Result<R, svc_sdk::Error> {
-    let body: &[u8] = if response.body.is_empty() { b"null" } else { &response.body };
+    let body: &[u8] = if response.body.is_empty() {
+        b"null"
+    } else {
+        &response.body
+    };
     serde_json::from_slice(body).map_err(|error| {
-        svc_sdk::Error::new(ErrorKind::invalid_response(error.to_string()), Outcome::Unknown)
+        svc_sdk::Error::new(
+            ErrorKind::invalid_response(error.to_string()),
+            Outcome::Unknown,
+        )
     })
 }
 

@@ -8,9 +8,12 @@ use super::client::{Client, Request};
 use super::endpoint::{ACCEPTED, Endpoint, POST};
 use crate::model::schema;
 
-pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> =
-    Endpoint::new(POST, "/_sandbox/extractions", "Simulate a completed or failed extraction")
-        .responds(ACCEPTED);
+pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> = Endpoint::new(
+    POST,
+    "/_sandbox/extractions",
+    "Simulate a completed or failed extraction",
+)
+.responds(ACCEPTED);
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +47,11 @@ impl Client {
         event: &str,
         data: Option<Map<String, Value>>,
     ) -> Request<Extraction> {
-        let body = NewExtraction { organization: None, event: event.to_owned(), data };
+        let body = NewExtraction {
+            organization: None,
+            event: event.to_owned(),
+            data,
+        };
         self.send(&SIMULATE, &[], &body)
     }
 }

@@ -21,9 +21,12 @@ use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Vec<Fault>> =
     Endpoint::new(GET, "/_sandbox/faults", "List the faults");
-pub(crate) const ADD: Endpoint<NewFault, Fault> =
-    Endpoint::new(POST, "/_sandbox/faults", "Add a fault that affects the next matching requests")
-        .responds(CREATED);
+pub(crate) const ADD: Endpoint<NewFault, Fault> = Endpoint::new(
+    POST,
+    "/_sandbox/faults",
+    "Add a fault that affects the next matching requests",
+)
+.responds(CREATED);
 pub(crate) const CLEAR: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/faults", "Clear the faults");
 pub(crate) const FAULT: Endpoint<(), Fault> =
@@ -46,15 +49,27 @@ pub struct NewFault {
     #[schemars(with = "Option<OperationName>")]
     pub operation: Option<String>,
     /// How many requests are affected, at least 1. Default: 1.
-    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(extend("minimum" = 1, "maximum" = u32::MAX))]
     pub times: Option<u32>,
     /// How many matching requests are unaffected before that. Default: 0.
-    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(extend("maximum" = u32::MAX))]
     pub skip: Option<u32>,
     /// The status of the response, which takes the place of processing the request.
-    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(range(min = 200, max = 599))]
     pub status: Option<u16>,
     /// The response body: a string is sent as it is, any other value as JSON. Default: the error
@@ -142,14 +157,20 @@ impl NewFault {
         if self.times == Some(0) {
             return refuse("times", "must be at least 1");
         }
-        if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
+        if self
+            .status
+            .is_some_and(|status| !(200..=599).contains(&status))
+        {
             return refuse("status", "must be from 200 to 599");
         }
         if self.status.is_none() && (self.body.is_some() || self.headers.is_some()) {
             return refuse("status", "is required with body or headers");
         }
         if self.latency.is_some() && self.delay().is_none() {
-            return refuse("latency", "must be a duration of at most 10m, such as 250ms");
+            return refuse(
+                "latency",
+                "must be a duration of at most 10m, such as 250ms",
+            );
         }
         match (self.status, self.drop) {
             (Some(_), Some(DropPoint::Before | DropPoint::After)) => refuse(
@@ -180,8 +201,15 @@ impl NewFault {
     /// The headers of the response.
     pub(crate) fn header_map(&self) -> Result<HeaderMap, ApiError> {
         let mut headers = HeaderMap::new();
-        if self.headers.as_ref().is_some_and(|headers| headers.len() > MAX_HEADERS) {
-            return Err(ApiError::field("headers", format!("has more than {MAX_HEADERS} headers")));
+        if self
+            .headers
+            .as_ref()
+            .is_some_and(|headers| headers.len() > MAX_HEADERS)
+        {
+            return Err(ApiError::field(
+                "headers",
+                format!("has more than {MAX_HEADERS} headers"),
+            ));
         }
         if !matches!(self.body, None | Some(Value::String(_))) {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -199,7 +227,10 @@ impl NewFault {
                 _ => return Err(refuse("must be a string")),
             };
             let value = HeaderValue::try_from(text);
-            headers.insert(&name, value.map_err(|_| refuse("contains control characters"))?);
+            headers.insert(
+                &name,
+                value.map_err(|_| refuse("contains control characters"))?,
+            );
         }
         Ok(headers)
     }
@@ -217,7 +248,10 @@ pub(crate) fn operation(name: &str) -> Option<Operation> {
 #[cfg(feature = "server")]
 pub(crate) fn find_operation(name: &str) -> Result<Operation, ApiError> {
     operation(name).ok_or_else(|| {
-        let known = did_you_mean(name, Operation::ALL.iter().map(|operation| operation.name()));
+        let known = did_you_mean(
+            name,
+            Operation::ALL.iter().map(|operation| operation.name()),
+        );
         let message = "must be the name of a documented operation, such as emails.send";
         ApiError::field("operation", format!("{message}{known}"))
     })

@@ -9,10 +9,13 @@ use super::endpoint::{ACCEPTED, Endpoint, POST};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 
-pub(crate) const RECEIVE: Endpoint<InboundMessage, Received, InboundQuery> =
-    Endpoint::new(POST, "/_sandbox/inbound", "Receive a message as if it had arrived over SMTP")
-        .also_accepts("message/rfc822")
-        .responds(ACCEPTED);
+pub(crate) const RECEIVE: Endpoint<InboundMessage, Received, InboundQuery> = Endpoint::new(
+    POST,
+    "/_sandbox/inbound",
+    "Receive a message as if it had arrived over SMTP",
+)
+.also_accepts("message/rfc822")
+.responds(ACCEPTED);
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +50,11 @@ impl InboundMessage {
     /// An email without subject and content. The recipient is in a verified domain.
     pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
         let (from, to) = (Some(from.into()), Some(OneOrMany(vec![to.into()])));
-        Self { from, to, ..Self::default() }
+        Self {
+            from,
+            to,
+            ..Self::default()
+        }
     }
 }
 
@@ -79,6 +86,7 @@ impl Client {
 
     /// As [`receive`](Self::receive), for an RFC 5322 message.
     pub fn receive_raw(&self, source: impl Into<Bytes>) -> Request<Received> {
-        self.call(&RECEIVE, &[]).body(source.into(), "message/rfc822")
+        self.call(&RECEIVE, &[])
+            .body(source.into(), "message/rfc822")
     }
 }

@@ -78,17 +78,32 @@ impl NewKey {
     /// A key of the email service with these scopes, such as `emails:send`.
     pub fn email(scopes: impl IntoIterator<Item = impl ToString>) -> Self {
         let scopes = scopes.into_iter().map(|scope| scope.to_string()).collect();
-        Self { scopes: Some(scopes), ..Self::of(KeyService::Email) }
+        Self {
+            scopes: Some(scopes),
+            ..Self::of(KeyService::Email)
+        }
     }
 
     /// A key of the extraction service with the scope `full` or `extract_only`.
-    #[expect(clippy::needless_pass_by_value, reason = "scopes and strings are passed alike")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "scopes and strings are passed alike"
+    )]
     pub fn extraction(scope: impl ToString) -> Self {
-        Self { scope: Some(scope.to_string()), ..Self::of(KeyService::Extraction) }
+        Self {
+            scope: Some(scope.to_string()),
+            ..Self::of(KeyService::Extraction)
+        }
     }
 
     fn of(service: KeyService) -> Self {
-        Self { organization: None, service, scopes: None, scope: None, mode: None }
+        Self {
+            organization: None,
+            service,
+            scopes: None,
+            scope: None,
+            mode: None,
+        }
     }
 }
 
@@ -121,7 +136,9 @@ pub struct Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Key")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 

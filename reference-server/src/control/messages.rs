@@ -12,14 +12,20 @@ use super::endpoint::{Cursor, DELETE, Endpoint, GET, Page};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageFilter> =
-    Endpoint::list("/_sandbox/messages", "List delivered and received messages", Cursor::Id);
+pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageFilter> = Endpoint::list(
+    "/_sandbox/messages",
+    "List delivered and received messages",
+    Cursor::Id,
+);
 pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> =
     Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message").waits(30, 600);
 pub(crate) const MESSAGE: Endpoint<(), Message> =
     Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
-pub(crate) const DELETE_ALL: Endpoint<(), (), MessageFilter> =
-    Endpoint::new(DELETE, "/_sandbox/messages", "Clear the messages that match, or all of them");
+pub(crate) const DELETE_ALL: Endpoint<(), (), MessageFilter> = Endpoint::new(
+    DELETE,
+    "/_sandbox/messages",
+    "Clear the messages that match, or all of them",
+);
 pub(crate) const DELETE_ONE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/messages/{id}", "Delete a message");
 pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(
@@ -27,8 +33,11 @@ pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(
     "Get the source of a message",
     "message/rfc822",
 );
-pub(crate) const HTML: Endpoint<(), Bytes> =
-    Endpoint::content("/_sandbox/messages/{id}/html", "Get the HTML of a message", "text/html");
+pub(crate) const HTML: Endpoint<(), Bytes> = Endpoint::content(
+    "/_sandbox/messages/{id}/html",
+    "Get the HTML of a message",
+    "text/html",
+);
 pub(crate) const LINKS: Endpoint<(), MessageLinks> = Endpoint::new(
     GET,
     "/_sandbox/messages/{id}/links",
@@ -243,7 +252,10 @@ impl Client {
     ///
     /// The error of a wait that fails says what arrived instead.
     pub fn wait_for(&self, to: impl Into<String>) -> Request<Message> {
-        let filter = MessageFilter { to: Some(to.into()), ..MessageFilter::default() };
+        let filter = MessageFilter {
+            to: Some(to.into()),
+            ..MessageFilter::default()
+        };
         self.select(&WAIT, &[], &filter)
     }
 

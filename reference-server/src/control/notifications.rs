@@ -105,7 +105,9 @@ impl Client {
         after: Option<&str>,
         timeout: Duration,
     ) -> Request<NotificationPage> {
-        let start = StartQuery { after: after.map(str::to_owned) };
+        let start = StartQuery {
+            after: after.map(str::to_owned),
+        };
         self.select(&WAIT, &[], &start).timeout(timeout)
     }
 }

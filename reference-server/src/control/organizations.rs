@@ -88,7 +88,9 @@ pub struct Organization {
 
 impl fmt::Debug for Organization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Organization").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Organization")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -149,7 +151,15 @@ impl Client {
         balance_cents: Option<i64>,
     ) -> Request<Organization> {
         let name = name.map(str::to_owned);
-        self.send(&CREATE, &[], &NewOrganization { name, balance_cents, ..Default::default() })
+        self.send(
+            &CREATE,
+            &[],
+            &NewOrganization {
+                name,
+                balance_cents,
+                ..Default::default()
+            },
+        )
     }
 
     /// Lists the organizations of the server, oldest first.

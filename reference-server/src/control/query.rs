@@ -9,7 +9,9 @@ use crate::model::time::{self, Millis};
 /// The UUID of an ID.
 pub(crate) fn uuid(id: &str) -> Option<&str> {
     let uuid = id.split_once('_').map_or(id, |(_, uuid)| uuid);
-    let is_uuid = uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let is_uuid = uuid
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     Some(uuid).filter(|_| is_uuid && uuid.len() == 36)
 }
 
@@ -46,7 +48,9 @@ pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>,
     // A space in it was a `+` that was not percent-encoded.
     let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&text.replace(' ', "+")));
     let invalid = |_| ApiError::field(field, "must be an address such as ada@example.test");
-    mailbox.map(|mailbox| Some(mailbox.address.as_str().to_owned())).map_err(invalid)
+    mailbox
+        .map(|mailbox| Some(mailbox.address.as_str().to_owned()))
+        .map_err(invalid)
 }
 
 /// How long to wait, in real time.
@@ -57,7 +61,11 @@ pub(crate) fn timeout(
     let Some(text) = text else { return Ok(default) };
     let wait = time::parse_duration(text).and_then(|ms| u64::try_from(ms).ok());
     let wait = wait.map(Duration::from_millis).filter(|wait| *wait <= max);
-    let message =
-        || format!("must be a duration of at most {} seconds, such as 20s", max.as_secs());
+    let message = || {
+        format!(
+            "must be a duration of at most {} seconds, such as 20s",
+            max.as_secs()
+        )
+    };
     wait.ok_or_else(|| ApiError::field("timeout", message()))
 }

@@ -88,7 +88,10 @@ pub(crate) struct SeedContact {
 impl SeedFile {
     /// A file with these organizations.
     pub(crate) fn of(organizations: Vec<SeedOrganization>) -> Self {
-        Self { organizations, text: String::new() }
+        Self {
+            organizations,
+            text: String::new(),
+        }
     }
 
     /// The file with the comment `head`.
@@ -107,23 +110,35 @@ impl SeedFile {
             toml::Deserializer::parse(text).map_err(|error| at(&error, String::new()))?;
         let parsed: Self = serde_path_to_error::deserialize(document).map_err(|error| {
             let path = error.path().to_string();
-            at(error.inner(), if path == "." { String::new() } else { path })
+            at(
+                error.inner(),
+                if path == "." { String::new() } else { path },
+            )
         })?;
-        Ok(Self { text: text.to_owned(), ..parsed })
+        Ok(Self {
+            text: text.to_owned(),
+            ..parsed
+        })
     }
 
     /// The mistake that an error is about, if it names a field.
     pub(crate) fn mistake(&self, error: &ApiError) -> Option<InvalidSeed> {
         let (field, message) = error.first_problem()?;
         let line = line_of(&self.text, field);
-        Some(InvalidSeed { line, field: field.to_owned(), message: message.to_owned() })
+        Some(InvalidSeed {
+            line,
+            field: field.to_owned(),
+            message: message.to_owned(),
+        })
     }
 }
 
 /// Counts its organizations only: the rest are secrets and content.
 impl fmt::Debug for SeedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SeedFile").field("organizations", &self.organizations.len()).finish()
+        f.debug_struct("SeedFile")
+            .field("organizations", &self.organizations.len())
+            .finish()
     }
 }
 
@@ -142,7 +157,11 @@ pub struct InvalidSeed {
 
 impl fmt::Display for InvalidSeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, field, message } = self;
+        let Self {
+            line,
+            field,
+            message,
+        } = self;
         match field.as_str() {
             "" => write!(f, "line {line}: {message}"),
             field => write!(f, "line {line}: {field}: {message}"),
@@ -153,12 +172,18 @@ impl fmt::Display for InvalidSeed {
 impl std::error::Error for InvalidSeed {}
 
 fn line_at(text: &str, position: usize) -> usize {
-    text.bytes().take(position).filter(|&byte| byte == b'\n').count() + 1
+    text.bytes()
+        .take(position)
+        .filter(|&byte| byte == b'\n')
+        .count()
+        + 1
 }
 
 /// The line of the value at this path, or of the innermost one that is there.
 fn line_of(text: &str, path: &str) -> usize {
-    let Ok(document) = DeTable::parse(text) else { return 1 };
+    let Ok(document) = DeTable::parse(text) else {
+        return 1;
+    };
     let mut start = document.span().start;
     let mut value = &DeValue::Table(document.into_inner());
     for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {

@@ -109,7 +109,13 @@ impl Client {
 
     /// Deletes the data of an organization, whose keys stay valid.
     pub fn reset_organization(&self, id_or_name: impl Into<String>) -> Request<()> {
-        self.send(&RESET, &[], &Reset { organization: Some(id_or_name.into()) })
+        self.send(
+            &RESET,
+            &[],
+            &Reset {
+                organization: Some(id_or_name.into()),
+            },
+        )
     }
 
     /// Deletes all data of the server, and restores the seed data.

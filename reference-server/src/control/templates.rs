@@ -11,8 +11,11 @@ use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>> =
     Endpoint::list("/_sandbox/templates", "List the templates", Cursor::Text);
-pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
-    Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
+pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> = Endpoint::new(
+    PUT,
+    "/_sandbox/templates/{id}",
+    "Create or replace a template",
+);
 pub(crate) const TEMPLATE: Endpoint<(), Template> =
     Endpoint::new(GET, "/_sandbox/templates/{id}", "Get a template");
 pub(crate) const REMOVE: Endpoint<(), ()> =
@@ -122,7 +125,10 @@ impl Client {
         id: &str,
         variables: Map<String, Value>,
     ) -> Request<RenderedTemplate> {
-        let body = Variables { organization: None, variables: Some(variables) };
+        let body = Variables {
+            organization: None,
+            variables: Some(variables),
+        };
         self.send(&RENDER, &[id], &body)
     }
 

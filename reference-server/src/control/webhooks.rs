@@ -42,7 +42,9 @@ pub struct Webhook {
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Webhook")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 

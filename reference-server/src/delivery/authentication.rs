@@ -27,9 +27,14 @@ pub(crate) async fn check(
         None => SpfVerdict::None,
         Some((address, domain)) => {
             let spf = dns::evaluate_spf(resolver, address, domain);
-            timeout(CHECK_TIMEOUT, spf).await.unwrap_or(SpfVerdict::TempError)
+            timeout(CHECK_TIMEOUT, spf)
+                .await
+                .unwrap_or(SpfVerdict::TempError)
         }
     };
     let dkim = timeout(CHECK_TIMEOUT, dkim::verify(resolver, source, now)).await;
-    Ok(Authentication { spf, dkim: dkim.unwrap_or(Ok(DkimVerdict::TempError))? })
+    Ok(Authentication {
+        spf,
+        dkim: dkim.unwrap_or(Ok(DkimVerdict::TempError))?,
+    })
 }

@@ -87,13 +87,26 @@ pub(crate) fn body(
     created: Millis,
     data: &Data,
 ) -> Result<deliveries::Body, ApiError> {
-    let empty = Body { event, id, created: time::rfc3339(created), data: () };
+    let empty = Body {
+        event,
+        id,
+        created: time::rfc3339(created),
+        data: (),
+    };
     let mut head = serde_json::to_vec(&empty).map_err(ApiError::internal)?;
     // The data takes the place of the `null` that `()` is.
     head.truncate(head.len() - "null}".len());
     let mut tail = Vec::new();
-    let end = if data.shared.is_some() { &mut tail } else { &mut head };
+    let end = if data.shared.is_some() {
+        &mut tail
+    } else {
+        &mut head
+    };
     end.extend_from_slice(&data.rest);
     end.push(b'}');
-    Ok(deliveries::Body { head, shared: data.shared, tail })
+    Ok(deliveries::Body {
+        head,
+        shared: data.shared,
+        tail,
+    })
 }

@@ -24,12 +24,18 @@ pub(crate) fn apply(
     change: Change,
     detail: Option<&Value>,
 ) -> Result<(), ApiError> {
-    let Some(from) = email.recipients.get(position).map(|recipient| recipient.status) else {
+    let Some(from) = email
+        .recipients
+        .get(position)
+        .map(|recipient| recipient.status)
+    else {
         return Ok(());
     };
     let Some(steps) = change.steps(from) else {
-        let message =
-            format!("this event is not possible for a recipient with the status {}", from.as_str());
+        let message = format!(
+            "this event is not possible for a recipient with the status {}",
+            from.as_str()
+        );
         return Err(ApiError::new(Code::Conflict, message));
     };
     let last_event = steps.last().map(|(_, event)| *event);

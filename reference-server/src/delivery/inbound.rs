@@ -44,7 +44,13 @@ pub(crate) async fn receive(
     store: &Store,
     incoming: IncomingMessage,
 ) -> Result<Vec<ReceivedMessage>, ApiError> {
-    let IncomingMessage { organization, catcher, recipients, results, source } = incoming;
+    let IncomingMessage {
+        organization,
+        catcher,
+        recipients,
+        results,
+        source,
+    } = incoming;
     let _reserved = memory::MESSAGES.reserve(source.len()).await;
     let message = parse(source, results).await?;
     let stored = store.write(move |tx| {
@@ -53,13 +59,22 @@ pub(crate) async fn receive(
             let domain = recipient.domain().as_str();
             let owners = domains::owners(tx.reader(), domain, organization)?;
             let mut add = |id| {
-                received.push(ReceivedMessage { id, recipient: recipient.as_str().to_owned() });
+                received.push(ReceivedMessage {
+                    id,
+                    recipient: recipient.as_str().to_owned(),
+                });
             };
             if let Some(catcher) = catcher.filter(|_| owners.is_empty()) {
                 add(insert(tx, catcher, None, recipient, &message)?);
             }
             for (domain, organization) in owners {
-                add(store_message(tx, organization, &domain, recipient, &message)?);
+                add(store_message(
+                    tx,
+                    organization,
+                    &domain,
+                    recipient,
+                    &message,
+                )?);
             }
         }
         Ok(received)
@@ -98,7 +113,15 @@ pub(crate) async fn parse(
         let message = Incoming::parse(&source).unwrap_or_default();
         let mut json = serde_json::to_vec(&message).map_err(ApiError::internal)?;
         json.pop();
-        let Incoming { mut from, to, mut subject, text, html, attachments, .. } = message;
+        let Incoming {
+            mut from,
+            to,
+            mut subject,
+            text,
+            html,
+            attachments,
+            ..
+        } = message;
         for header in [&mut from, &mut subject] {
             if let Some((end, _)) = header.char_indices().nth(MAX_HEADER) {
                 header.truncate(end);
@@ -171,9 +194,14 @@ pub(crate) fn notify_received(
 ) -> Result<(), ApiError> {
     let now = tx.now;
     let unchecked = (SpfVerdict::None, DkimVerdict::None);
-    let (spf, dkim) = message.results.map_or(unchecked, |results| (results.spf, results.dkim));
-    let about =
-        About { email: None, recipient: Some(recipient.as_str()), subject: Some(&message.subject) };
+    let (spf, dkim) = message
+        .results
+        .map_or(unchecked, |results| (results.spf, results.dkim));
+    let about = About {
+        email: None,
+        recipient: Some(recipient.as_str()),
+        subject: Some(&message.subject),
+    };
     let emitted = emit(tx, organization, Event::EmailReceived, about, |tx| {
         let data = ReceivedEmail {
             message: None,
@@ -186,7 +214,10 @@ pub(crate) fn notify_received(
         let mut rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
         // The fields go on after those of the content.
         rest[0] = b',';
-        Ok(Data { shared: Some(bodies::put(tx, &message.content)?), rest })
+        Ok(Data {
+            shared: Some(bodies::put(tx, &message.content)?),
+            rest,
+        })
     });
     emitted.map(drop)
 }

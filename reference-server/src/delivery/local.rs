@@ -32,7 +32,9 @@ pub(crate) fn deliver(
 ) -> Result<(), ApiError> {
     let id = id::new(id::MESSAGE);
     let owners = owners(tx, app, recipient)?;
-    let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
+    let own_domain = owners
+        .iter()
+        .find(|(_, organization)| *organization == email.organization);
     let domain = own_domain.map(|(domain, _)| domain.as_str());
     let message = MessageSummary {
         id: id.clone(),
@@ -72,15 +74,19 @@ fn owners(tx: &Tx<'_>, app: &App, recipient: &str) -> Result<Vec<(String, i64)>,
 /// Announces the message that a job is about to the owners of the recipient's domain.
 pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), ApiError> {
     let id = job.subject.clone();
-    let size = app.store.read(move |reader| match messages::email_and_recipient(reader, &id)? {
-        Some((email, _)) => emails::content_size(reader, &email),
-        None => Ok(0),
-    });
+    let size = app.store.read(
+        move |reader| match messages::email_and_recipient(reader, &id)? {
+            Some((email, _)) => emails::content_size(reader, &email),
+            None => Ok(0),
+        },
+    );
     let _reserved = memory::MESSAGES.reserve(size.await?).await;
     let id = job.subject.clone();
     let found = app.store.read(move |reader| {
         let row = messages::email_and_recipient(reader, &id)?;
-        let Some((email, recipient)) = row else { return Ok(None) };
+        let Some((email, recipient)) = row else {
+            return Ok(None);
+        };
         Ok(Message::load(reader, &email)?.map(|message| (message, recipient)))
     });
     // A message deleted in the meantime causes no event.
@@ -120,7 +126,9 @@ async fn authenticate(
     message: Message,
     recipient: String,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
-    let from = Mailbox::parse(&message.email.from).map_err(ApiError::internal)?.address;
+    let from = Mailbox::parse(&message.email.from)
+        .map_err(ApiError::internal)?
+        .address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = app.settings.is_exposed();
     let address = recipient.as_str().to_owned();

@@ -91,7 +91,11 @@ pub(crate) fn outgoing(
     detail: Option<&Value>,
     now: Millis,
 ) -> Result<Vec<u8>, ApiError> {
-    let text = |name: &str| detail.and_then(|detail| detail.get(name)).and_then(Value::as_str);
+    let text = |name: &str| {
+        detail
+            .and_then(|detail| detail.get(name))
+            .and_then(Value::as_str)
+    };
     let detail_text = detail.and_then(Value::as_str);
     let reason = text("reason").or(detail_text);
     let email = Outgoing {
@@ -112,7 +116,9 @@ pub(crate) fn outgoing(
         }),
         Event::EmailClicked => serde_json::to_vec(&Clicked {
             email,
-            click: Click { url: text("url").or(detail_text) },
+            click: Click {
+                url: text("url").or(detail_text),
+            },
         }),
         Event::EmailFailed | Event::EmailComplained => serde_json::to_vec(&WithReason {
             email,

@@ -28,7 +28,9 @@ pub(crate) fn is_for_relay(address: &str) -> bool {
 
 /// Hands over an email, and records the outcomes of each of its messages.
 pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> {
-    let Some(relay) = &app.relay else { return Ok(()) };
+    let Some(relay) = &app.relay else {
+        return Ok(());
+    };
     let wanted = id.clone();
     let read = app.store.read(move |reader| {
         let unconfirmed = jobs::handed_over(reader, &wanted)?;
@@ -38,10 +40,16 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> 
         let (unconfirmed, positions): (Vec<usize>, Vec<usize>) =
             pending_positions(&message.email).partition(|position| unconfirmed.contains(position));
         let unknown = Handoff::Unknown(ENDED.to_owned());
-        let unknown = unconfirmed.into_iter().map(|position| (position, unknown.clone()));
+        let unknown = unconfirmed
+            .into_iter()
+            .map(|position| (position, unknown.clone()));
         record(app, &id, unknown.collect()).await?;
         // One message for all recipients, or one for each.
-        let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
+        let chunk_size = if message.is_individual() {
+            1
+        } else {
+            positions.len().max(1)
+        };
         let message = Arc::new(message);
         for positions in positions.chunks(chunk_size) {
             // The next server hands over the rest.
@@ -81,8 +89,12 @@ async fn hand_to(
     positions: &[usize],
 ) -> Result<Vec<Handoff>, ApiError> {
     let email = &message.email;
-    let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
-    let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
+    let addresses = positions
+        .iter()
+        .map(|&position| email.recipients[position].address.as_str());
+    let recipients = addresses
+        .map(envelope_address)
+        .collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii();
     let (shared, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
@@ -95,14 +107,20 @@ async fn hand_to(
         let accepted = with_outcome.filter(|(_, outcome)| **outcome == Handoff::Accepted);
         let accepted: Vec<usize> = accepted.map(|(position, _)| position).collect();
         let id = email.id.clone();
-        app.store.write(move |tx| jobs::set_handed_over(tx, &id, &accepted))
+        app.store
+            .write(move |tx| jobs::set_handed_over(tx, &id, &accepted))
     };
-    Ok(relay.send(&sender, &recipients, &source, before_message).await)
+    Ok(relay
+        .send(&sender, &recipients, &source, before_message)
+        .await)
 }
 
 /// The pause before this retry; `None` after the last one.
 fn pause(retry: i64) -> Option<Millis> {
-    usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry)).copied()
+    usize::try_from(retry)
+        .ok()
+        .and_then(|retry| SCHEDULE.get(retry))
+        .copied()
 }
 
 fn pending_positions(email: &emails::StoredEmail) -> impl Iterator<Item = usize> {
@@ -154,13 +172,15 @@ fn apply(
         }
         let (change, detail) = match (outcome, pause) {
             (Handoff::Accepted, _) => (Change::Delivered, None),
-            (Handoff::Refused(reason), _) => {
-                (Change::Bounced, Some(json!({"reason": reason, "type": "hard"})))
-            }
+            (Handoff::Refused(reason), _) => (
+                Change::Bounced,
+                Some(json!({"reason": reason, "type": "hard"})),
+            ),
             (Handoff::Unknown(reason), _) => (Change::Sent, Some(json!({"reason": reason}))),
-            (Handoff::Deferred(reason), None) => {
-                (Change::Bounced, Some(json!({"reason": reason, "type": "soft"})))
-            }
+            (Handoff::Deferred(reason), None) => (
+                Change::Bounced,
+                Some(json!({"reason": reason, "type": "soft"})),
+            ),
             (Handoff::Deferred(reason), Some(_)) => {
                 let reason = json!({"reason": reason});
                 email.recipients[*position].detail = Some(reason);

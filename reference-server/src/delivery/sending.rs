@@ -41,7 +41,11 @@ pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Resul
         let changes = status::simulated(address);
         if changes.is_empty() {
             let position = Some(position);
-            let job = Job { queue: Queue::Mail, subject: email.id.clone(), position };
+            let job = Job {
+                queue: Queue::Mail,
+                subject: email.id.clone(),
+                position,
+            };
             jobs::add(tx, email.organization, &job, tx.now + DELAY, 0, None)?;
         }
         for change in changes {

@@ -24,10 +24,16 @@ pub(crate) struct Message {
 impl Message {
     /// Loads an email with its content.
     pub(crate) fn load(reader: Reader<'_>, email: &str) -> Result<Option<Self>, ApiError> {
-        let Some(email) = emails::find(reader, email)? else { return Ok(None) };
+        let Some(email) = emails::find(reader, email)? else {
+            return Ok(None);
+        };
         let content = emails::content(reader, &email.id, true)?;
         let signer = domains::signer(reader, &email.domain, email.organization)?;
-        Ok(Some(Self { email, content, signer }))
+        Ok(Some(Self {
+            email,
+            content,
+            signer,
+        }))
     }
 
     /// Whether every recipient gets a different message, because it is tracked.
@@ -52,14 +58,22 @@ impl Message {
     pub(crate) fn source(&self, recipient: &str, exposed: bool) -> Result<Vec<u8>, ApiError> {
         let email = &self.email;
         let from = Mailbox::parse(&email.from).map_err(ApiError::internal)?;
-        let (to, cc, reply_to) =
-            (mailboxes(&email.to)?, mailboxes(&email.cc)?, mailboxes(&email.reply_to)?);
+        let (to, cc, reply_to) = (
+            mailboxes(&email.to)?,
+            mailboxes(&email.cc)?,
+            mailboxes(&email.reply_to)?,
+        );
         let tracked = match (&email.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => {
                 let mut states = self.email.recipients.iter();
                 let position =
                     states.position(|state| state.address.eq_ignore_ascii_case(recipient));
-                Some(tracking::add_to(tracking, &self.email.id, position.unwrap_or(0), html))
+                Some(tracking::add_to(
+                    tracking,
+                    &self.email.id,
+                    position.unwrap_or(0),
+                    html,
+                ))
             }
             _ => None,
         };
@@ -74,9 +88,15 @@ impl Message {
             headers: &self.content.headers,
             attachments: &self.content.attachments,
             message_id: &format!("{}@{}", self.email.id, email.domain),
-            date: email.scheduled_at.unwrap_or_default().max(email.created_at).timestamp(),
+            date: email
+                .scheduled_at
+                .unwrap_or_default()
+                .max(email.created_at)
+                .timestamp(),
         };
-        let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
+        let Some(signer) = &self.signer else {
+            return Ok(outgoing.source());
+        };
         if exposed && signer.key[..] == *SANDBOX_KEY {
             return Ok(outgoing.source());
         }
@@ -86,5 +106,8 @@ impl Message {
 }
 
 fn mailboxes(texts: &[String]) -> Result<Vec<Mailbox>, ApiError> {
-    texts.iter().map(|text| Mailbox::parse(text).map_err(ApiError::internal)).collect()
+    texts
+        .iter()
+        .map(|text| Mailbox::parse(text).map_err(ApiError::internal))
+        .collect()
 }

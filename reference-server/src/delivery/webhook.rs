@@ -43,7 +43,9 @@ const SESSION_PATH: &str = "/svc-listen";
 /// Makes one attempt and records it. A delivery that falls due while its webhook is inactive or
 /// deleted is dropped. None begins once the server stops.
 pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError> {
-    let Job { queue, subject: id, .. } = &pending.job;
+    let Job {
+        queue, subject: id, ..
+    } = &pending.job;
     let Some(webhook) = &pending.webhook else {
         let (webhook, id) = (queue.clone(), id.clone());
         let end = move |tx: &mut Tx<'_>| deliveries::end(tx, webhook.as_str(), &id, State::Dropped);
@@ -54,20 +56,43 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
         () = app.stop.requested() => return Ok(()),
     };
     // `None` if the delivery was deleted.
-    let Some((body, _memory)) = body? else { return Ok(()) };
+    let Some((body, _memory)) = body? else {
+        return Ok(());
+    };
     let (attempt, is_unreachable) =
         attempt(app, webhook, id, &pending.event, pending.attempts + 1, body).await?;
     if !attempt.is_delivered() {
-        let Attempt { number, status, error, .. } = &attempt;
+        let Attempt {
+            number,
+            status,
+            error,
+            ..
+        } = &attempt;
         let (webhook, event, error) = (&*webhook.id, &*pending.event, error.as_deref());
-        tracing::info!(webhook, event, attempt = number, status, error, "a delivery failed");
+        tracing::info!(
+            webhook,
+            event,
+            attempt = number,
+            status,
+            error,
+            "a delivery failed"
+        );
     }
     let made = Arc::new((pending, attempt));
     let recorded = app.record(move |tx| {
         let (pending, attempt) = &*made;
-        let Pending { retry, webhook: Some(webhook), .. } = pending else { return Ok(()) };
+        let Pending {
+            retry,
+            webhook: Some(webhook),
+            ..
+        } = pending
+        else {
+            return Ok(());
+        };
         let pause = schedule(service_from(&webhook.service)).get(*retry as usize);
-        let next = pause.filter(|_| !attempt.is_delivered()).map(|pause| tx.now + pause);
+        let next = pause
+            .filter(|_| !attempt.is_delivered())
+            .map(|pause| tx.now + pause);
         deliveries::record(tx, &webhook.id, *retry, next, attempt)?;
         if is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH) {
             webhooks::delete(tx, &webhook.id, pending.organization)?;
@@ -83,10 +108,16 @@ async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>,
         return Ok(Some((body.clone().into(), None)));
     }
     let id = pending.job.subject.clone();
-    let size = app.store.read(move |reader| deliveries::body_size(reader, &id)).await?;
+    let size = app
+        .store
+        .read(move |reader| deliveries::body_size(reader, &id))
+        .await?;
     let memory = ATTEMPTS.reserve(size).await;
     let id = pending.job.subject.clone();
-    let body = app.store.read(move |reader| deliveries::body(reader, &id)).await?;
+    let body = app
+        .store
+        .read(move |reader| deliveries::body(reader, &id))
+        .await?;
     Ok(body.map(|body| (body.into(), memory)))
 }
 
@@ -101,9 +132,17 @@ pub(crate) async fn attempt(
 ) -> Result<(Attempt, bool), ApiError> {
     let (secret, signed) = (webhook.secret.clone(), body.clone());
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
-    let headers = headers(service_from(&webhook.service), id, event, number, &signature);
+    let headers = headers(
+        service_from(&webhook.service),
+        id,
+        event,
+        number,
+        &signature,
+    );
     let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
-    let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
+    let request_headers = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
     let (started_at, started) = (app.clock.now().into(), Instant::now());
     let url = Url::parse(&webhook.url);
@@ -112,8 +151,10 @@ pub(crate) async fn attempt(
         Err(_) => Err(AttemptError::InvalidUrl),
     };
     let duration_ms = started.elapsed().as_millis() as i64;
-    let is_unreachable =
-        matches!(outcome, Err(AttemptError::NoConnection(ErrorKind::ConnectionRefused)));
+    let is_unreachable = matches!(
+        outcome,
+        Err(AttemptError::NoConnection(ErrorKind::ConnectionRefused))
+    );
     let (status, response_body, error) = match outcome {
         Ok(response) => {
             let body = String::from_utf8_lossy(&response.body).into_owned();
@@ -128,9 +169,9 @@ pub(crate) async fn attempt(
         duration_ms,
         url: match url {
             // A URL with a password has a host, so its password can be replaced.
-            Ok(mut url) if url.password().is_some() => {
-                url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
-            }
+            Ok(mut url) if url.password().is_some() => url
+                .set_password(Some("***"))
+                .map_or_else(|()| String::new(), |()| url.into()),
             _ => webhook.url.clone(),
         },
         request_headers,
@@ -171,7 +212,9 @@ const USER_AGENT_VALUE: &str = concat!("svc-reference-server/", env!("CARGO_PKG_
 /// HMAC-SHA256 of the body, in hex.
 fn signature(secret: &str, body: &[u8]) -> String {
     let mac = <Hmac<Sha256>>::new_from_slice(secret.as_bytes());
-    let mac = mac.expect("HMAC accepts keys of any length").chain_update(body);
+    let mac = mac
+        .expect("HMAC accepts keys of any length")
+        .chain_update(body);
     hex::encode(mac.finalize().into_bytes())
 }
 

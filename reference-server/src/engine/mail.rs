@@ -20,7 +20,8 @@ const BATCH: usize = 128;
 pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError> {
     let write = |limit| {
         let context = Arc::clone(&app);
-        app.store.write_relaxed(move |tx| run(tx, &context, until, limit))
+        app.store
+            .write_relaxed(move |tx| run(tx, &context, until, limit))
     };
     // If the server has a defect, the first email by itself shows whether it is the cause.
     for limit in [BATCH, 1] {
@@ -44,7 +45,10 @@ fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis
         }
         if at > tx.now {
             let queues = jobs::queues(tx.reader(), app.relay.is_some())?;
-            if queues.iter().any(|(queue, due)| *queue != Queue::Mail && *due < at) {
+            if queues
+                .iter()
+                .any(|(queue, due)| *queue != Queue::Mail && *due < at)
+            {
                 break;
             }
             tx.now = at;
@@ -60,15 +64,22 @@ fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis
 
 fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     let email = emails::find(tx.reader(), id)?.filter(|email| email.status == Status::Queued);
-    let Some(mut email) = email else { return Ok(()) };
+    let Some(mut email) = email else {
+        return Ok(());
+    };
     sending::send(tx, app, &mut email)?;
     emails::update(tx, &email)
 }
 
 fn deliver_delayed(tx: &mut Tx<'_>, app: &App, id: &str, position: usize) -> Result<(), ApiError> {
-    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
+    let Some(mut email) = emails::find(tx.reader(), id)? else {
+        return Ok(());
+    };
     // The control interface may have changed the recipient in the meantime.
-    let status = email.recipients.get(position).map(|recipient| recipient.status);
+    let status = email
+        .recipients
+        .get(position)
+        .map(|recipient| recipient.status);
     if status != Some(Status::Sending) {
         return Ok(());
     }

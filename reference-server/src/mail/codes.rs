@@ -44,7 +44,9 @@ static PIECE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// `Code:` and `551234` of `Code:551234`, but no part of a URL.
 fn without_label(word: &str) -> impl Iterator<Item = &str> {
-    let at = word.find([':', '=']).filter(|at| word[..*at].chars().all(char::is_alphabetic));
+    let at = word
+        .find([':', '='])
+        .filter(|at| word[..*at].chars().all(char::is_alphabetic));
     let at = at.filter(|_| !word.contains('/')).map_or(0, |at| at + 1);
     let (label, rest) = word.split_at(at);
     [label, rest].into_iter().filter(|part| !part.is_empty())
@@ -61,7 +63,12 @@ struct Word<'a> {
 impl<'a> Word<'a> {
     fn new(raw: &'a str, line: usize) -> Self {
         let text = raw.trim_matches(|letter: char| !letter.is_alphanumeric());
-        Self { raw, text, lower: text.to_lowercase(), line }
+        Self {
+            raw,
+            text,
+            lower: text.to_lowercase(),
+            line,
+        }
     }
 
     fn is_in(&self, list: &HashSet<String>) -> bool {
@@ -69,7 +76,9 @@ impl<'a> Word<'a> {
     }
 
     fn ends_sentence(&self) -> bool {
-        let end = self.raw.trim_end_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
+        let end = self
+            .raw
+            .trim_end_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
         end.ends_with(['.', '!', '?', '。', '！', '？'])
     }
 
@@ -97,14 +106,23 @@ impl Text<'_> {
         let mut has_code_word = false;
         for at in (0..self.0.len()).filter(|at| self.is_code_word(*at)) {
             has_code_word = true;
-            let after = self.sentence_after(at).find_map(|at| Some((at, self.candidate(at)?)));
-            let before = || self.sentence_before(at).find_map(|at| Some((at, self.candidate(at)?)));
-            let Some((mut at, mut code)) = after.or_else(before) else { continue };
+            let after = self
+                .sentence_after(at)
+                .find_map(|at| Some((at, self.candidate(at)?)));
+            let before = || {
+                self.sentence_before(at)
+                    .find_map(|at| Some((at, self.candidate(at)?)))
+            };
+            let Some((mut at, mut code)) = after.or_else(before) else {
+                continue;
+            };
             // A list of codes.
             loop {
                 let next = at + code.split(' ').count();
                 found.push((at, code));
-                let Some(more) = self.candidate(next) else { break };
+                let Some(more) = self.candidate(next) else {
+                    break;
+                };
                 (at, code) = (next, more);
             }
         }
@@ -112,7 +130,8 @@ impl Text<'_> {
             let alone = (0..self.0.len()).filter(|at| self.is_first_of_line(*at));
             found.extend(alone.filter_map(|at| {
                 let code = self.candidate(at)?;
-                self.is_first_of_line(at + code.split(' ').count()).then_some((at, code))
+                self.is_first_of_line(at + code.split(' ').count())
+                    .then_some((at, code))
             }));
         }
         found.sort();
@@ -157,10 +176,16 @@ impl Text<'_> {
     fn is_other_code(&self, at: usize) -> bool {
         let word = &self.0[at];
         let beside = [at.wrapping_sub(1), at + 1].map(|at| self.0.get(at));
-        let is_part =
-            |other: &String| word.lower.strip_prefix(other).is_some_and(|rest| !rest.is_empty());
+        let is_part = |other: &String| {
+            word.lower
+                .strip_prefix(other)
+                .is_some_and(|rest| !rest.is_empty())
+        };
         word.names_a_code()
-            && (beside.into_iter().flatten().any(|word| word.is_in(&WORDS.other_codes))
+            && (beside
+                .into_iter()
+                .flatten()
+                .any(|word| word.is_in(&WORDS.other_codes))
                 || WORDS.other_codes.iter().any(is_part))
     }
 
@@ -171,13 +196,19 @@ impl Text<'_> {
             return None;
         }
         // An address, a time, a telephone number, `#12345`.
-        if word.raw.trim_end_matches(':').contains(['@', '#', '+', '/', ':']) {
+        if word
+            .raw
+            .trim_end_matches(':')
+            .contains(['@', '#', '+', '/', ':'])
+        {
             return None;
         }
         let (code, end) = match self.0.get(at + 1) {
             // 123 456
             Some(next)
-                if [word, next].iter().all(|word| word.is_digits() && word.text.len() == 3)
+                if [word, next]
+                    .iter()
+                    .all(|word| word.is_digits() && word.text.len() == 3)
                     && word.line == next.line
                     && word.raw.ends_with(word.text) =>
             {
@@ -194,7 +225,11 @@ impl Text<'_> {
             word.is_digits() && word.raw.ends_with(word.text) && (is_short || word.text.len() < 4)
         }) || is_short
             && next.is_some_and(|word| word.text.starts_with(|c: char| c.is_ascii_digit()));
-        let mut around = previous.filter(on_line).into_iter().chain(next).chain([word]);
+        let mut around = previous
+            .filter(on_line)
+            .into_iter()
+            .chain(next)
+            .chain([word]);
         if is_part || around.any(Word::has_currency) {
             return None;
         }
@@ -251,7 +286,11 @@ mod tests {
     /// The subject, the text, and the codes in it.
     const MESSAGES: &[(&str, &str, &[&str])] = &[
         // Codes.
-        ("Your code", "Your verification code is 482913. It expires in 10 minutes.", &["482913"]),
+        (
+            "Your code",
+            "Your verification code is 482913. It expires in 10 minutes.",
+            &["482913"],
+        ),
         (
             "Sign in to Shop",
             "Enter this code to sign in:\n\n482913\n\nIt is valid until 18:30.",
@@ -263,30 +302,74 @@ mod tests {
             &["482913"],
         ),
         ("Confirm your email", "Code: 123-456", &["123-456"]),
-        ("Confirm your email", "Your security code is 123 456.", &["123 456"]),
-        ("Google", "G-123456 is your Google verification code.", &["G-123456"]),
+        (
+            "Confirm your email",
+            "Your security code is 123 456.",
+            &["123 456"],
+        ),
+        (
+            "Google",
+            "G-123456 is your Google verification code.",
+            &["G-123456"],
+        ),
         ("Two-step login", "Your login code: A1B2C3", &["A1B2C3"]),
-        ("Device", "Type the code A1B2-C3D4 on your television.", &["A1B2-C3D4"]),
+        (
+            "Device",
+            "Type the code A1B2-C3D4 on your television.",
+            &["A1B2-C3D4"],
+        ),
         ("Your PIN", "The PIN of your card is *4827*.", &["4827"]),
-        ("OTP", "1234 is the OTP for the transfer of EUR 2500 to account 99887766.", &["1234"]),
+        (
+            "OTP",
+            "1234 is the OTP for the transfer of EUR 2500 to account 99887766.",
+            &["1234"],
+        ),
         ("Use 482913 to log in", "Hello Ada", &["482913"]),
-        ("Reset", "Your one-time password is 91827364 and works once.", &["91827364"]),
+        (
+            "Reset",
+            "Your one-time password is 91827364 and works once.",
+            &["91827364"],
+        ),
         (
             "Backup codes",
             "Your backup codes:\n12345678\n23456789\n34567890",
             &["12345678", "23456789", "34567890"],
         ),
-        ("Order 83920183", "Your pickup code for order 83920183 is 4821.", &["4821"]),
+        (
+            "Order 83920183",
+            "Your pickup code for order 83920183 is 4821.",
+            &["4821"],
+        ),
         ("Your PIN", "Your PIN: 1984", &["1984"]),
         ("Your code", "Your code:551234", &["551234"]),
         ("Log in", "OTP:551234", &["551234"]),
         ("Log in", "Code=123-456", &["123-456"]),
         ("Log in", "Your code is:A1B2C3.", &["A1B2C3"]),
-        ("Verify", "Your code is at shop.test/code:482913 or https://shop.test?code=482913", &[]),
-        ("Ihr Code", "Ihr Bestätigungscode lautet 482913.", &["482913"]),
-        ("Anmeldung", "Verwenden Sie die TAN 739201 für Auftrag 55512345.", &["739201"]),
-        ("Connexion", "Votre code de vérification est le 482 913", &["482 913"]),
-        ("Acceso", "Tu código de verificación es 482913. No lo compartas.", &["482913"]),
+        (
+            "Verify",
+            "Your code is at shop.test/code:482913 or https://shop.test?code=482913",
+            &[],
+        ),
+        (
+            "Ihr Code",
+            "Ihr Bestätigungscode lautet 482913.",
+            &["482913"],
+        ),
+        (
+            "Anmeldung",
+            "Verwenden Sie die TAN 739201 für Auftrag 55512345.",
+            &["739201"],
+        ),
+        (
+            "Connexion",
+            "Votre code de vérification est le 482 913",
+            &["482 913"],
+        ),
+        (
+            "Acceso",
+            "Tu código de verificación es 482913. No lo compartas.",
+            &["482913"],
+        ),
         ("Accesso", "Il tuo codice di accesso: 5829", &["5829"]),
         ("Acesso", "A sua senha temporária é 482913", &["482913"]),
         ("Inloggen", "Je verificatiecode is 482913.", &["482913"]),
@@ -294,7 +377,11 @@ mod tests {
         ("Inloggning", "Din engångskod är 482913", &["482913"]),
         ("Giriş", "Doğrulama kodunuz: 482913", &["482913"]),
         ("Вход", "Ваш код подтверждения: 482913", &["482913"]),
-        ("验证码", "您的验证码是482913，请在10分钟内输入。", &["482913"]),
+        (
+            "验证码",
+            "您的验证码是482913，请在10分钟内输入。",
+            &["482913"],
+        ),
         ("ログイン", "認証コードは482913です。", &["482913"]),
         ("로그인", "인증번호 482913를 입력하세요.", &["482913"]),
         ("تسجيل الدخول", "رمز التحقق الخاص بك هو 482913", &["482913"]),
@@ -305,22 +392,46 @@ mod tests {
             "Thank you. We have received order number 83920183 of 12 March 2026.",
             &[],
         ),
-        ("Invoice 20260142", "Invoice 20260142 over 1299 EUR is due on 2026-12-01.", &[]),
-        ("Happy 2027", "A happy new year 2027 from all 1500 of us.", &[]),
-        ("Sale", "Use promo code 482913 at the checkout, or code SAVE20 for 20% off.", &[]),
+        (
+            "Invoice 20260142",
+            "Invoice 20260142 over 1299 EUR is due on 2026-12-01.",
+            &[],
+        ),
+        (
+            "Happy 2027",
+            "A happy new year 2027 from all 1500 of us.",
+            &[],
+        ),
+        (
+            "Sale",
+            "Use promo code 482913 at the checkout, or code SAVE20 for 20% off.",
+            &[],
+        ),
         (
             "New login",
             "A new login from Berlin on 25 November 2026 at 18:30. Call 0800 1234 if it was not you.",
             &[],
         ),
-        ("Visit us", "Shop Ltd, 12 High Street, zip code 90210, phone 555 123 4567", &[]),
+        (
+            "Visit us",
+            "Shop Ltd, 12 High Street, zip code 90210, phone 555 123 4567",
+            &[],
+        ),
         (
             "Verify",
             "Open https://shop.test/verify/482913 or write to 482913@shop.test to verify it.",
             &[],
         ),
-        ("Your package", "Tracking number 12345678\nWeight 1500 g", &[]),
-        ("Rechnung", "Rechnungsnummer: 482913\nBetrag: 1299 Euro\nKundennummer 55512345", &[]),
+        (
+            "Your package",
+            "Tracking number 12345678\nWeight 1500 g",
+            &[],
+        ),
+        (
+            "Rechnung",
+            "Rechnungsnummer: 482913\nBetrag: 1299 Euro\nKundennummer 55512345",
+            &[],
+        ),
         (
             "Statement",
             "The balance of your account is $1500. The code of conduct has 4000 words.",
@@ -332,9 +443,17 @@ mod tests {
     fn finds_the_codes_of_forty_messages_and_nothing_else() {
         assert!(MESSAGES.len() >= 40);
         for (subject, text, expected) in MESSAGES {
-            assert_eq!(codes(Some(subject), None, Some(text)), *expected, "{subject}: {text}");
+            assert_eq!(
+                codes(Some(subject), None, Some(text)),
+                *expected,
+                "{subject}: {text}"
+            );
             let html = format!("<p>{}</p>", text.replace('\n', "</p><p>"));
-            assert_eq!(codes(Some(subject), Some(&html), None), *expected, "{subject}: {html}");
+            assert_eq!(
+                codes(Some(subject), Some(&html), None),
+                *expected,
+                "{subject}: {html}"
+            );
         }
     }
 
@@ -351,8 +470,10 @@ mod tests {
     #[test]
     fn only_the_beginning_of_a_long_text_is_searched() {
         let words = "a ".repeat(2 << 20);
-        let (first, last) =
-            (format!("Your code: 482913. {words}"), format!("{words} code: 482913"));
+        let (first, last) = (
+            format!("Your code: 482913. {words}"),
+            format!("{words} code: 482913"),
+        );
         assert_eq!(codes(None, None, Some(&first)), ["482913"]);
         assert_eq!(codes(None, None, Some(&last)), [""; 0]);
         assert_eq!(codes(None, Some(&format!("<p>{last}</p>")), None), [""; 0]);

@@ -24,7 +24,9 @@ pub(crate) struct SigningKey(RsaKeyPair);
 impl SigningKey {
     /// Parses the stored form, an unencrypted PKCS#8 document.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, ApiError> {
-        RsaKeyPair::from_pkcs8(der).map(Self).map_err(ApiError::internal)
+        RsaKeyPair::from_pkcs8(der)
+            .map(Self)
+            .map_err(ApiError::internal)
     }
 
     /// The public key as the value of the TXT record under `_domainkey`.
@@ -72,7 +74,12 @@ impl SigningKey {
 
         let mut signature = vec![0; self.0.public().modulus_len()];
         self.0
-            .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), &data, &mut signature)
+            .sign(
+                &RSA_PKCS1_SHA256,
+                &SystemRandom::new(),
+                &data,
+                &mut signature,
+            )
             .map_err(ApiError::internal)?;
         for (number, piece) in BASE64.encode(signature).as_bytes().chunks(72).enumerate() {
             field.push_str(if number > 0 { "\r\n\t " } else { "" });
@@ -131,9 +138,15 @@ mod tests {
     fn signing_is_deterministic() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         let field = key.sign("sandbox.test", "s1", MESSAGE).expect("signed");
-        assert_eq!(field, key.sign("sandbox.test", "s1", MESSAGE).expect("signed"));
+        assert_eq!(
+            field,
+            key.sign("sandbox.test", "s1", MESSAGE).expect("signed")
+        );
         assert!(field.starts_with("DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n"));
-        assert!(field.contains("\th=From:\r\n\t Subject:\r\n\t To:\r\n\t From;\r\n"), "{field}");
+        assert!(
+            field.contains("\th=From:\r\n\t Subject:\r\n\t To:\r\n\t From;\r\n"),
+            "{field}"
+        );
         assert!(field.ends_with("\r\n"));
         assert!(field.lines().all(|line| line.len() <= 78), "{field}");
     }
@@ -163,7 +176,10 @@ mod tests {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         let record = key.record();
         let public = record.strip_prefix("v=DKIM1; k=rsa; p=").expect("prefix");
-        assert!(public.starts_with("MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"), "{public}");
+        assert!(
+            public.starts_with("MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"),
+            "{public}"
+        );
         assert!(public.ends_with("IDAQAB"), "{public}");
         assert_eq!(public.len(), 392);
     }

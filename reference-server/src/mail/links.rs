@@ -44,12 +44,20 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -
         let text = start_of(&html[tag.end..next], MAX_LINK_TEXT);
         let close = text.to_ascii_lowercase().find("</a").unwrap_or(text.len());
         let text = Some(visible_text(&text[..close])).filter(|text| !text.is_empty());
-        links.push(Link { url, tracked_url, text });
+        links.push(Link {
+            url,
+            tracked_url,
+            text,
+        });
     }
     for found in LinkFinder::new().kinds(&[LinkKind::Url]).links(text) {
         let url = found.as_str().to_owned();
         if known.insert(url.clone()) {
-            links.push(Link { url, tracked_url: None, text: None });
+            links.push(Link {
+                url,
+                tracked_url: None,
+                text: None,
+            });
         }
     }
     links
@@ -79,12 +87,17 @@ pub(crate) struct Targets {
 impl Targets {
     /// The targets of the links in the HTML before [`replace`].
     pub(crate) fn of(prefix: String, html: &str) -> Self {
-        Self { prefix, urls: targets(html).collect() }
+        Self {
+            prefix,
+            urls: targets(html).collect(),
+        }
     }
 
     pub(crate) fn resolve(&self, url: &str) -> Option<&str> {
         let (_, number) = url.strip_prefix(&self.prefix)?.split_once('/')?;
-        self.urls.get(number.parse::<usize>().ok()?).map(String::as_str)
+        self.urls
+            .get(number.parse::<usize>().ok()?)
+            .map(String::as_str)
     }
 }
 
@@ -102,7 +115,9 @@ const MAX_TRACKED_URL: usize = 8 * 1024;
 fn tracked_links(html: &str) -> impl Iterator<Item = (Range<usize>, String)> {
     let links = anchors(start_of(html, MAX_SEARCHED))
         .filter(|anchor| is_web(&anchor.url) && anchor.raw.len() <= MAX_TRACKED_URL);
-    links.take(MAX_TRACKED).map(|anchor| (anchor.raw, anchor.url))
+    links
+        .take(MAX_TRACKED)
+        .map(|anchor| (anchor.raw, anchor.url))
 }
 
 fn is_web(url: &str) -> bool {
@@ -140,7 +155,11 @@ fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
         let value = (2..=4).find_map(|group| href.get(group))?.as_str().trim();
         // `value` is a slice of `html`, so the pointers give its offset.
         let start = value.as_ptr() as usize - html.as_ptr() as usize;
-        Some(Anchor { tag, raw: start..start + value.len(), url: html_to_text(value) })
+        Some(Anchor {
+            tag,
+            raw: start..start + value.len(),
+            url: html_to_text(value),
+        })
     })
 }
 
@@ -167,7 +186,10 @@ fn tag_length(tag: &str) -> Option<usize> {
 /// The visible text: without tags, styles and scripts, and with collapsed white space.
 pub(super) fn visible_text(html: &str) -> String {
     let apart = html.replace('<', " <");
-    html_to_text(&apart).split_whitespace().collect::<Vec<_>>().join(" ")
+    html_to_text(&apart)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -182,7 +204,9 @@ mod tests {
     /// Each of these took from seconds to hours.
     #[test]
     fn hostile_html_takes_linear_time() {
-        let many: String = (0..20_000).map(|n| format!("<a href=http://a.test/{n}>")).collect();
+        let many: String = (0..20_000)
+            .map(|n| format!("<a href=http://a.test/{n}>"))
+            .collect();
         for html in [
             format!("<a href=\"http://a.test/?{}\">x</a>", "&".repeat(400_000)),
             format!("<a href=\"http://a.test/?{}\">x</a>", "&#;".repeat(100_000)),
@@ -196,12 +220,19 @@ mod tests {
             let found = links(Some(&html), Some(&html)).len();
             let found = found + codes(None, Some(&html), None).len();
             let took = started.elapsed();
-            assert!(took < std::time::Duration::from_secs(5), "{took:?}, {found} found");
+            assert!(
+                took < std::time::Duration::from_secs(5),
+                "{took:?}, {found} found"
+            );
         }
     }
 
     fn link(url: &str, text: Option<&str>) -> Link {
-        Link { url: url.to_owned(), tracked_url: None, text: text.map(str::to_owned) }
+        Link {
+            url: url.to_owned(),
+            tracked_url: None,
+            text: text.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -226,9 +257,18 @@ mod tests {
 
     #[test]
     fn tolerates_broken_html() {
-        for html in
-            ["<", "<a", "<a href", "<a href=", "<a href='x", "</a", "<a =x>", "<!--", "&", "<a =>"]
-        {
+        for html in [
+            "<",
+            "<a",
+            "<a href",
+            "<a href=",
+            "<a href='x",
+            "</a",
+            "<a =x>",
+            "<!--",
+            "&",
+            "<a =>",
+        ] {
             assert_eq!(links(Some(html), None), [], "{html}");
             let _ = codes(None, Some(html), None);
         }

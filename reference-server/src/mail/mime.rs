@@ -60,7 +60,11 @@ impl Outgoing<'_> {
             .header("Date", Date::new(self.date))
             .header("Message-ID", MessageId::new(self.message_id))
             .header("Subject", Text::new(self.subject));
-        for (name, mailboxes) in [("To", self.to), ("Cc", self.cc), ("Reply-To", self.reply_to)] {
+        for (name, mailboxes) in [
+            ("To", self.to),
+            ("Cc", self.cc),
+            ("Reply-To", self.reply_to),
+        ] {
             if !mailboxes.is_empty() {
                 let list = mailboxes.iter().map(header_address).collect();
                 message = message.header(name, HeaderAddress::new_list(list));
@@ -92,8 +96,9 @@ impl Outgoing<'_> {
     fn body(&self) -> MimePart<'_> {
         let html = self.html.unwrap_or_default();
         let lower = html.to_ascii_lowercase();
-        let references =
-            lower.match_indices("cid:").map(|(at, _)| percent_decode_str(&html[at + 4..]));
+        let references = lower
+            .match_indices("cid:")
+            .map(|(at, _)| percent_decode_str(&html[at + 4..]));
         let references: Vec<_> = references.take(MAX_REFERENCES).collect();
         let is_inline = |attachment: &&Attachment| {
             let name = &attachment.filename;
@@ -144,7 +149,12 @@ impl Outgoing<'_> {
 
 /// The part of an attachment, whose type is detected from its name if it is not given.
 fn part<'p>(attachment: &'p Attachment, disposition: &'static str) -> MimePart<'p> {
-    let Attachment { filename, content_type, content, .. } = attachment;
+    let Attachment {
+        filename,
+        content_type,
+        content,
+        ..
+    } = attachment;
     let kind = content_type.as_deref().unwrap_or_else(|| detect(filename));
     encoded(ContentType::new(kind), content).header(
         "Content-Disposition",
@@ -154,7 +164,10 @@ fn part<'p>(attachment: &'p Attachment, disposition: &'static str) -> MimePart<'
 
 fn text_part<'p>(kind: &'static str, text: &'p str) -> MimePart<'p> {
     if has_bare_cr_or_nul(text.as_bytes()) {
-        return encoded(ContentType::new(kind).attribute("charset", "utf-8"), text.as_bytes());
+        return encoded(
+            ContentType::new(kind).attribute("charset", "utf-8"),
+            text.as_bytes(),
+        );
     }
     MimePart::new(kind, text)
 }
@@ -203,13 +216,20 @@ mod tests {
     }
 
     fn mailboxes(texts: &[&str]) -> Vec<Mailbox> {
-        texts.iter().map(|text| Mailbox::parse(text).expect("valid")).collect()
+        texts
+            .iter()
+            .map(|text| Mailbox::parse(text).expect("valid"))
+            .collect()
     }
 
     fn email() -> Email {
         Email {
-            from: Mailbox::parse("Zoë \"Z\" Müller <hello@sandbox.test>".replace('"', "").as_str())
-                .expect("valid"),
+            from: Mailbox::parse(
+                "Zoë \"Z\" Müller <hello@sandbox.test>"
+                    .replace('"', "")
+                    .as_str(),
+            )
+            .expect("valid"),
             to: mailboxes(&["ada@example.test", "\"Doe, John\" <john@münchen.test>"]),
             cc: mailboxes(&["carol@example.test"]),
             reply_to: mailboxes(&["Support <help@sandbox.test>"]),
@@ -280,12 +300,18 @@ mod tests {
         let source = email.outgoing(Some(html), Some(text), &files).source();
         let incoming = Incoming::parse(&source).expect("a message");
         assert_eq!(incoming.from, "Zoë Z Müller <hello@sandbox.test>");
-        let to = ["ada@example.test", "\"Doe, John\" <john@xn--mnchen-3ya.test>"];
+        let to = [
+            "ada@example.test",
+            "\"Doe, John\" <john@xn--mnchen-3ya.test>",
+        ];
         assert_eq!(incoming.to, to);
         assert_eq!(incoming.cc, ["carol@example.test"]);
         assert_eq!(incoming.subject, "Grüße — 你好 🎉");
         assert_eq!(incoming.html.as_deref(), Some(html));
-        assert_eq!(incoming.text.map(|t| t.replace("\r\n", "\n")).as_deref(), Some(text));
+        assert_eq!(
+            incoming.text.map(|t| t.replace("\r\n", "\n")).as_deref(),
+            Some(text)
+        );
         let header = |name| incoming.headers.get(name).and_then(|v| v.as_str());
         assert_eq!(header("X-Campaign"), Some("Frühling"));
         assert_eq!(header("Reply-To"), Some("\"Support\" <help@sandbox.test>"));
@@ -295,7 +321,13 @@ mod tests {
         let found: Vec<_> = incoming
             .attachments
             .iter()
-            .map(|a| (a.filename.as_deref(), a.content_type.as_str(), &a.content[..]))
+            .map(|a| {
+                (
+                    a.filename.as_deref(),
+                    a.content_type.as_str(),
+                    &a.content[..],
+                )
+            })
             .collect();
         assert_eq!(
             found,
@@ -305,14 +337,26 @@ mod tests {
                 (Some("x"), "application/x-y", &files[2].content[..]),
             ]
         );
-        assert_eq!(incoming.attachments[0].content_id.as_deref(), Some("logo.png"));
+        assert_eq!(
+            incoming.attachments[0].content_id.as_deref(),
+            Some("logo.png")
+        );
         let source = String::from_utf8(source).expect("ASCII");
         assert!(source.lines().all(|line| line.len() <= 78), "{source}");
-        for line in ["inline; filename=\"logo.png\"", "attachment; filename=\"x\""] {
-            assert!(source.contains(&format!("Content-Disposition: {line}\r\n")), "{source}");
+        for line in [
+            "inline; filename=\"logo.png\"",
+            "attachment; filename=\"x\"",
+        ] {
+            assert!(
+                source.contains(&format!("Content-Disposition: {line}\r\n")),
+                "{source}"
+            );
         }
         for subtype in ["mixed", "alternative", "related"] {
-            assert!(source.contains(&format!("Content-Type: multipart/{subtype};")), "{source}");
+            assert!(
+                source.contains(&format!("Content-Type: multipart/{subtype};")),
+                "{source}"
+            );
         }
     }
 
@@ -323,7 +367,10 @@ mod tests {
         let id = |filename| {
             let files = [file(filename, None, b"x")];
             let source = email().outgoing(Some(html), None, &files).source();
-            let part = Incoming::parse(&source).expect("parses").attachments.remove(0);
+            let part = Incoming::parse(&source)
+                .expect("parses")
+                .attachments
+                .remove(0);
             part.content_id
         };
         for (name, expected) in [
@@ -348,7 +395,10 @@ mod tests {
         let outgoing = email.outgoing(Some("<b>x</b>"), Some("x"), &files);
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         let signed = outgoing.signed(&key, "sandbox.test", "s1").expect("signed");
-        assert_eq!(signed, outgoing.signed(&key, "sandbox.test", "s1").expect("signed"));
+        assert_eq!(
+            signed,
+            outgoing.signed(&key, "sandbox.test", "s1").expect("signed")
+        );
         assert!(signed.starts_with(b"DKIM-Signature: v=1;"));
         assert!(signed.ends_with(&outgoing.source()));
     }
@@ -375,7 +425,10 @@ mod tests {
         let subject = "s".repeat(998);
         outgoing.subject = &subject;
         let source = outgoing.source();
-        assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 999), "a line is too long");
+        assert!(
+            source.split(|&b| b == b'\n').all(|line| line.len() <= 999),
+            "a line is too long"
+        );
         let incoming = Incoming::parse(&source).expect("parses");
         assert_eq!(incoming.subject, subject);
         assert_eq!(incoming.to.len(), 50);
@@ -386,13 +439,24 @@ mod tests {
 
     #[test]
     fn a_bare_line_break_or_a_nul_byte_is_encoded() {
-        let files = [file("a.txt", None, b"a\r.\r\nb"), file("b.txt", None, b"a\0b")];
+        let files = [
+            file("a.txt", None, b"a\r.\r\nb"),
+            file("b.txt", None, b"a\0b"),
+        ];
         let email = email();
-        for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= cote\u{e9} \r \n\t\n.\r\n x"] {
+        for text in [
+            "one\r.\r\ntwo",
+            "\r.\r",
+            "a\0b",
+            "= cote\u{e9} \r \n\t\n.\r\n x",
+        ] {
             let html = format!("<pre>{text}</pre>");
             let source = email.outgoing(Some(&html), Some(text), &files).source();
             assert!(!has_bare_cr_or_nul(&source), "{text:?}");
-            assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 78), "{text:?}");
+            assert!(
+                source.split(|&b| b == b'\n').all(|line| line.len() <= 78),
+                "{text:?}"
+            );
             let parsed = Incoming::parse(&source).expect("parses");
             assert_eq!(parsed.text.as_deref(), Some(text));
             for (file, parsed) in files.iter().zip(&parsed.attachments) {

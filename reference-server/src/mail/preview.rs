@@ -22,7 +22,10 @@ pub(crate) fn words(html: Option<&str>, text: Option<&str>, length: usize) -> St
 }
 
 fn first_words(text: &str, length: usize) -> String {
-    let words = start_of(text, MAX_READ).split_whitespace().flat_map(|word| [" ", word]).skip(1);
+    let words = start_of(text, MAX_READ)
+        .split_whitespace()
+        .flat_map(|word| [" ", word])
+        .skip(1);
     words.flat_map(str::chars).take(length).collect()
 }
 
@@ -32,7 +35,10 @@ mod tests {
 
     #[test]
     fn has_the_first_words() {
-        assert_eq!(preview(Some("<p>x"), Some(" Hello\r\n\r\n Ada\t! ")), "Hello Ada !");
+        assert_eq!(
+            preview(Some("<p>x"), Some(" Hello\r\n\r\n Ada\t! ")),
+            "Hello Ada !"
+        );
         let html = "<style>p { color: red }</style><h1>Your&nbsp;order</h1><p>is <b>here</b></p>";
         assert_eq!(preview(Some(html), Some(" ")), "Your order is here");
         assert_eq!(preview(None, Some(&"é".repeat(70_000))), "é".repeat(140));

@@ -49,12 +49,18 @@ pub(crate) enum Handoff {
 /// Why a message was not accepted, such as `550 5.1.1 no such user`: one line of limited length,
 /// because the text comes from the relay.
 fn reason(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(500)
+        .collect()
 }
 
 impl Relay {
     pub(crate) fn new(target: RelayTarget) -> Self {
-        Self { target, connection: Mutex::new(None) }
+        Self {
+            target,
+            connection: Mutex::new(None),
+        }
     }
 
     /// Sends one message. Returns one outcome per recipient, in order.
@@ -73,7 +79,9 @@ impl Relay {
             let mut connection = self.ready(kept.take()).await?;
             let outcomes =
                 transact(&mut connection, sender, recipients, source, before_message).await?;
-            let is_lost = outcomes.iter().any(|outcome| matches!(outcome, Handoff::Unknown(_)));
+            let is_lost = outcomes
+                .iter()
+                .any(|outcome| matches!(outcome, Handoff::Unknown(_)));
             *kept = (!is_lost).then_some(connection);
             Ok(outcomes)
         };
@@ -94,13 +102,21 @@ impl Relay {
         {
             return Ok(connection);
         }
-        timeout(COMMAND_TIMEOUT, self.connect()).await.unwrap_or_else(|_| Err("timed out".into()))
+        timeout(COMMAND_TIMEOUT, self.connect())
+            .await
+            .unwrap_or_else(|_| Err("timed out".into()))
     }
 
     /// Connects, starts TLS if the URL demands it or the relay offers it, and logs in if there are
     /// credentials.
     async fn connect(&self) -> Result<AsyncSmtpConnection, String> {
-        let RelayTarget { host, port, tls, credentials, .. } = &self.target;
+        let RelayTarget {
+            host,
+            port,
+            tls,
+            credentials,
+            ..
+        } = &self.target;
         let hello = ClientId::Domain("sandbox.localhost".to_owned());
         let parameters = || TlsParameters::new(host.clone()).map_err(|error| error.to_string());
         let from_start = (*tls == Tls::FromStart).then(parameters).transpose()?;
@@ -109,7 +125,10 @@ impl Relay {
             AsyncSmtpConnection::connect_tokio1(address, limit, &hello, from_start, None);
         let mut connection = connecting.await.map_err(|error| error.to_string())?;
         if connection.can_starttls() {
-            connection.starttls(parameters()?, &hello).await.map_err(|error| error.to_string())?;
+            connection
+                .starttls(parameters()?, &hello)
+                .await
+                .map_err(|error| error.to_string())?;
         } else if *tls == Tls::Upgrade {
             return Err("the server does not offer STARTTLS, which the URL demands".to_owned());
         }
@@ -139,9 +158,15 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
     source: &[u8],
     before_message: impl FnOnce(&[Handoff]) -> F,
 ) -> Result<Vec<Handoff>, String> {
-    let has_utf8 = connection.server_info().supports_feature(Extension::SmtpUtfEight);
+    let has_utf8 = connection
+        .server_info()
+        .supports_feature(Extension::SmtpUtfEight);
     let is_ascii = sender.is_ascii() && recipients.iter().all(|address| address.is_ascii());
-    let parameter = if has_utf8 && !is_ascii { " SMTPUTF8" } else { "" };
+    let parameter = if has_utf8 && !is_ascii {
+        " SMTPUTF8"
+    } else {
+        ""
+    };
     let of_sender = match sender.is_ascii() || has_utf8 {
         true => command(connection, &format!("MAIL FROM:<{sender}>{parameter}")).await?,
         false => no_utf8(),
@@ -176,7 +201,10 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
             )))
         });
     }
-    for outcome in outcomes.iter_mut().filter(|outcome| **outcome == Handoff::Accepted) {
+    for outcome in outcomes
+        .iter_mut()
+        .filter(|outcome| **outcome == Handoff::Accepted)
+    {
         outcome.clone_from(&of_message);
     }
     Ok(outcomes)
@@ -206,7 +234,10 @@ async fn reply(
 
 /// The code and the text of a 4xx or 5xx reply.
 fn reply_of(error: &SmtpError) -> String {
-    let code = error.status().map(|code| code.to_string()).unwrap_or_default();
+    let code = error
+        .status()
+        .map(|code| code.to_string())
+        .unwrap_or_default();
     let text = error.source().map(ToString::to_string).unwrap_or_default();
     reason(&format!("{code} {text}"))
 }
@@ -242,7 +273,10 @@ mod tests {
                 let (lines, ehlo) = (lines.clone(), Arc::clone(&ehlo));
                 tokio::spawn(async move {
                     let mut stream = BufReader::new(stream);
-                    stream.write_all(b"220-hello\r\n220 there\r\n").await.expect("written");
+                    stream
+                        .write_all(b"220-hello\r\n220 there\r\n")
+                        .await
+                        .expect("written");
                     let mut data = false;
                     let mut line = String::new();
                     while stream.read_line(&mut line).await.is_ok_and(|n| n > 0) {
@@ -288,7 +322,9 @@ mod tests {
         recipients: &[String],
         source: &[u8],
     ) -> Vec<Handoff> {
-        relay.send(sender, recipients, source, |_| std::future::ready(Ok(()))).await
+        relay
+            .send(sender, recipients, source, |_| std::future::ready(Ok(())))
+            .await
     }
 
     fn drain(lines: &mut mpsc::UnboundedReceiver<(usize, String)>) -> Vec<(usize, String)> {
@@ -298,7 +334,10 @@ mod tests {
     const SOURCE: &[u8] = b"Subject: x\r\n\r\n.one\r\n..two\r\nthree\r\n";
 
     fn to(addresses: &[&str]) -> Vec<String> {
-        addresses.iter().map(|&address| address.to_owned()).collect()
+        addresses
+            .iter()
+            .map(|&address| address.to_owned())
+            .collect()
     }
 
     #[tokio::test]
@@ -310,7 +349,10 @@ mod tests {
             assert_eq!(outcome, [Handoff::Accepted]);
         }
         let lines = drain(&mut lines);
-        assert!(lines.iter().all(|(connection, _)| *connection == 1), "{lines:?}");
+        assert!(
+            lines.iter().all(|(connection, _)| *connection == 1),
+            "{lines:?}"
+        );
         let lines: Vec<_> = lines.iter().map(|(_, line)| line.as_str()).collect();
         let message = [
             "MAIL FROM:<ada@a.test>",
@@ -354,7 +396,10 @@ mod tests {
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
         let refused = Handoff::Refused("550 no".into());
-        assert_eq!(send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await, [refused]);
+        assert_eq!(
+            send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await,
+            [refused]
+        );
         assert!(!drain(&mut lines).iter().any(|(_, line)| line == "DATA"));
     }
 
@@ -374,11 +419,19 @@ mod tests {
                 _ => |line| line.starts_with("MAIL").then_some("553 no"),
             };
             let (address, _lines) = server(script, "250 x").await;
-            let outcome =
-                send(&relay(address, ""), "a@b.test", &to(&["c@d.test", "e@f.test"]), SOURCE).await;
+            let outcome = send(
+                &relay(address, ""),
+                "a@b.test",
+                &to(&["c@d.test", "e@f.test"]),
+                SOURCE,
+            )
+            .await;
             let reason = reply.to_owned();
-            let expected =
-                if refused { Handoff::Refused(reason) } else { Handoff::Deferred(reason) };
+            let expected = if refused {
+                Handoff::Refused(reason)
+            } else {
+                Handoff::Deferred(reason)
+            };
             assert_eq!(outcome, [expected.clone(), expected], "{at}");
         }
     }
@@ -388,7 +441,9 @@ mod tests {
         let script = |line: &str| (line == ".").then_some("354 more");
         let (address, _lines) = server(script, "250 x").await;
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        let [Handoff::Unknown(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        let [Handoff::Unknown(reason)] = &outcome[..] else {
+            panic!("{outcome:?}")
+        };
         assert!(reason.ends_with("unexpected reply 354"), "{reason}");
     }
 
@@ -397,9 +452,14 @@ mod tests {
         let script = |line: &str| (line == "DATA").then_some("250 OK");
         let (address, mut lines) = server(script, "250 x").await;
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        let [Handoff::Deferred(reason)] = &outcome[..] else {
+            panic!("{outcome:?}")
+        };
         assert!(reason.ends_with("unexpected reply 250"), "{reason}");
-        assert_eq!(drain(&mut lines).last().map(|(_, line)| line.as_str()), Some("DATA"));
+        assert_eq!(
+            drain(&mut lines).last().map(|(_, line)| line.as_str()),
+            Some("DATA")
+        );
     }
 
     /// The relay gets a message only if that could be recorded, and for the recipients that it
@@ -415,12 +475,18 @@ mod tests {
             assert_eq!(outcomes, [Handoff::Accepted, refused.clone()]);
             std::future::ready(Err(ApiError::internal("the disk is full")))
         };
-        let outcome = relay.send("a@b.test", &recipients, SOURCE, before_message).await;
+        let outcome = relay
+            .send("a@b.test", &recipients, SOURCE, before_message)
+            .await;
         let reason = "the relay did not get the message: this server could not store that it hands \
                       it over";
         assert_eq!(outcome[0], Handoff::Deferred(reason.to_owned()));
         let sent = drain(&mut lines);
-        assert_eq!(sent.last().map(|(_, line)| line.as_str()), Some("DATA"), "{sent:?}");
+        assert_eq!(
+            sent.last().map(|(_, line)| line.as_str()),
+            Some("DATA"),
+            "{sent:?}"
+        );
     }
 
     #[tokio::test]
@@ -432,7 +498,10 @@ mod tests {
             let outcome = send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
             assert_eq!(outcome, [Handoff::Accepted]);
         }
-        assert_eq!(drain(&mut lines).last().map(|(connection, _)| *connection), Some(2));
+        assert_eq!(
+            drain(&mut lines).last().map(|(connection, _)| *connection),
+            Some(2)
+        );
     }
 
     #[tokio::test]
@@ -441,8 +510,13 @@ mod tests {
         let address = free.local_addr().expect("an address");
         drop(free);
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
-        assert!(reason.starts_with("the relay did not get the message: "), "{reason}");
+        let [Handoff::Deferred(reason)] = &outcome[..] else {
+            panic!("{outcome:?}")
+        };
+        assert!(
+            reason.starts_with("the relay did not get the message: "),
+            "{reason}"
+        );
     }
 
     #[tokio::test]
@@ -450,8 +524,13 @@ mod tests {
         let ehlo = "250-x\r\n250 AUTH LOGIN PLAIN";
         let script = |line: &str| line.starts_with("AUTH").then_some("235 welcome");
         let (address, mut lines) = server(script, ehlo).await;
-        let outcome =
-            send(&relay(address, "ada:p%40ss@"), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let outcome = send(
+            &relay(address, "ada:p%40ss@"),
+            "a@b.test",
+            &to(&["c@d.test"]),
+            SOURCE,
+        )
+        .await;
         assert_eq!(outcome, [Handoff::Accepted]);
         let plain = "AUTH PLAIN AGFkYQBwQHNz";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == plain));
@@ -461,8 +540,15 @@ mod tests {
         let url = format!("smtp://ada:p%40ss@[::ffff:127.0.0.1]:{}", address.port());
         let mapped = Relay::new(RelayTarget::parse(&url).expect("a relay"));
         let outcome = send(&mapped, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        assert!(matches!(&outcome[..], [Handoff::Deferred(_)]), "{outcome:?}");
-        assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("AUTH")));
+        assert!(
+            matches!(&outcome[..], [Handoff::Deferred(_)]),
+            "{outcome:?}"
+        );
+        assert!(
+            !drain(&mut lines)
+                .iter()
+                .any(|(_, line)| line.starts_with("AUTH"))
+        );
 
         let script = |line: &str| match line {
             "AUTH LOGIN" => Some("334 VXNlcm5hbWU6"),
@@ -471,9 +557,16 @@ mod tests {
             _ => None,
         };
         let (address, _lines) = server(script, "250-x\r\n250 AUTH LOGIN").await;
-        let outcome =
-            send(&relay(address, "ada:p%40ss@"), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        let outcome = send(
+            &relay(address, "ada:p%40ss@"),
+            "a@b.test",
+            &to(&["c@d.test"]),
+            SOURCE,
+        )
+        .await;
+        let [Handoff::Deferred(reason)] = &outcome[..] else {
+            panic!("{outcome:?}")
+        };
         assert_eq!(
             *reason,
             "the relay did not get the message: the server rejected the credentials: 535 5.7.8 no"
@@ -490,20 +583,38 @@ mod tests {
         let reason = "the relay did not get the message: the server does not offer STARTTLS, which \
                       the URL demands";
         assert_eq!(outcome, [Handoff::Deferred(reason.to_owned())]);
-        assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("MAIL")));
+        assert!(
+            !drain(&mut lines)
+                .iter()
+                .any(|(_, line)| line.starts_with("MAIL"))
+        );
     }
 
     #[tokio::test]
     async fn internationalized_addresses_require_smtputf8() {
         let (address, mut lines) = server(|_| None, "250-x\r\n250 SMTPUTF8").await;
-        let outcome = send(&relay(address, ""), "a@b.test", &to(&["zoë@d.test"]), SOURCE).await;
+        let outcome = send(
+            &relay(address, ""),
+            "a@b.test",
+            &to(&["zoë@d.test"]),
+            SOURCE,
+        )
+        .await;
         assert_eq!(outcome, [Handoff::Accepted]);
         let mail = "MAIL FROM:<a@b.test> SMTPUTF8";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == mail));
 
         let (address, _lines) = server(|_| None, "250 x").await;
-        let outcome =
-            send(&relay(address, ""), "a@b.test", &to(&["zoë@d.test", "c@d.test"]), SOURCE).await;
-        assert!(matches!(&outcome[..], [Handoff::Refused(_), Handoff::Accepted]), "{outcome:?}");
+        let outcome = send(
+            &relay(address, ""),
+            "a@b.test",
+            &to(&["zoë@d.test", "c@d.test"]),
+            SOURCE,
+        )
+        .await;
+        assert!(
+            matches!(&outcome[..], [Handoff::Refused(_), Handoff::Accepted]),
+            "{outcome:?}"
+        );
     }
 }

@@ -27,7 +27,11 @@ pub(crate) fn render(
     }
     let mut environment = ENVIRONMENT.clone();
     // A step can read all variables, and each `~` of its tag can copy them.
-    let read = (if template.contains("range") { MAX_VARIABLES } else { size }) * (1 + joins);
+    let read = (if template.contains("range") {
+        MAX_VARIABLES
+    } else {
+        size
+    }) * (1 + joins);
     environment.set_fuel(Some(MAX_STEPS.min(MAX_BYTES_READ / read as u64)));
     let compiled = environment
         .template_from_named_str(part, template)
@@ -74,7 +78,9 @@ pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().name("svc-template".to_owned()).stack_size(STACK);
+    let thread = std::thread::Builder::new()
+        .name("svc-template".to_owned())
+        .stack_size(STACK);
     let spawned = thread.spawn(move || {
         let _permit = permit;
         // The receiver is gone if the client disconnected.
@@ -124,7 +130,10 @@ impl From<&Error> for TemplateError {
             ErrorKind::OutOfFuel | ErrorKind::WriteFailure => Self::LimitExceeded,
             ErrorKind::SyntaxError => Self::Syntax { line },
             ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
-                Self::Unknown { line, name: error.detail().unwrap_or_default().to_owned() }
+                Self::Unknown {
+                    line,
+                    name: error.detail().unwrap_or_default().to_owned(),
+                }
             }
             _ => match undefined_name(error) {
                 Some(name) => Self::MissingVariable(name),
@@ -157,7 +166,10 @@ fn text_size(value: &Value) -> usize {
     32 + match value {
         Value::String(text) => text.len(),
         Value::Array(list) => list.iter().map(text_size).sum(),
-        Value::Object(map) => map.iter().map(|(key, value)| key.len() + text_size(value)).sum(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| key.len() + text_size(value))
+            .sum(),
         _ => 0,
     }
 }
@@ -181,13 +193,17 @@ fn check_tags(template: &str) -> Result<usize, TemplateError> {
     let (mut most, mut elifs) = (0, 0);
     for found in TAG.captures_iter(template) {
         let [value, statement, unclosed] = [1, 2, 3].map(|group| found.get(group));
-        let Some(tag) = value.or(statement).or(unclosed) else { continue };
+        let Some(tag) = value.or(statement).or(unclosed) else {
+            continue;
+        };
         let line = || template[..tag.start()].matches('\n').count() + 1;
         if unclosed.is_some() {
             return Err(TemplateError::Syntax { line: line() });
         }
         let code = STRING.replace_all(tag.as_str(), "");
-        let mut words = code.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let mut words = code
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty());
         let word = words.next().filter(|_| statement.is_some());
         elifs += usize::from(word == Some("elif"));
         let is_supported = match word {
@@ -203,7 +219,11 @@ fn check_tags(template: &str) -> Result<usize, TemplateError> {
         }
         most = most.max(joins);
     }
-    if elifs > MAX_ELIF { Err(TemplateError::TooLarge) } else { Ok(most) }
+    if elifs > MAX_ELIF {
+        Err(TemplateError::TooLarge)
+    } else {
+        Ok(most)
+    }
 }
 
 /// A comment, raw text, or a tag: one with a value, a statement, or the beginning of one that is not
@@ -231,7 +251,11 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_debug(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|name| {
-        if name == "html" { AutoEscape::Html } else { AutoEscape::None }
+        if name == "html" {
+            AutoEscape::Html
+        } else {
+            AutoEscape::None
+        }
     });
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
@@ -287,7 +311,10 @@ fn join(list: &minijinja::Value, between: Option<&str>) -> Result<String, Error>
         }
         joined.push_str(&item.to_string());
         if joined.len() > MAX_VARIABLES {
-            return Err(Error::new(ErrorKind::OutOfFuel, "the joined text is too large"));
+            return Err(Error::new(
+                ErrorKind::OutOfFuel,
+                "the joined text is too large",
+            ));
         }
     }
     Ok(joined)
@@ -314,8 +341,14 @@ mod tests {
         let template = "Hi {{ name }}: {{ n }}{% for x in list %}, {{ x }}{% endfor %}\n";
         assert_eq!(render("text", template), "Hi <Ada & \"Co\">: 3, 1, 2\n");
         assert_eq!(render("subject", template), "Hi <Ada & \"Co\">: 3, 1, 2\n");
-        assert_eq!(render("html", template), "Hi &lt;Ada &amp; &quot;Co&quot;&gt;: 3, 1, 2\n");
-        assert_eq!(render("html", "{{ name|upper }}"), "&lt;ADA &amp; &quot;CO&quot;&gt;");
+        assert_eq!(
+            render("html", template),
+            "Hi &lt;Ada &amp; &quot;Co&quot;&gt;: 3, 1, 2\n"
+        );
+        assert_eq!(
+            render("html", "{{ name|upper }}"),
+            "&lt;ADA &amp; &quot;CO&quot;&gt;"
+        );
     }
 
     #[test]
@@ -333,7 +366,11 @@ mod tests {
             ("{% for x in list %}{{ x.name }}{% endfor %}", "x.name"),
         ] {
             let error = render("text", template, &variables).expect_err(template);
-            assert_eq!(error, TemplateError::MissingVariable(name.to_owned()), "{template}");
+            assert_eq!(
+                error,
+                TemplateError::MissingVariable(name.to_owned()),
+                "{template}"
+            );
         }
         let defaulted = "{{ nobody|default('you') }}{% if x is defined %}x{% endif %}";
         assert_eq!(render("text", defaulted, &variables), Ok("you".to_owned()));
@@ -342,7 +379,10 @@ mod tests {
 
     #[test]
     fn errors_contain_line_numbers_but_no_values() {
-        assert_eq!(check("html", "a\n{% if %}"), Err(TemplateError::Syntax { line: 2 }));
+        assert_eq!(
+            check("html", "a\n{% if %}"),
+            Err(TemplateError::Syntax { line: 2 })
+        );
         assert_eq!(check("html", "{{ fine }}"), Ok(()));
         let error = render("text", "{{ x|nope }}", &json!({"x": 1})).expect_err("unknown filter");
         let name = "filter nope is unknown".to_owned();
@@ -362,13 +402,19 @@ mod tests {
             let big = json!({"big": "x".repeat(1_000_000)});
             let error = render("text", template, &big).expect_err(template);
             assert!(
-                matches!(error, TemplateError::LimitExceeded | TemplateError::Failed { .. }),
+                matches!(
+                    error,
+                    TemplateError::LimitExceeded | TemplateError::Failed { .. }
+                ),
                 "{error}"
             );
         }
         // Exceeds only the limit on steps.
         let steps = "{% for a in range(999) %}{% for b in range(999) %}{% endfor %}{% endfor %}";
-        assert_eq!(render("text", steps, &json!({})), Err(TemplateError::LimitExceeded));
+        assert_eq!(
+            render("text", steps, &json!({})),
+            Err(TemplateError::LimitExceeded)
+        );
     }
 
     /// Each of these took all memory or the whole stack.
@@ -417,10 +463,19 @@ mod tests {
         }
         let steps = "{% for i in list %}{{ list|join }}{% endfor %}";
         let long = json!({"list": vec!["x".repeat(100); 5_000]});
-        assert_eq!(render("text", steps, &long), Err(TemplateError::LimitExceeded));
+        assert_eq!(
+            render("text", steps, &long),
+            Err(TemplateError::LimitExceeded)
+        );
         let many = json!({"list": vec![0; 100_000]});
-        assert_eq!(render("text", "x", &many), Err(TemplateError::VariablesTooLarge));
-        assert_eq!(check("text", &"x".repeat(300_000)), Err(TemplateError::TooLarge));
+        assert_eq!(
+            render("text", "x", &many),
+            Err(TemplateError::VariablesTooLarge)
+        );
+        assert_eq!(
+            check("text", &"x".repeat(300_000)),
+            Err(TemplateError::TooLarge)
+        );
     }
 
     /// Each test is a few steps to the engine, and reads hundreds of kilobytes.
@@ -456,8 +511,14 @@ mod tests {
         for (template, expected) in [
             ("{{ (price + count)|round }}", "5"),
             ("Hi {{ user.name|default('you') ~ '!' }}", "Hi Ada!"),
-            ("{% for x in names %}{{ loop.index }}{{ x }}{% endfor %}", "1a2b"),
-            ("{% for x in names if x != 'a' %}{{ x }}{% else %}-{% endfor %}", "b"),
+            (
+                "{% for x in names %}{{ loop.index }}{{ x }}{% endfor %}",
+                "1a2b",
+            ),
+            (
+                "{% for x in names if x != 'a' %}{{ x }}{% else %}-{% endfor %}",
+                "b",
+            ),
             (
                 "{% if count > 1 and not user.age is defined %}{{ names|join(', ') }}{% endif %}",
                 "a, b",
@@ -472,9 +533,16 @@ mod tests {
                 "{{ names|sort(reverse=true)|join }}{% for i in range(1, 4) %}{{ i }}{% endfor %}",
                 "ba123",
             ),
-            ("{% raw %}{{ a ~ }}{% endraw %}{{ names[0] }}{{ '}}' }}", "{{ a ~ }}a}}"),
+            (
+                "{% raw %}{{ a ~ }}{% endraw %}{{ names[0] }}{{ '}}' }}",
+                "{{ a ~ }}a}}",
+            ),
         ] {
-            assert_eq!(render("text", template, &variables).as_deref(), Ok(expected), "{template}");
+            assert_eq!(
+                render("text", template, &variables).as_deref(),
+                Ok(expected),
+                "{template}"
+            );
         }
     }
 }

@@ -8,14 +8,19 @@ use crate::model::tracking::Tracking;
 pub(crate) fn add_to(tracking: &Tracking, email: &str, recipient: usize, html: &str) -> String {
     let base = &tracking.base_url;
     let mut tracked = if tracking.clicks {
-        links::replace(html, |number| format!("{base}/t/c/{email}/{recipient}/{number}"))
+        links::replace(html, |number| {
+            format!("{base}/t/c/{email}/{recipient}/{number}")
+        })
     } else {
         html.to_owned()
     };
     if tracking.opens {
         let url = format!("{base}/t/o/{email}/{recipient}");
         let pixel = format!(r#"<img src="{url}" width="1" height="1" alt="">"#);
-        let end = tracked.to_ascii_lowercase().rfind("</body").unwrap_or(tracked.len());
+        let end = tracked
+            .to_ascii_lowercase()
+            .rfind("</body")
+            .unwrap_or(tracked.len());
         tracked.insert_str(end, &pixel);
     }
     tracked
@@ -33,8 +38,11 @@ mod tests {
 
     #[test]
     fn redirects_links_and_appends_the_pixel() {
-        let tracking =
-            Tracking { base_url: "http://127.0.0.1:1".to_owned(), opens: true, clicks: true };
+        let tracking = Tracking {
+            base_url: "http://127.0.0.1:1".to_owned(),
+            opens: true,
+            clicks: true,
+        };
         let html = r#"<HTML><body><a class=x href="https://a.test/?a=1&amp;b=2">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://b.test/>B</a></BODY></html>"#;
         assert_eq!(
             add_to(&tracking, "eml_1", 2, html),
@@ -42,9 +50,19 @@ mod tests {
         );
         let targets = targets(&tracking, "eml_1", html);
         let resolved = |url| targets.resolve(url);
-        assert_eq!(resolved("http://127.0.0.1:1/t/c/eml_1/0/0"), Some("https://a.test/?a=1&b=2"));
-        assert_eq!(resolved("http://127.0.0.1:1/t/c/eml_1/2/1"), Some("http://b.test/"));
-        for other in ["http://127.0.0.1:1/t/c/eml_1/2/2", "http://127.0.0.1:1/t/c/eml_2/2/1", ""] {
+        assert_eq!(
+            resolved("http://127.0.0.1:1/t/c/eml_1/0/0"),
+            Some("https://a.test/?a=1&b=2")
+        );
+        assert_eq!(
+            resolved("http://127.0.0.1:1/t/c/eml_1/2/1"),
+            Some("http://b.test/")
+        );
+        for other in [
+            "http://127.0.0.1:1/t/c/eml_1/2/2",
+            "http://127.0.0.1:1/t/c/eml_2/2/1",
+            "",
+        ] {
             assert_eq!(resolved(other), None, "{other}");
         }
     }

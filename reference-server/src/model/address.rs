@@ -20,11 +20,18 @@ impl Mailbox {
             return Err("must not contain control characters");
         }
         let Some(before) = text.strip_suffix('>') else {
-            return Ok(Self { name: None, address: Address::parse(text)? });
+            return Ok(Self {
+                name: None,
+                address: Address::parse(text)?,
+            });
         };
-        let (name, address) =
-            before.rsplit_once('<').ok_or("is not an address: write a@b or Name <a@b>")?;
-        Ok(Self { name: display_name(name)?, address: Address::parse(address)? })
+        let (name, address) = before
+            .rsplit_once('<')
+            .ok_or("is not an address: write a@b or Name <a@b>")?;
+        Ok(Self {
+            name: display_name(name)?,
+            address: Address::parse(address)?,
+        })
     }
 }
 
@@ -53,7 +60,11 @@ impl Address {
                 "is not an address: it is too long (at most 64 bytes before the @, 254 in total)",
             );
         }
-        Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
+        Ok(Self {
+            text: text.to_owned(),
+            at,
+            domain: DomainName::parse(domain)?,
+        })
     }
 
     /// The address as given in the request, without the final dot of its domain.
@@ -84,7 +95,10 @@ impl Address {
 pub(crate) fn without_final_dot(mailbox: String) -> String {
     match mailbox.strip_suffix(".>") {
         Some(start) => format!("{start}>"),
-        None => mailbox.strip_suffix('.').map(str::to_owned).unwrap_or(mailbox),
+        None => mailbox
+            .strip_suffix('.')
+            .map(str::to_owned)
+            .unwrap_or(mailbox),
     }
 }
 
@@ -123,7 +137,11 @@ const NAME: &str = "has a display name with special characters; put the name in 
 /// Rejects CR and LF, which would start another header field. Also used for subjects
 /// and file names.
 pub(crate) fn reject_line_breaks(text: &str) -> Result<(), &'static str> {
-    if text.contains(['\r', '\n']) { Err(LINE_BREAK) } else { Ok(()) }
+    if text.contains(['\r', '\n']) {
+        Err(LINE_BREAK)
+    } else {
+        Ok(())
+    }
 }
 
 /// Validates a custom header. `reply_to` tells whether the email has the field
@@ -143,12 +161,26 @@ pub(crate) fn check_header(name: &str, value: &str, reply_to: bool) -> Result<()
 }
 
 fn is_reserved_header(name: &str) -> bool {
-    let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("content-"));
-    content || RESERVED_HEADERS.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
+    let content = name
+        .get(..8)
+        .is_some_and(|start| start.eq_ignore_ascii_case("content-"));
+    content
+        || RESERVED_HEADERS
+            .iter()
+            .any(|reserved| name.eq_ignore_ascii_case(reserved))
 }
 
-pub(crate) const RESERVED_HEADERS: [&str; 9] =
-    ["From", "To", "Cc", "Bcc", "Subject", "Date", "Message-ID", "MIME-Version", "DKIM-Signature"];
+pub(crate) const RESERVED_HEADERS: [&str; 9] = [
+    "From",
+    "To",
+    "Cc",
+    "Bcc",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "MIME-Version",
+    "DKIM-Signature",
+];
 
 // A longer name leaves no space for a value on a line of 78 characters.
 const MAX_HEADER_NAME: usize = 76;
@@ -181,7 +213,9 @@ fn is_local_part(local: &str) -> bool {
     if let Some(quoted) = local.strip_prefix('"') {
         return unquote(quoted).is_some_and(|inner| !inner.is_empty());
     }
-    local.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom_char))
+    local
+        .split('.')
+        .all(|atom| !atom.is_empty() && atom.chars().all(is_atom_char))
 }
 
 fn is_atom_char(c: char) -> bool {
@@ -199,7 +233,10 @@ mod tests {
     #[test]
     fn accepts_plain_and_named_mailboxes() {
         assert_eq!(parse("a@b"), Ok((None, "a@b".into())));
-        assert_eq!(parse("ada@example.test"), Ok((None, "ada@example.test".into())));
+        assert_eq!(
+            parse("ada@example.test"),
+            Ok((None, "ada@example.test".into()))
+        );
         assert_eq!(
             parse("Ada L. <ada+x@b.test>"),
             Ok((Some("Ada L.".into()), "ada+x@b.test".into()))
@@ -214,7 +251,10 @@ mod tests {
             parse("Zoë Müller <zoë@müller.test>"),
             Ok((Some("Zoë Müller".into()), "zoë@müller.test".into()))
         );
-        assert_eq!(parse(r#""a@b"@c.test"#), Ok((None, r#""a@b"@c.test"#.into())));
+        assert_eq!(
+            parse(r#""a@b"@c.test"#),
+            Ok((None, r#""a@b"@c.test"#.into()))
+        );
     }
 
     #[test]
@@ -268,7 +308,10 @@ mod tests {
         assert_ne!(domain("a.example.test"), domain("example.test"));
         let address = Mailbox::parse("A@Example.Test").expect("valid").address;
         assert_eq!(address.as_str(), "A@Example.Test");
-        assert_eq!((address.local(), address.domain()), ("A", &domain("example.test")));
+        assert_eq!(
+            (address.local(), address.domain()),
+            ("A", &domain("example.test"))
+        );
     }
 
     #[test]
@@ -286,22 +329,49 @@ mod tests {
         const HEADER_VALUE: &str =
             "has a header value with a control character, such as a line break";
         assert_eq!(check_header("X-Campaign", "Frühling 2026", false), Ok(()));
-        assert_eq!(check_header("List-Unsubscribe", "<https://a.test/u>\t", false), Ok(()));
+        assert_eq!(
+            check_header("List-Unsubscribe", "<https://a.test/u>\t", false),
+            Ok(())
+        );
         assert_eq!(check_header("Reply-To", "a@b", false), Ok(()));
         assert_eq!(check_header("reply-to", "a@b", true), Err(RESERVED));
-        for reserved in ["from", "TO", "Cc", "bcc", "subject", "DATE", "message-id", "mime-version"]
-        {
-            assert_eq!(check_header(reserved, "x", false), Err(RESERVED), "{reserved}");
+        for reserved in [
+            "from",
+            "TO",
+            "Cc",
+            "bcc",
+            "subject",
+            "DATE",
+            "message-id",
+            "mime-version",
+        ] {
+            assert_eq!(
+                check_header(reserved, "x", false),
+                Err(RESERVED),
+                "{reserved}"
+            );
         }
-        for reserved in ["content-type", "Content-Transfer-Encoding", "Content-X", "dkim-signature"]
-        {
-            assert_eq!(check_header(reserved, "x", false), Err(RESERVED), "{reserved}");
+        for reserved in [
+            "content-type",
+            "Content-Transfer-Encoding",
+            "Content-X",
+            "dkim-signature",
+        ] {
+            assert_eq!(
+                check_header(reserved, "x", false),
+                Err(RESERVED),
+                "{reserved}"
+            );
         }
         for name in ["", "X Y", "X:Y", "X\r\nY", "Größe", "X\u{7f}"] {
             assert_eq!(check_header(name, "x", false), Err(HEADER_NAME), "{name:?}");
         }
         for value in ["a\r\nBcc: x@y", "a\nb", "a\rb", "a\0b"] {
-            assert_eq!(check_header("X-A", value, false), Err(HEADER_VALUE), "{value:?}");
+            assert_eq!(
+                check_header("X-A", value, false),
+                Err(HEADER_VALUE),
+                "{value:?}"
+            );
         }
     }
 }

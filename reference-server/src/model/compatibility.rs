@@ -7,7 +7,10 @@ use http::header::AUTHORIZATION;
 
 /// The choice for every compatibility setting. A setting cannot select the default.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub(crate) struct Compatibility {
     /// Create operations respond with 200, not 201 or 202
     /// (`docs/undocumented/README.md#create-status`).
@@ -71,7 +74,11 @@ const SETTINGS: [(&str, &str, &str); 10] = [
     ("x3", "extraction-error", "string"),
     ("e1", "key-header", "the name of a header"),
     ("e16", "contact-pages", "array, zero-based"),
-    ("e21", "test-status-field", "the name of a field that the response does not already have"),
+    (
+        "e21",
+        "test-status-field",
+        "the name of a field that the response does not already have",
+    ),
 ];
 
 /// A compatibility setting with an unknown name or value.
@@ -91,15 +98,19 @@ impl Compatibility {
             )));
         };
         let name = name.to_ascii_lowercase();
-        let Some((_, name, valid)) =
-            SETTINGS.iter().find(|(number, known, _)| [*number, *known].contains(&name.as_str()))
+        let Some((_, name, valid)) = SETTINGS
+            .iter()
+            .find(|(number, known, _)| [*number, *known].contains(&name.as_str()))
         else {
             let known = SETTINGS.map(|(_, known, _)| known).join(", ");
             let message = format!("unknown setting `{name}`; known settings: {known}");
             return Err(InvalidSetting(message));
         };
-        let invalid =
-            || InvalidSetting(format!("invalid value `{value}` for {name}; valid values: {valid}"));
+        let invalid = || {
+            InvalidSetting(format!(
+                "invalid value `{value}` for {name}; valid values: {valid}"
+            ))
+        };
         match (*name, value) {
             ("create-status", "200") => self.creates_with_200 = true,
             ("list-shape", "wrapped") => self.wraps_lists = true,
@@ -151,16 +162,25 @@ mod tests {
             "unknown-fields=refused",
             "b15=refused",
         ] {
-            compatibility.set(setting).unwrap_or_else(|error| panic!("{setting}: {error}"));
+            compatibility
+                .set(setting)
+                .unwrap_or_else(|error| panic!("{setting}: {error}"));
         }
         assert!(compatibility.refuses_unknown_fields);
         for (number, ..) in SETTINGS {
-            let error =
-                compatibility.set(&format!("{number}=a b")).map_err(|error| error.to_string());
-            assert!(!error.is_err_and(|error| error.starts_with("unknown")), "{number}");
+            let error = compatibility
+                .set(&format!("{number}=a b"))
+                .map_err(|error| error.to_string());
+            assert!(
+                !error.is_err_and(|error| error.starts_with("unknown")),
+                "{number}"
+            );
         }
         compatibility.set("e21=code").expect("a valid setting");
-        assert_eq!(compatibility.key_header.as_ref().map(HeaderName::as_str), Some("x-api-key"));
+        assert_eq!(
+            compatibility.key_header.as_ref().map(HeaderName::as_str),
+            Some("x-api-key")
+        );
         assert_eq!(compatibility.test_status_field.as_deref(), Some("code"));
     }
 

@@ -20,7 +20,12 @@ pub(crate) fn records(domain: &str, selector: &str, public_key: &str) -> [Record
     let dkim = format!("{selector}._domainkey.{domain}");
     let dmarc = "v=DMARC1; p=none".to_owned();
     [
-        Record::new(RecordKind::Mx, domain.to_owned(), INBOUND_HOST.to_owned(), Some(10)),
+        Record::new(
+            RecordKind::Mx,
+            domain.to_owned(),
+            INBOUND_HOST.to_owned(),
+            Some(10),
+        ),
         Record::new(RecordKind::Spf, domain.to_owned(), spf, None),
         Record::new(RecordKind::Dkim, dkim, public_key.to_owned(), None),
         Record::new(RecordKind::Dmarc, format!("_dmarc.{domain}"), dmarc, None),
@@ -52,8 +57,18 @@ impl Record {
         value: String,
         priority: Option<u16>,
     ) -> Self {
-        let r#type = if kind == RecordKind::Mx { RecordType::Mx } else { RecordType::Txt };
-        Self { kind, r#type, name, value, priority }
+        let r#type = if kind == RecordKind::Mx {
+            RecordType::Mx
+        } else {
+            RecordType::Txt
+        };
+        Self {
+            kind,
+            r#type,
+            name,
+            value,
+            priority,
+        }
     }
 }
 
@@ -156,7 +171,10 @@ mod tests {
 ]"#
         );
         let text = serde_json::to_string(&records).expect("JSON");
-        assert_eq!(serde_json::from_str::<[Record; 4]>(&text).expect("records"), records);
+        assert_eq!(
+            serde_json::from_str::<[Record; 4]>(&text).expect("records"),
+            records
+        );
         assert_eq!("dkim".parse(), Ok(RecordKind::Dkim));
         assert!("DKIM".parse::<RecordKind>().is_err());
     }

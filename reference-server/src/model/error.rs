@@ -72,10 +72,18 @@ names!(Code);
 impl Code {
     /// The code of an error with this status; that of its class if none has it.
     pub(crate) fn of(status: StatusCode) -> Self {
-        let class = if status.is_server_error() { Self::Unavailable } else { Self::InvalidRequest };
+        let class = if status.is_server_error() {
+            Self::Unavailable
+        } else {
+            Self::InvalidRequest
+        };
         let has_status = |code: &Self| code.status() == status;
         let specific = Self::ALL.iter().copied().find(has_status);
-        if class.status() == status { class } else { specific.unwrap_or(class) }
+        if class.status() == status {
+            class
+        } else {
+            specific.unwrap_or(class)
+        }
     }
 }
 
@@ -130,9 +138,15 @@ impl Details {
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        let inner =
-            Inner { code, message: message.into(), details: Details::default(), retry_after: None };
-        Self { inner: Box::new(inner) }
+        let inner = Inner {
+            code,
+            message: message.into(),
+            details: Details::default(),
+            retry_after: None,
+        };
+        Self {
+            inner: Box::new(inner),
+        }
     }
 
     /// 404. `what` is the kind of resource, such as `audience`.
@@ -157,7 +171,10 @@ impl ApiError {
     /// 500. The cause is logged and not returned to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
-        Self::new(Code::Internal, "the server failed to process the request; see its log")
+        Self::new(
+            Code::Internal,
+            "the server failed to process the request; see its log",
+        )
     }
 
     pub(crate) fn with(mut self, set: impl FnOnce(&mut Details)) -> Self {
@@ -184,7 +201,11 @@ impl ApiError {
 
     /// The first invalid field, and what is wrong with it.
     pub(crate) fn first_problem(&self) -> Option<(&str, &str)> {
-        self.inner.details.fields.first().map(|first| (&*first.field, &*first.message))
+        self.inner
+            .details
+            .fields
+            .first()
+            .map(|first| (&*first.field, &*first.message))
     }
 
     pub(crate) fn code(&self) -> Code {
@@ -200,7 +221,11 @@ impl ApiError {
     }
 
     pub(crate) fn object(&self) -> ErrorObject<'_> {
-        ErrorObject { code: self.code(), message: self.message(), details: &self.inner.details }
+        ErrorObject {
+            code: self.code(),
+            message: self.message(),
+            details: &self.inner.details,
+        }
     }
 }
 
@@ -216,7 +241,10 @@ const MAX_PROBLEMS: usize = 100;
 impl Problems {
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         if self.0.len() < MAX_PROBLEMS {
-            self.0.push(Problem { field: field.into(), message: message.into() });
+            self.0.push(Problem {
+                field: field.into(),
+                message: message.into(),
+            });
         }
     }
 
@@ -229,7 +257,10 @@ impl Problems {
         what: &str,
     ) {
         if count > max {
-            self.add(field, format!("has {count} {what}, at most {max} are allowed"));
+            self.add(
+                field,
+                format!("has {count} {what}, at most {max} are allowed"),
+            );
         }
     }
 
@@ -244,7 +275,11 @@ impl Problems {
 
     /// Returns an error if any field is invalid.
     pub(crate) fn check(self) -> Result<(), ApiError> {
-        if self.0.is_empty() { Ok(()) } else { Err(self.into_error()) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(self.into_error())
+        }
     }
 
     pub(crate) fn into_error(self) -> ApiError {

@@ -66,6 +66,8 @@ impl Event {
     /// The event names of a service, for error messages.
     pub(crate) fn names(service: Service) -> String {
         let all = Self::ALL.iter().filter(|event| event.service() == service);
-        all.map(|event| event.as_str()).collect::<Vec<_>>().join(", ")
+        all.map(|event| event.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }

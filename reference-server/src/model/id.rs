@@ -11,14 +11,19 @@ static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 /// Returns a new id such as `eml_0193…`.
 pub(crate) fn new(prefix: &str) -> String {
     let mut buffer = Uuid::encode_buffer();
-    let uuid =
-        Uuid::new_v7(Timestamp::now(&CONTEXT)).hyphenated().encode_lower(&mut buffer).to_owned();
+    let uuid = Uuid::new_v7(Timestamp::now(&CONTEXT))
+        .hyphenated()
+        .encode_lower(&mut buffer)
+        .to_owned();
     [prefix, &uuid].concat()
 }
 
 /// Makes all further ids sort after this one, even if the system clock was set back.
 pub(crate) fn advance_past(id: &str) {
-    let uuid = id.rsplit('_').next().and_then(|text| Uuid::parse_str(text).ok());
+    let uuid = id
+        .rsplit('_')
+        .next()
+        .and_then(|text| Uuid::parse_str(text).ok());
     if let Some((seconds, nanos)) = uuid.and_then(|uuid| Some(uuid.get_timestamp()?.to_unix())) {
         // Continue with the next millisecond: the order within the same one is unknown.
         let (seconds, nanos) = match nanos + 1_000_000 {
@@ -54,7 +59,11 @@ mod tests {
         sorted.sort();
         sorted.dedup();
         assert_eq!(ids, sorted);
-        assert!(ids.iter().all(|id| id.starts_with("eml_") && id.len() == 40), "{ids:?}");
+        assert!(
+            ids.iter()
+                .all(|id| id.starts_with("eml_") && id.len() == 40),
+            "{ids:?}"
+        );
     }
 
     #[test]

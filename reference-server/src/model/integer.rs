@@ -14,7 +14,9 @@ where
     D: Deserializer<'de>,
     T: TryFrom<i64>,
 {
-    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
     let from_float = |float: f64| {
         let fits = float.abs() <= MAX_SAFE_INTEGER as f64;
         (float.fract() == 0.0 && fits).then_some(float as i64)
@@ -24,7 +26,9 @@ where
     let integer =
         integer.filter(|integer| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(integer));
     let value = integer.and_then(|integer| T::try_from(integer).ok());
-    value.map(Some).ok_or_else(|| D::Error::custom("expected an integer within the allowed range"))
+    value
+        .map(Some)
+        .ok_or_else(|| D::Error::custom("expected an integer within the allowed range"))
 }
 
 #[cfg(test)]
@@ -39,8 +43,11 @@ mod tests {
 
     #[test]
     fn accepts_a_zero_fraction() {
-        let read =
-            |text: &str| serde_json::from_str::<Holder>(text).map(|holder| holder.value).ok();
+        let read = |text: &str| {
+            serde_json::from_str::<Holder>(text)
+                .map(|holder| holder.value)
+                .ok()
+        };
         assert_eq!(read(r#"{"value":2}"#), Some(Some(2)));
         assert_eq!(read(r#"{"value":2.0}"#), Some(Some(2)));
         assert_eq!(read(r#"{"value":null}"#), Some(None));

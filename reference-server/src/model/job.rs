@@ -43,12 +43,18 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) fn new(queue: Queue, subject: impl Into<String>) -> Self {
-        Self { queue, subject: subject.into(), position: None }
+        Self {
+            queue,
+            subject: subject.into(),
+            position: None,
+        }
     }
 
     /// The first columns of its row.
     pub(crate) fn key(&self) -> (&str, &str, i64) {
-        let position = self.position.and_then(|position| i64::try_from(position).ok());
+        let position = self
+            .position
+            .and_then(|position| i64::try_from(position).ok());
         (self.queue.as_str(), &self.subject, position.unwrap_or(-1))
     }
 }

@@ -23,11 +23,18 @@ pub(crate) fn did_you_mean_path<'a>(
     let path = segments(path);
     best(known, |known| {
         let known = segments(known);
-        let pairs = path.iter().zip(&known).map(|(one, known)| match known.starts_with('{') {
-            true => 1.0,
-            false => similarity(one, known),
-        });
-        if path.len() == known.len() { pairs.fold(1.0, f64::min) } else { 0.0 }
+        let pairs = path
+            .iter()
+            .zip(&known)
+            .map(|(one, known)| match known.starts_with('{') {
+                true => 1.0,
+                false => similarity(one, known),
+            });
+        if path.len() == known.len() {
+            pairs.fold(1.0, f64::min)
+        } else {
+            0.0
+        }
     })
 }
 
@@ -36,15 +43,21 @@ fn best<T: AsRef<str>>(
     known: impl IntoIterator<Item = T>,
     similarity: impl Fn(&str) -> f64,
 ) -> String {
-    let similar = known.into_iter().map(|known| (similarity(known.as_ref()), known));
+    let similar = known
+        .into_iter()
+        .map(|known| (similarity(known.as_ref()), known));
     let similar = similar.filter(|(similarity, _)| *similarity >= SIMILAR);
     let best = similar.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map_or_else(String::new, |(_, known)| format!("; did you mean {}?", known.as_ref()))
+    best.map_or_else(String::new, |(_, known)| {
+        format!("; did you mean {}?", known.as_ref())
+    })
 }
 
 fn segments(path: &str) -> Vec<&str> {
     let segments = path.split('/').filter(|segment| !segment.is_empty());
-    segments.skip_while(|segment| ["api", "v1", "_sandbox"].contains(segment)).collect()
+    segments
+        .skip_while(|segment| ["api", "v1", "_sandbox"].contains(segment))
+        .collect()
 }
 
 fn similarity(one: &str, other: &str) -> f64 {
@@ -61,10 +74,18 @@ mod tests {
     #[test]
     fn suggests_only_what_was_probably_meant() {
         let scopes = ["emails:send", "emails:read", "contacts:manage"];
-        assert_eq!(did_you_mean("email:send", scopes), "; did you mean emails:send?");
+        assert_eq!(
+            did_you_mean("email:send", scopes),
+            "; did you mean emails:send?"
+        );
         assert_eq!(did_you_mean("everything", scopes), "");
         assert_eq!(did_you_mean(&"emails:send".repeat(1 << 20), scopes), "");
-        let paths = ["/api/v1/emails", "/api/v1/emails/{id}", "/_sandbox/emails", "/_sandbox/keys"];
+        let paths = [
+            "/api/v1/emails",
+            "/api/v1/emails/{id}",
+            "/_sandbox/emails",
+            "/_sandbox/keys",
+        ];
         for (path, meant) in [
             ("/api/v1/email", "; did you mean /api/v1/emails?"),
             ("/emails/eml_1", "; did you mean /api/v1/emails/{id}?"),

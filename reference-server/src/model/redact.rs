@@ -14,31 +14,56 @@ const NAMES: &str = "(?i:secret|pass[_-]?(?:word|wd|phrase)|pwd|token|(?:api|acc
 static RULES: LazyLock<[(&str, Regex, &str); 6]> = LazyLock::new(|| {
     let rule = |part, pattern: &str, replacement| {
         let pattern = pattern.replace("NAME", NAMES);
-        (part, Regex::new(&pattern).expect("a valid pattern"), replacement)
+        (
+            part,
+            Regex::new(&pattern).expect("a valid pattern"),
+            replacement,
+        )
     };
     [
         // The text of a JSON field, which may be cut off.
-        rule("\"", r#"("[^"\\]*NAME[^"\\]*"\s*:\s*")(?s:[^"\\]|\\.?)*"#, "${1}[redacted]"),
+        rule(
+            "\"",
+            r#"("[^"\\]*NAME[^"\\]*"\s*:\s*")(?s:[^"\\]|\\.?)*"#,
+            "${1}[redacted]",
+        ),
         // Its number becomes a text. The number of `tokens` is not a secret.
-        rule("\"", r#"("[^"\\]*NAME"\s*:\s*)[-0-9][0-9A-Za-z.+-]*"#, r#"${1}"[redacted]""#),
-        rule("=", r#"([?&][^=&#"'\\<>\s]*NAME[^=&#"'\\<>\s]*=)[^&#"'\\<>\s]*"#, "${1}[redacted]"),
+        rule(
+            "\"",
+            r#"("[^"\\]*NAME"\s*:\s*)[-0-9][0-9A-Za-z.+-]*"#,
+            r#"${1}"[redacted]""#,
+        ),
+        rule(
+            "=",
+            r#"([?&][^=&#"'\\<>\s]*NAME[^=&#"'\\<>\s]*=)[^&#"'\\<>\s]*"#,
+            "${1}[redacted]",
+        ),
         rule("Bearer ", r#"\bBearer [^&#"'\\<>\s]*"#, "Bearer [redacted]"),
         // The secrets of both services, one of which may be cut off.
-        rule("_", r"\b(?:whsec|mk|sk)_(?:[\w+/=-]{6,}|[\w+/=-]*$)", "[redacted]"),
+        rule(
+            "_",
+            r"\b(?:whsec|mk|sk)_(?:[\w+/=-]{6,}|[\w+/=-]*$)",
+            "[redacted]",
+        ),
         // The password of a URL. Some programs write JSON with an escaped slash.
-        rule("@", r#"(:(?://|\\/\\/)[^/?#"\\<>\s:]*:)[^/?#"\\<>\s]*@"#, "${1}[redacted]@"),
+        rule(
+            "@",
+            r#"(:(?://|\\/\\/)[^/?#"\\<>\s:]*:)[^/?#"\\<>\s]*@"#,
+            "${1}[redacted]@",
+        ),
     ]
 });
 
 /// Returns the text without its secrets: those of both services, the values of JSON fields and of
 /// query parameters with such a name, what follows `Bearer`, and the passwords of URLs.
 pub(crate) fn redact(text: &str) -> String {
-    RULES.iter().fold(text.to_owned(), |text, (part, rule, replacement)| {
-        match text.contains(part) {
+    RULES.iter().fold(
+        text.to_owned(),
+        |text, (part, rule, replacement)| match text.contains(part) {
             true => rule.replace_all(&text, *replacement).into_owned(),
             false => text,
-        }
-    })
+        },
+    )
 }
 
 #[cfg(test)]
@@ -48,7 +73,10 @@ mod tests {
     #[test]
     fn secrets_are_replaced() {
         for (text, clean) in [
-            (r#"{"secret":"whsec_AbC+/12=="}"#, r#"{"secret":"[redacted]"}"#),
+            (
+                r#"{"secret":"whsec_AbC+/12=="}"#,
+                r#"{"secret":"[redacted]"}"#,
+            ),
             (
                 r#"{"signing_secret" : "a\"b","id":1}"#,
                 r#"{"signing_secret" : "[redacted]","id":1}"#,
@@ -58,7 +86,10 @@ mod tests {
                 r#"{"variables":{"name":"Ada","password":"hunter2"}}"#,
                 r#"{"variables":{"name":"Ada","password":"[redacted]"}}"#,
             ),
-            (r#"{"door_passphrase": 4711, "a":1}"#, r#"{"door_passphrase": "[redacted]", "a":1}"#),
+            (
+                r#"{"door_passphrase": 4711, "a":1}"#,
+                r#"{"door_passphrase": "[redacted]", "a":1}"#,
+            ),
             ("key mk_test_sandbox here", "key [redacted] here"),
             ("sk_live_0123456789", "[redacted]"),
             (

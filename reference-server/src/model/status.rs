@@ -67,10 +67,24 @@ pub struct RecipientState {
 /// The status of an email with these recipients: the most severe one.
 pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
     use Status as S;
-    let by_severity =
-        [S::Cancelled, S::Failed, S::Bounced, S::Complained, S::Queued, S::Sending, S::Sent];
-    let has = |status: &Status| recipients.iter().any(|recipient| recipient.status == *status);
-    by_severity.into_iter().find(has).unwrap_or(Status::Delivered)
+    let by_severity = [
+        S::Cancelled,
+        S::Failed,
+        S::Bounced,
+        S::Complained,
+        S::Queued,
+        S::Sending,
+        S::Sent,
+    ];
+    let has = |status: &Status| {
+        recipients
+            .iter()
+            .any(|recipient| recipient.status == *status)
+    };
+    by_severity
+        .into_iter()
+        .find(has)
+        .unwrap_or(Status::Delivered)
 }
 
 /// Changes of a recipient's state. All but the first can be simulated.
@@ -123,7 +137,9 @@ impl Change {
 /// any domain under `.test`.
 pub(crate) fn simulated(address: &str) -> &'static [Change] {
     const DELIVERED: &[Change] = &[Change::Delivered];
-    let Some((local, domain)) = address.rsplit_once('@') else { return DELIVERED };
+    let Some((local, domain)) = address.rsplit_once('@') else {
+        return DELIVERED;
+    };
     let top = domain.rsplit('.').next().unwrap_or(domain);
     if top.eq_ignore_ascii_case(domain) || !top.eq_ignore_ascii_case("test") {
         return DELIVERED;
@@ -146,10 +162,17 @@ mod tests {
     fn magic_recipients_allow_labels_and_require_a_test_domain() {
         assert_eq!(simulated("bounced@a.test"), [Change::Bounced]);
         assert_eq!(simulated("Failed+x+y@mail.a.TEST"), [Change::Failed]);
-        assert_eq!(simulated("complained+1@a.test"), [Change::Delivered, Change::Complained]);
+        assert_eq!(
+            simulated("complained+1@a.test"),
+            [Change::Delivered, Change::Complained]
+        );
         assert!(simulated("delayed@sandbox.test").is_empty());
-        for other in ["bounced@a.example", "notbounced@a.test", "bounced.x@a.test", "bounced@test"]
-        {
+        for other in [
+            "bounced@a.example",
+            "notbounced@a.test",
+            "bounced.x@a.test",
+            "bounced@test",
+        ] {
             assert_eq!(simulated(other), [Change::Delivered], "{other}");
         }
     }
@@ -175,9 +198,13 @@ mod tests {
     #[test]
     fn only_documented_transitions_are_possible() {
         use Status::{Bounced, Cancelled, Complained, Delivered, Failed, Queued, Sending, Sent};
-        let all = [Queued, Sending, Sent, Delivered, Bounced, Failed, Complained, Cancelled];
+        let all = [
+            Queued, Sending, Sent, Delivered, Bounced, Failed, Complained, Cancelled,
+        ];
         let from = |change: Change| {
-            all.into_iter().filter(|from| change.steps(*from).is_some()).collect::<Vec<_>>()
+            all.into_iter()
+                .filter(|from| change.steps(*from).is_some())
+                .collect::<Vec<_>>()
         };
         assert_eq!(from(Change::Delivered), [Sending, Sent]);
         assert_eq!(from(Change::Bounced), [Sending, Sent, Delivered]);

@@ -11,7 +11,12 @@ pub(crate) struct Terms(Vec<String>);
 
 impl Terms {
     pub(crate) fn new(text: &str) -> Self {
-        Self(text.to_lowercase().split_whitespace().map(str::to_owned).collect())
+        Self(
+            text.to_lowercase()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
+        )
     }
 
     /// Whether each word is part of one of the texts. Short numbers are in many IDs, so of an ID it has
@@ -22,14 +27,18 @@ impl Terms {
             let is_distinct = term.len() >= 8 || term.contains('_');
             text.contains(term) && (is_distinct || !is_id(text))
         };
-        self.0.iter().all(|term| texts.iter().any(|text| is_in(term, text)))
+        self.0
+            .iter()
+            .all(|term| texts.iter().any(|text| is_in(term, text)))
     }
 }
 
 /// Whether a text is a UUID with a short prefix.
 fn is_id(text: &str) -> bool {
     let start = text.len().checked_sub(36).filter(|start| *start <= 4);
-    start.and_then(|start| text.get(start..)).is_some_and(|end| Uuid::try_parse(end).is_ok())
+    start
+        .and_then(|start| text.get(start..))
+        .is_some_and(|end| Uuid::try_parse(end).is_ok())
 }
 
 #[cfg(test)]

@@ -35,13 +35,20 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
         return Some(date.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
     }
     let time = rest.strip_prefix(['T', 't', ' '])?.replace(',', ".");
-    let is_digit = |position: usize| time.as_bytes().get(position).is_some_and(u8::is_ascii_digit);
+    let is_digit = |position: usize| {
+        time.as_bytes()
+            .get(position)
+            .is_some_and(u8::is_ascii_digit)
+    };
     if !is_digit(0) || !is_digit(1) {
         return None;
     }
     let text = format!("{day} {time}");
     let read = |format| DateTime::parse_from_str(&text, format).ok();
-    let at = ["%F %H:%M:%S%.f%#z", "%F %H:%M%#z"].into_iter().find_map(read)?.timestamp_millis();
+    let at = ["%F %H:%M:%S%.f%#z", "%F %H:%M%#z"]
+        .into_iter()
+        .find_map(read)?
+        .timestamp_millis();
     // The offset may move the time out of the years 0000 to 9999.
     is_representable(at).then_some(at)
 }
@@ -90,7 +97,11 @@ mod tests {
             ("0001-01-01", "0001-01-01T00:00:00.000Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
         ] {
-            assert_eq!(parse(text).map(rfc3339).as_deref(), Some(formatted), "{text}");
+            assert_eq!(
+                parse(text).map(rfc3339).as_deref(),
+                Some(formatted),
+                "{text}"
+            );
         }
     }
 

@@ -42,7 +42,9 @@ impl Certificate {
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
-        Ok(Self(Arc::new(config.map_err(InvalidCertificate::Unusable)?)))
+        Ok(Self(Arc::new(
+            config.map_err(InvalidCertificate::Unusable)?,
+        )))
     }
 
     /// Performs the TLS handshake on an open connection.

@@ -42,7 +42,10 @@ pub(super) async fn addresses(
         return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
     }
     match server {
-        None => Ok(lookup_host((host, 0)).await?.map(|address| address.ip()).collect()),
+        None => Ok(lookup_host((host, 0))
+            .await?
+            .map(|address| address.ip())
+            .collect()),
         Some(_) => Ok(resolver(server)?.lookup_ip(host).await?.iter().collect()),
     }
 }

@@ -40,7 +40,10 @@ impl Outbound {
     /// Asks the name server `resolver`, or without it those of the system.
     pub(crate) fn new(network: Network, resolver: Option<SocketAddr>) -> Self {
         Self {
-            lookup: Lookup { network, server: resolver },
+            lookup: Lookup {
+                network,
+                server: resolver,
+            },
             http: OnceLock::new(),
             https: OnceLock::new(),
             timeout: ATTEMPT_TIMEOUT,
@@ -67,15 +70,28 @@ impl Outbound {
     ) -> Result<Response, AttemptError> {
         // Only names reach the resolver.
         target::check_url(self.lookup.network, url)?;
-        let request = self.client(url)?.post(url.clone()).headers(headers).body(body);
-        let mut response = request.send().await.map_err(|error| AttemptError::of(&error))?;
+        let request = self
+            .client(url)?
+            .post(url.clone())
+            .headers(headers)
+            .body(body);
+        let mut response = request
+            .send()
+            .await
+            .map_err(|error| AttemptError::of(&error))?;
         let mut start = BytesMut::new();
         while start.len() < MAX_KEPT_BODY {
-            let chunk = response.chunk().await.map_err(|_| AttemptError::Interrupted)?;
+            let chunk = response
+                .chunk()
+                .await
+                .map_err(|_| AttemptError::Interrupted)?;
             let Some(chunk) = chunk else { break };
             start.extend_from_slice(&chunk[..chunk.len().min(MAX_KEPT_BODY - start.len())]);
         }
-        Ok(Response { status: response.status(), body: start.freeze() })
+        Ok(Response {
+            status: response.status(),
+            body: start.freeze(),
+        })
     }
 
     fn client(&self, url: &Url) -> Result<&Client, AttemptError> {
@@ -186,7 +202,9 @@ impl AttemptError {
         if !error.is_connect() {
             return Self::Interrupted;
         }
-        let io = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
+        let io = causes(error)
+            .filter_map(|cause| cause.downcast_ref::<io::Error>())
+            .last();
         Self::NoConnection(match io {
             _ if error.is_timeout() => io::ErrorKind::TimedOut,
             Some(io) => io.kind(),
@@ -198,7 +216,10 @@ impl AttemptError {
 fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(error.source(), |&error| {
         // An I/O error does not return its inner error from `source`.
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
             Some(inner) => Some(inner as &(dyn StdError + 'static)),
             None => error.source(),
         }
@@ -218,7 +239,10 @@ mod tests {
     /// connection unless `hold` is set.
     async fn receiver(response: &'static [u8], hold: bool) -> (Url, JoinHandle<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}/hook?x=1", listener.local_addr().expect("an address"));
+        let url = format!(
+            "http://{}/hook?x=1",
+            listener.local_addr().expect("an address")
+        );
         let seen = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             let request = read_request(&mut stream).await;
@@ -259,14 +283,18 @@ mod tests {
     ) -> Result<Response, AttemptError> {
         let mut outbound = Outbound::new(network, None);
         outbound.timeout = timeout;
-        outbound.post(url, headers(), Bytes::from_static(b"{\"a\": 1}")).await
+        outbound
+            .post(url, headers(), Bytes::from_static(b"{\"a\": 1}"))
+            .await
     }
 
     #[tokio::test]
     async fn posts_the_exact_bytes_and_headers() {
         let response = b"HTTP/1.1 204 No Content\r\n\r\n";
         let (url, seen) = receiver(response, false).await;
-        let status = post(&url, Network::Loopback).await.map(|response| response.status);
+        let status = post(&url, Network::Loopback)
+            .await
+            .map(|response| response.status);
         assert!(matches!(status, Ok(StatusCode::NO_CONTENT)), "{status:?}");
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
         let (head, body) = request.split_once("\r\n\r\n").expect("a body");
@@ -274,7 +302,10 @@ mod tests {
         assert!(head.starts_with("POST /hook?x=1 HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("mail-event: email.sent\r\n"), "{head}");
         assert!(head.contains("content-length: 8"), "{head}");
-        assert!(head.contains(&format!("host: {}", url.authority())), "{head}");
+        assert!(
+            head.contains(&format!("host: {}", url.authority())),
+            "{head}"
+        );
     }
 
     #[tokio::test]
@@ -283,7 +314,10 @@ mod tests {
             b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\nno";
         let (url, _seen) = receiver(response, false).await;
         let response = post(&url, Network::Loopback).await.expect("a response");
-        assert_eq!((response.status, &response.body[..]), (StatusCode::FOUND, &b"no"[..]));
+        assert_eq!(
+            (response.status, &response.body[..]),
+            (StatusCode::FOUND, &b"no"[..])
+        );
     }
 
     #[tokio::test]
@@ -297,14 +331,20 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_out_covers_the_whole_attempt() {
-        let slow: [&[u8]; 3] =
-            [b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx"];
+        let slow: [&[u8]; 3] = [
+            b"",
+            b"HTTP/1.1 2",
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx",
+        ];
         for response in slow {
             let (url, _seen) = receiver(response, true).await;
             let limit = Duration::from_millis(300);
             let started = std::time::Instant::now();
             let error = post_within(limit, &url, Network::Loopback).await.err();
-            assert!(matches!(error, Some(AttemptError::TimedOut(_))), "{error:?}");
+            assert!(
+                matches!(error, Some(AttemptError::TimedOut(_))),
+                "{error:?}"
+            );
             assert!(started.elapsed() >= limit);
         }
         assert_eq!(
@@ -339,7 +379,10 @@ mod tests {
         let url = format!("https://{}/", plain.local_addr().expect("an address"));
         tokio::spawn(async move {
             let (mut stream, _) = plain.accept().await.expect("a connection");
-            stream.write_all(b"plain text, no TLS").await.expect("written");
+            stream
+                .write_all(b"plain text, no TLS")
+                .await
+                .expect("written");
             // Read until the client closes, because unread bytes would cause a reset.
             let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
         });
@@ -349,7 +392,10 @@ mod tests {
         let unknown = Url::parse("http://no-such-host.invalid/").expect("a URL");
         let error = post(&unknown, Network::Loopback).await.err();
         assert!(
-            matches!(error, Some(AttemptError::Unresolved | AttemptError::TimedOut(_))),
+            matches!(
+                error,
+                Some(AttemptError::Unresolved | AttemptError::TimedOut(_))
+            ),
             "{error:?}"
         );
     }
@@ -357,19 +403,32 @@ mod tests {
     #[tokio::test]
     async fn private_addresses_are_refused_by_name() {
         for (url, reason) in [
-            ("http://127.0.0.1:9/", "127.0.0.1 is a loopback address (127.0.0.0/8); "),
+            (
+                "http://127.0.0.1:9/",
+                "127.0.0.1 is a loopback address (127.0.0.0/8); ",
+            ),
             (
                 "http://[::ffff:127.0.0.1]:9/",
                 "::ffff:127.0.0.1 is a loopback address (127.0.0.0/8); ",
             ),
-            ("http://localhost:9/", "127.0.0.1 is a loopback address (127.0.0.0/8); "),
+            (
+                "http://localhost:9/",
+                "127.0.0.1 is a loopback address (127.0.0.0/8); ",
+            ),
         ] {
             let outcome = post(&Url::parse(url).expect("a URL"), Network::Public).await;
             let error = outcome.err().expect("refused").to_string();
-            assert!(error.starts_with(reason) || error.starts_with("::1 is a loopback"), "{error}");
+            assert!(
+                error.starts_with(reason) || error.starts_with("::1 is a loopback"),
+                "{error}"
+            );
         }
         let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
-        let error = post(&url, Network::Loopback).await.err().expect("refused").to_string();
+        let error = post(&url, Network::Loopback)
+            .await
+            .err()
+            .expect("refused")
+            .to_string();
         assert_eq!(
             error,
             "169.254.169.254 is a link-local address (169.254.0.0/16); with --network loopback, \
@@ -385,7 +444,10 @@ mod tests {
         url.set_password(Some("p%40ss")).expect("a password");
         assert!(post(&url, Network::Loopback).await.is_ok());
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
-        assert!(request.contains("authorization: Basic YWRhOnBAc3M=\r\n"), "{request}");
+        assert!(
+            request.contains("authorization: Basic YWRhOnBAc3M=\r\n"),
+            "{request}"
+        );
         assert!(!request.contains("p%40ss"), "{request}");
     }
 }

@@ -20,7 +20,12 @@ pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarg
         is_refused && (is_within(address) || embedded.is_some_and(is_within))
     });
     match range {
-        Some(&(name, range)) => Err(RefusedTarget { address, name, range, network }),
+        Some(&(name, range)) => Err(RefusedTarget {
+            address,
+            name,
+            range,
+            network,
+        }),
         None => Ok(()),
     }
 }
@@ -74,7 +79,9 @@ pub(crate) fn contains(network: &str, address: IpAddr) -> Option<bool> {
 /// The IPv4 address embedded in an IPv6 address: mapped, compatible, translated, NAT64
 /// or 6to4.
 fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
-    let IpAddr::V6(address) = address else { return None };
+    let IpAddr::V6(address) = address else {
+        return None;
+    };
     let bits = address.to_bits();
     let low = Ipv4Addr::from_bits(bits as u32);
     match address.segments() {
@@ -147,7 +154,11 @@ mod tests {
             ("fe80::1", "link-local fe80::/10"),
             ("64:ff9b:1::1", "reserved 64:ff9b:1::/48"),
         ] {
-            assert_eq!(refused(Network::Public, address).as_deref(), Some(range), "{address}");
+            assert_eq!(
+                refused(Network::Public, address).as_deref(),
+                Some(range),
+                "{address}"
+            );
             assert_eq!(refused(Network::Trusted, address), None, "{address}");
         }
     }
@@ -169,12 +180,22 @@ mod tests {
 
     #[test]
     fn private_networks_have_no_link_local_addresses() {
-        for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "172.17.0.1", "fd12::1"] {
+        for address in [
+            "127.0.0.1",
+            "::1",
+            "10.0.0.1",
+            "192.168.0.1",
+            "172.17.0.1",
+            "fd12::1",
+        ] {
             assert_eq!(refused(Network::Loopback, address), None, "{address}");
         }
-        for address in
-            ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "::ffff:0:169.254.169.254"]
-        {
+        for address in [
+            "169.254.169.254",
+            "::ffff:169.254.169.254",
+            "fe80::1",
+            "::ffff:0:169.254.169.254",
+        ] {
             assert!(refused(Network::Loopback, address).is_some(), "{address}");
         }
     }

@@ -87,17 +87,28 @@ async fn handle_control(
     // A page of another origin cannot use it as a script, an image or an object.
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.insert(
+        "cross-origin-resource-policy",
+        HeaderValue::from_static("same-origin"),
+    );
     response
 }
 
 /// Tells the clients that watch what a control request may have changed.
 fn publish_change(app: &App, route: &Route) {
-    let Declaration { method, path, changes, .. } = &route.declared;
+    let Declaration {
+        method,
+        path,
+        changes,
+        ..
+    } = &route.declared;
     let path = path.strip_prefix("/_sandbox/");
     if let Some(path) = path.filter(|_| *changes && method != Method::GET) {
         let resource = path.split('/').next().unwrap_or_default().to_owned();
-        let change = Notification::Change { resource, method: method.to_string() };
+        let change = Notification::Change {
+            resource,
+            method: method.to_string(),
+        };
         app.store.wake.notifications.publish(None, || change);
     }
 }

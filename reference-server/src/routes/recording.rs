@@ -26,11 +26,19 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn start(app: Shared, parts: &Parts, operation: Operation) -> Self {
-        let id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone());
+        let id = parts
+            .extensions
+            .get::<RequestId>()
+            .map(|RequestId(id)| id.clone());
         let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
         let (id, now) = (id.unwrap_or_default(), app.clock.now().into());
         let request = LoggedRequest::new(id, operation, path, &parts.headers, now);
-        Self { app, request, organization: None, started: Instant::now() }
+        Self {
+            app,
+            request,
+            organization: None,
+            started: Instant::now(),
+        }
     }
 
     /// The request has no valid key. The seeded organization lists it.
@@ -68,8 +76,9 @@ impl Drop for Recording {
         }
         if let Some(organization) = self.organization {
             let notifications = &self.app.store.wake.notifications;
-            notifications
-                .publish(Some(organization), || Notification::Request(request.summary.clone()));
+            notifications.publish(Some(organization), || {
+                Notification::Request(request.summary.clone())
+            });
             self.app.requests.add(organization, request);
         }
     }

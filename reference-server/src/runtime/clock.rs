@@ -55,7 +55,9 @@ impl Clock {
 
     /// Lets the clock run from `from`.
     pub(crate) fn run(&self, from: Millis) {
-        self.state().mode = ClockMode::Running { offset: from - system() };
+        self.state().mode = ClockMode::Running {
+            offset: from - system(),
+        };
     }
 
     /// Moves the clock forward to `time`, unless it is already later.
@@ -67,7 +69,10 @@ impl Clock {
     /// Follows the system clock again, even if this sets the clock back. Used only to
     /// reset the whole server.
     pub(crate) fn restart(&self) {
-        *self.state() = State { mode: ClockMode::Running { offset: 0 }, latest: 0 };
+        *self.state() = State {
+            mode: ClockMode::Running { offset: 0 },
+            latest: 0,
+        };
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,7 +97,9 @@ impl State {
 
 /// The system time.
 pub(crate) fn system() -> Millis {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as Millis)
 }
 
 #[cfg(test)]
@@ -111,7 +118,10 @@ mod tests {
 
     #[test]
     fn runs_on_while_the_system_clock_is_set_back() {
-        let mut state = State { mode: ClockMode::Running { offset: 500 }, latest: 0 };
+        let mut state = State {
+            mode: ClockMode::Running { offset: 500 },
+            latest: 0,
+        };
         assert_eq!(state.at(100_000), 100_500);
         assert_eq!(state.at(100_010), 100_510);
         assert_eq!(state.at(10), 100_510);

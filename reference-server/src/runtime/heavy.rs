@@ -13,12 +13,18 @@ pub(crate) async fn run_on<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    if bytes > LARGE { run(work).await } else { work() }
+    if bytes > LARGE {
+        run(work).await
+    } else {
+        work()
+    }
 }
 
 /// Does work that may block, or take long for its size.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(ApiError::internal(error)))
 }

@@ -26,7 +26,10 @@ pub(crate) type Reserved = Option<SemaphorePermit<'static>>;
 
 impl Budget {
     const fn new(kib: usize) -> Self {
-        Self { kib, free: Semaphore::const_new(kib) }
+        Self {
+            kib,
+            free: Semaphore::const_new(kib),
+        }
     }
 
     /// Waits until there is memory for this many bytes. Do not call it while you have reserved a
@@ -36,6 +39,9 @@ impl Budget {
             return None;
         }
         // The semaphore is never closed.
-        self.free.acquire_many((bytes >> 10).min(self.kib) as u32).await.ok()
+        self.free
+            .acquire_many((bytes >> 10).min(self.kib) as u32)
+            .await
+            .ok()
     }
 }

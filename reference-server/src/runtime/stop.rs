@@ -18,6 +18,10 @@ impl Stop {
     /// Completes when the server is asked to stop.
     pub(crate) async fn requested(&self) {
         // The sender lives as long as `self` does.
-        let _ = self.0.subscribe().wait_for(|is_requested| *is_requested).await;
+        let _ = self
+            .0
+            .subscribe()
+            .wait_for(|is_requested| *is_requested)
+            .await;
     }
 }

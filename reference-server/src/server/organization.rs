@@ -14,7 +14,9 @@ impl Server {
     /// If the database cannot store it.
     pub async fn tenant(&self, name: impl AsRef<str>) -> Result<Tenant, Error> {
         let client = self.client()?;
-        let organization = client.create_organization(Some(name.as_ref()), None).await?;
+        let organization = client
+            .create_organization(Some(name.as_ref()), None)
+            .await?;
         Ok(Tenant {
             email: self.email_client_with(organization.email_key.as_str())?,
             extraction: self.extraction_client_with(organization.extraction_key.as_str())?,
@@ -42,7 +44,10 @@ impl Server {
     }
 
     fn email_client_with(&self, key: impl Into<Secret>) -> Result<EmailClient, svc_sdk::Error> {
-        EmailClient::builder(self.base_url(), key).no_proxy().insecure_webhook_urls(true).build()
+        EmailClient::builder(self.base_url(), key)
+            .no_proxy()
+            .insecure_webhook_urls(true)
+            .build()
     }
 
     /// A client of the extraction service, with the seeded key.
@@ -58,6 +63,8 @@ impl Server {
         &self,
         key: impl Into<Secret>,
     ) -> Result<ExtractionClient, svc_sdk::Error> {
-        ExtractionClient::builder(self.base_url(), key).no_proxy().build()
+        ExtractionClient::builder(self.base_url(), key)
+            .no_proxy()
+            .build()
     }
 }

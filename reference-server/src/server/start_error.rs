@@ -59,5 +59,7 @@ pub enum StartError {
 }
 
 fn at(running: Option<&RunningServer>) -> String {
-    running.map(|running| format!(" at {}", running.base_url())).unwrap_or_default()
+    running
+        .map(|running| format!(" at {}", running.base_url()))
+        .unwrap_or_default()
 }

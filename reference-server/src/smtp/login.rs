@@ -46,7 +46,10 @@ impl Step {
         }
         // `=` stands for an empty initial response.
         let line = if line == b"=" { b"" } else { line };
-        let Some(text) = BASE64.decode(line).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+        let Some(text) = BASE64
+            .decode(line)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok())
         else {
             return Next::Invalid("501 5.5.2 the response is not Base64 of UTF-8");
         };
@@ -65,5 +68,9 @@ impl Step {
 pub(super) fn organization(reader: Reader<'_>, login: &Login) -> Option<i64> {
     let of_key = |text: &String| keys::find(reader, text).ok()?.map(|key| key.organization);
     let named = |text: &String| find_named(reader, text).ok();
-    login.iter().rev().find_map(of_key).or_else(|| login.iter().find_map(named))
+    login
+        .iter()
+        .rev()
+        .find_map(of_key)
+        .or_else(|| login.iter().find_map(named))
 }

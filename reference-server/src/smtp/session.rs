@@ -70,7 +70,9 @@ const UNKNOWN_PARAMETER: &str = "555 5.5.4 a parameter is not supported";
 const TEMPORARY: &str = "451 4.3.0 temporary failure, try again later";
 
 async fn write(stream: &mut (impl AsyncWrite + Unpin), replies: &str) -> io::Result<()> {
-    stream.write_all(format!("{replies}\r\n").as_bytes()).await?;
+    stream
+        .write_all(format!("{replies}\r\n").as_bytes())
+        .await?;
     stream.flush().await
 }
 
@@ -98,7 +100,11 @@ where
             return Ok(End::Closed);
         }
         let mut bytes = buffer[..count].iter();
-        if session.data.as_ref().is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT) {
+        if session
+            .data
+            .as_ref()
+            .is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT)
+        {
             write(stream, "421 4.4.2 the message took too long").await?;
             return Ok(End::Closed);
         }
@@ -177,7 +183,13 @@ impl Data {
         let (mut receiver, source) = (DataReceiver::new(), Vec::new());
         // The message may start with the final dot: it follows the line of the command.
         receiver.ingest(&mut b"\r\n".iter(), &mut Vec::new());
-        Self { receiver, source, is_too_large: false, started: Instant::now(), _permit: permit }
+        Self {
+            receiver,
+            source,
+            is_too_large: false,
+            started: Instant::now(),
+            _permit: permit,
+        }
     }
 
     /// Receives message data. Returns `true` at the end of the message.
@@ -229,8 +241,16 @@ impl<'a> Session<'a> {
         match request {
             Request::Ehlo { host } => {
                 self.set_helo(host, true);
-                let tls = if self.offers_tls() { "250-STARTTLS\r\n" } else { "" };
-                let auth = if self.may_log_in() { "250-AUTH PLAIN LOGIN\r\n" } else { "" };
+                let tls = if self.offers_tls() {
+                    "250-STARTTLS\r\n"
+                } else {
+                    ""
+                };
+                let auth = if self.may_log_in() {
+                    "250-AUTH PLAIN LOGIN\r\n"
+                } else {
+                    ""
+                };
                 format!(
                     "250-{INBOUND_HOST}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
                      250-SIZE {MAX_MESSAGE_SIZE}\r\n{tls}{auth}250 ENHANCEDSTATUSCODES"
@@ -255,9 +275,10 @@ impl<'a> Session<'a> {
             {
                 "503 5.5.1 AUTH follows EHLO, once and before MAIL".to_owned()
             }
-            Request::Auth { mechanism, initial_response } => {
-                self.continue_login(login::begin(mechanism, &initial_response))
-            }
+            Request::Auth {
+                mechanism,
+                initial_response,
+            } => self.continue_login(login::begin(mechanism, &initial_response)),
             Request::Mail { from } => self.mail(&from),
             Request::Rcpt { to } => self.recipient(to, line).await,
             Request::Data => match &self.transaction {
@@ -330,11 +351,19 @@ impl<'a> Session<'a> {
         if from.flags & MAIL_BODY_BINARYMIME != 0 {
             return "504 5.5.4 BODY=BINARYMIME is not supported".to_owned();
         }
-        let (flags, size) =
-            (from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8), from.size);
+        let (flags, size) = (
+            from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8),
+            from.size,
+        );
         // A server with AUTH accepts the parameter `AUTH=` (RFC 4954 §5).
         let (address, auth) = (from.address.clone(), from.auth.clone());
-        let known = MailFrom { address, flags, size, auth, ..MailFrom::default() };
+        let known = MailFrom {
+            address,
+            flags,
+            size,
+            auth,
+            ..MailFrom::default()
+        };
         if *from != known {
             return UNKNOWN_PARAMETER.to_owned();
         }
@@ -348,12 +377,20 @@ impl<'a> Session<'a> {
                 Err(_) => return "501 5.1.7 invalid sender address".to_owned(),
             },
         };
-        self.transaction = Some(Transaction { sender, ..Transaction::default() });
+        self.transaction = Some(Transaction {
+            sender,
+            ..Transaction::default()
+        });
         "250 2.1.0 sender OK".to_owned()
     }
 
     async fn recipient(&mut self, to: RcptTo<String>, line: &[u8]) -> String {
-        if to != (RcptTo { address: to.address.clone(), ..RcptTo::default() }) {
+        if to
+            != (RcptTo {
+                address: to.address.clone(),
+                ..RcptTo::default()
+            })
+        {
             return UNKNOWN_PARAMETER.to_owned();
         }
         let Some(transaction) = &mut self.transaction else {
@@ -454,9 +491,19 @@ impl<'a> Session<'a> {
         let mut traced = self.trace(id, helo, &transaction, results).into_bytes();
         traced.extend_from_slice(&source);
         drop(source);
-        let Transaction { recipients, organization, catcher, .. } = transaction;
-        let message =
-            IncomingMessage { organization, catcher, recipients, results, source: traced };
+        let Transaction {
+            recipients,
+            organization,
+            catcher,
+            ..
+        } = transaction;
+        let message = IncomingMessage {
+            organization,
+            catcher,
+            recipients,
+            results,
+            source: traced,
+        };
         inbound::receive(&app.store, message).await
     }
 
@@ -471,8 +518,10 @@ impl<'a> Session<'a> {
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
         // The client chose this name. Remove characters that could end a field or a
         // comment.
-        let helo: String =
-            helo.chars().filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c)).collect();
+        let helo: String = helo
+            .chars()
+            .filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c))
+            .collect();
         let results = results.map(|Authentication { spf, dkim, .. }| {
             format!(
                 "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}\r\n"
@@ -528,7 +577,10 @@ mod tests {
         for (end, is_end) in [("\r\n.\r\n", true), ("\r\n.\r\r\n", false)] {
             for is_too_large in [false, true] {
                 for at in 0..end.len() {
-                    let mut data = Data { is_too_large, ..Data::new(None) };
+                    let mut data = Data {
+                        is_too_large,
+                        ..Data::new(None)
+                    };
                     let (first, last) = end.split_at(at);
                     let first = format!("xyz{first}");
                     assert!(!data.receive(&mut first.as_bytes().iter()), "{end:?}");

@@ -35,9 +35,17 @@ pub(crate) fn insert(
     id: Option<String>,
 ) -> Result<Audience, ApiError> {
     let id = id.unwrap_or_else(|| id::new(id::AUDIENCE));
-    let audience = Audience { id, name, created_at: tx.now.into(), updated_at: tx.now.into() };
+    let audience = Audience {
+        id,
+        name,
+        created_at: tx.now.into(),
+        updated_at: tx.now.into(),
+    };
     if tx.insert(organization, &audience)? {
         return Ok(audience);
     }
-    Err(ApiError::new(Code::Conflict, "belongs to an audience of another organization"))
+    Err(ApiError::new(
+        Code::Conflict,
+        "belongs to an audience of another organization",
+    ))
 }

@@ -14,7 +14,10 @@ pub(crate) struct NewBody {
 
 impl NewBody {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self { digest: Sha256::digest(&bytes).into(), bytes }
+        Self {
+            digest: Sha256::digest(&bytes).into(),
+            bytes,
+        }
     }
 }
 
@@ -25,6 +28,9 @@ pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64, ApiError> {
     if let Some(id) = tx.reader().find(sql, [new.digest], |row| row.get(0))? {
         return Ok(id);
     }
-    tx.execute("INSERT INTO body (digest, bytes) VALUES (?1, ?2)", (new.digest, &new.bytes))?;
+    tx.execute(
+        "INSERT INTO body (digest, bytes) VALUES (?1, ?2)",
+        (new.digest, &new.bytes),
+    )?;
     Ok(tx.last_row())
 }

@@ -59,7 +59,11 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, contact: &Contact) -> Resul
     let sql = "INSERT INTO contact (id, organization, audience, email_key, data)
                VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let key = contact.email.to_lowercase();
-    if tx.execute(sql, (&contact.id, organization, audience.id, key, Json(contact)))? > 0 {
+    if tx.execute(
+        sql,
+        (&contact.id, organization, audience.id, key, Json(contact)),
+    )? > 0
+    {
         return Ok(());
     }
     let message = "the audience already has a contact with this address";
@@ -82,7 +86,9 @@ pub(crate) fn list(
 /// How many contacts an audience has.
 pub(crate) fn count(reader: Reader<'_>, audience: &str) -> Result<i64, ApiError> {
     let sql = "SELECT COUNT(*) FROM contact WHERE audience = ?1";
-    Ok(reader.find(sql, [audience], |row| row.get(0))?.unwrap_or_default())
+    Ok(reader
+        .find(sql, [audience], |row| row.get(0))?
+        .unwrap_or_default())
 }
 
 /// Finds the contact of an audience with this address.

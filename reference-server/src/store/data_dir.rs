@@ -125,7 +125,11 @@ impl DataDir {
             match lock.try_lock() {
                 Ok(()) => {
                     let _ = std::fs::remove_file(directory.join(SERVER_FILE));
-                    return Ok(Self { path: directory.to_owned(), lock, published: None });
+                    return Ok(Self {
+                        path: directory.to_owned(),
+                        lock,
+                        published: None,
+                    });
                 }
                 Err(TryLockError::WouldBlock) => match read_server_file(directory) {
                     Some(running) => return Err(DataDirError::InUse(Some(running))),
@@ -148,7 +152,12 @@ impl DataDir {
         let new = self.path.join("server.json.new");
         // One that a server left that was killed.
         let _ = std::fs::remove_file(&new);
-        let RunningServer { control_token, email_key, extraction_key, .. } = running;
+        let RunningServer {
+            control_token,
+            email_key,
+            extraction_key,
+            ..
+        } = running;
         let mut file = serde_json::to_value(running)?;
         file["control_token"] = serde_json::to_value(control_token)?;
         file["email_key"] = serde_json::to_value(email_key)?;
@@ -181,7 +190,10 @@ fn read_server_file(directory: &Path) -> Option<RunningServer> {
 fn check_regular(path: &Path) -> std::io::Result<()> {
     if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
         let message = format!("{} is not a regular file; remove it", path.display());
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            message,
+        ));
     }
     Ok(())
 }
@@ -192,14 +204,20 @@ fn check_regular(path: &Path) -> std::io::Result<()> {
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    let (owner, user) = (std::fs::metadata(directory)?.uid(), rustix::process::geteuid());
+    let (owner, user) = (
+        std::fs::metadata(directory)?.uid(),
+        rustix::process::geteuid(),
+    );
     if !is_trusted(owner, user.as_raw()) {
         let user = user.as_raw();
         let message = format!(
             "it belongs to another user (uid {owner}, the server runs as uid {user}); run the \
              server as its owner, run `chown {user}`, or use another directory"
         );
-        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message));
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            message,
+        ));
     }
     let mut permissions = std::fs::metadata(directory)?.permissions();
     let mode = permissions.mode() & 0o777;
@@ -215,7 +233,10 @@ fn check_owner(directory: &Path) -> std::io::Result<()> {
     let message = format!(
         "other users may write to it (mode {mode:03o}); run `chmod go-w`, or use another directory"
     );
-    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message))
+    Err(std::io::Error::new(
+        std::io::ErrorKind::PermissionDenied,
+        message,
+    ))
 }
 
 /// Whether files of this owner are as safe as those of the user. The administrator can read and
@@ -268,10 +289,14 @@ mod tests {
     #[tokio::test]
     async fn it_is_released_while_a_process_being_started_has_the_lock_open() {
         let directory = tempfile::tempdir().unwrap();
-        let first = DataDir::lock(directory.path(), Network::Loopback).await.unwrap();
+        let first = DataDir::lock(directory.path(), Network::Loopback)
+            .await
+            .unwrap();
         let _inherited = first.lock.try_clone().unwrap();
         drop(first);
-        DataDir::lock(directory.path(), Network::Loopback).await.unwrap();
+        DataDir::lock(directory.path(), Network::Loopback)
+            .await
+            .unwrap();
     }
 
     #[cfg(unix)]
@@ -291,7 +316,10 @@ mod tests {
         // Only the administrator can give a directory away.
         if std::os::unix::fs::chown(directory.path(), Some(12_345), None).is_ok() {
             let error = check_owner(directory.path()).unwrap_err().to_string();
-            assert!(error.contains("belongs to another user (uid 12345"), "{error}");
+            assert!(
+                error.contains("belongs to another user (uid 12345"),
+                "{error}"
+            );
         }
     }
 }

@@ -52,7 +52,13 @@ pub(crate) fn insert(
     new: &Delivery,
     body: &Body,
 ) -> Result<(), ApiError> {
-    let Delivery { id, webhook, event, email_id, .. } = new;
+    let Delivery {
+        id,
+        webhook,
+        event,
+        email_id,
+        ..
+    } = new;
     let Body { head, shared, tail } = body;
     tx.execute(
         "INSERT INTO delivery (id, organization, webhook, event, email, state, attempts, created_at,
@@ -107,7 +113,8 @@ pub(crate) fn pending(reader: Reader<'_>, job: &Job) -> Result<Option<Pending>, 
 impl Attempt {
     /// Whether the delivery succeeded: a response with a 2xx status.
     pub(crate) fn is_delivered(&self) -> bool {
-        self.status.is_some_and(|status| (200..300).contains(&status))
+        self.status
+            .is_some_and(|status| (200..300).contains(&status))
     }
 }
 
@@ -141,7 +148,10 @@ pub(crate) fn record(
         tx.execute(sql, (id, attempt.number, Json(attempt)))?;
     }
     if let Some(organization) = publish(tx, id) {
-        let attempt = Attempt { response_body: None, ..attempt.clone() };
+        let attempt = Attempt {
+            response_body: None,
+            ..attempt.clone()
+        };
         tx.publish(Some(organization), || Notification::Attempt(attempt));
     }
     Ok(())
@@ -188,8 +198,20 @@ pub(crate) fn schedule(
     delivery: &Delivery,
     retry: i64,
 ) -> Result<(), ApiError> {
-    let Delivery { id, webhook, email_id, .. } = delivery;
-    jobs::add(tx, organization, &job(webhook, id), tx.now, retry, email_id.as_deref())?;
+    let Delivery {
+        id,
+        webhook,
+        email_id,
+        ..
+    } = delivery;
+    jobs::add(
+        tx,
+        organization,
+        &job(webhook, id),
+        tx.now,
+        retry,
+        email_id.as_deref(),
+    )?;
     publish(tx, id);
     Ok(())
 }
@@ -215,7 +237,12 @@ pub(crate) fn list(
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Vec<Delivery>, ApiError> {
-    let DeliveryFilter { webhook, event, state, search } = filter;
+    let DeliveryFilter {
+        webhook,
+        event,
+        state,
+        search,
+    } = filter;
     let of_webhook = match webhook {
         Some(_) => {
             "webhook IN (SELECT id FROM webhook WHERE ?3 IN (id, data ->> 'url') UNION SELECT ?3)"
@@ -229,13 +256,37 @@ pub(crate) fn list(
     let cursor = cursor.unwrap_or(PAST_EVERY_ID);
     let (state, wanted) = (state.map(State::as_str), limit + 1);
     let terms = search.as_deref().map(Terms::new);
-    let rows = if terms.is_some() { MAX_SEARCHED } else { wanted } as i64;
-    let mut found = reader.all(&sql, (organization, cursor, webhook, event, state, rows), read)?;
+    let rows = if terms.is_some() {
+        MAX_SEARCHED
+    } else {
+        wanted
+    } as i64;
+    let mut found = reader.all(
+        &sql,
+        (organization, cursor, webhook, event, state, rows),
+        read,
+    )?;
     if let Some(terms) = terms {
         found.retain(|delivery| {
-            let Delivery { id, webhook, event, email_id, recipient, subject, state, .. } = delivery;
-            let about = [email_id, recipient, subject].into_iter().flatten().map(String::as_str);
-            terms.are_in([id, webhook, event, state.as_str()].into_iter().chain(about))
+            let Delivery {
+                id,
+                webhook,
+                event,
+                email_id,
+                recipient,
+                subject,
+                state,
+                ..
+            } = delivery;
+            let about = [email_id, recipient, subject]
+                .into_iter()
+                .flatten()
+                .map(String::as_str);
+            terms.are_in(
+                [id, webhook, event, state.as_str()]
+                    .into_iter()
+                    .chain(about),
+            )
         });
         found.truncate(wanted);
     }
@@ -253,7 +304,10 @@ pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>, ApiEr
     let sql = "SELECT CAST(head || COALESCE(bytes, x'') || tail AS BLOB)
                FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
     let bytes: Option<Vec<u8>> = reader.find(sql, [id], |row| row.get(0))?;
-    bytes.map(String::from_utf8).transpose().map_err(ApiError::internal)
+    bytes
+        .map(String::from_utf8)
+        .transpose()
+        .map_err(ApiError::internal)
 }
 
 /// The size of the body of a delivery, in bytes, without reading it.
@@ -288,7 +342,9 @@ fn publish(tx: &Tx<'_>, id: &str) -> Option<i64> {
         return None;
     }
     let sql = format!("{SELECT} WHERE id = ?1");
-    let found = tx.reader().find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)));
+    let found = tx
+        .reader()
+        .find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)));
     let (organization, delivery) = found.ok().flatten()?;
     tx.publish(Some(organization), || Notification::Delivery(delivery));
     Some(organization)
@@ -304,7 +360,10 @@ pub(crate) fn attempts(
     reader.all(sql, [delivery], |row| {
         let attempt: Attempt = json(row, 0)?;
         let response_body = attempt.response_body.filter(|_| with_bodies);
-        Ok(Attempt { response_body, ..attempt })
+        Ok(Attempt {
+            response_body,
+            ..attempt
+        })
     })
 }
 
@@ -320,7 +379,11 @@ mod tests {
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             let new = new("whk_1".to_owned(), Service::Email, "email.sent", tx.now);
-            let body = Body { head: Vec::new(), shared: None, tail: Vec::new() };
+            let body = Body {
+                head: Vec::new(),
+                shared: None,
+                tail: Vec::new(),
+            };
             insert(tx, organization, &new, &body)?;
             schedule(tx, organization, &new, 0)?;
             drop_all(tx, "whk_1")?;

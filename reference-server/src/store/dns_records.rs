@@ -16,7 +16,10 @@ pub(crate) fn put(
     let Domain { id, name, .. } = domain;
     let sql = "INSERT OR REPLACE INTO dns_record (owner, kind, organization, domain, data)
                VALUES (?1, ?2, ?3, ?4, ?5)";
-    tx.execute(sql, (id, record.kind.as_str(), organization, name, Json(record)))?;
+    tx.execute(
+        sql,
+        (id, record.kind.as_str(), organization, name, Json(record)),
+    )?;
     Ok(())
 }
 

@@ -70,10 +70,23 @@ pub(crate) fn insert(
     };
     let sql = "INSERT INTO domain (id, organization, selector, dkim_private, data)
                VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-    if tx.execute(sql, (&domain.id, organization, selector, private_key, Json(&domain)))? > 0 {
+    if tx.execute(
+        sql,
+        (
+            &domain.id,
+            organization,
+            selector,
+            private_key,
+            Json(&domain),
+        ),
+    )? > 0
+    {
         return Ok(domain);
     }
-    Err(ApiError::new(Code::Conflict, "the organization already has this domain"))
+    Err(ApiError::new(
+        Code::Conflict,
+        "the organization already has this domain",
+    ))
 }
 
 /// Stores the results of a verification. With all checks passed, mail for the domain
@@ -100,7 +113,10 @@ pub(crate) fn find_named(
     let sql = "SELECT data FROM domain WHERE (name = ?1 OR id = ?1) AND organization = ?2";
     match reader.find(sql, (name, organization), |row| json(row, 0))? {
         Some(domain) => Ok(domain),
-        None => Err(ApiError::not_found(&format!("domain{}", elsewhere(reader, name)?))),
+        None => Err(ApiError::not_found(&format!(
+            "domain{}",
+            elsewhere(reader, name)?
+        ))),
     }
 }
 
@@ -109,7 +125,10 @@ pub(crate) fn find_named(
 pub(crate) fn elsewhere(reader: Reader<'_>, name: &str) -> Result<String, ApiError> {
     let sql = "SELECT organization FROM domain WHERE name = ?1 OR id = ?1 ORDER BY id LIMIT 1";
     let owner: Option<i64> = reader.find(sql, [name], |row| row.get(0))?;
-    owner.map_or_else(|| Ok(String::new()), |owner| organizations::has_it(reader, owner))
+    owner.map_or_else(
+        || Ok(String::new()),
+        |owner| organizations::has_it(reader, owner),
+    )
 }
 
 /// The name of the oldest verified domain.
@@ -128,7 +147,9 @@ pub(crate) fn owners(
 ) -> Result<Vec<(String, i64)>, ApiError> {
     let sql = "SELECT id, organization FROM domain
                WHERE name = ?1 AND verified AND (?2 IS NULL OR organization = ?2) ORDER BY id";
-    reader.all(sql, (domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))
+    reader.all(sql, (domain, organization), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 /// The DKIM selector and private key of an organization's domain.
@@ -144,6 +165,9 @@ pub(crate) fn signer(
 ) -> Result<Option<Signer>, ApiError> {
     let sql = "SELECT selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
     Ok(reader.find(sql, (domain, organization), |row| {
-        Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
+        Ok(Signer {
+            selector: row.get(0)?,
+            key: Zeroizing::new(row.get(1)?),
+        })
     })?)
 }

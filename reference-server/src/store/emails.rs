@@ -106,14 +106,21 @@ impl StoredEmail {
     ) {
         if self.history.len() < MAX_HISTORY {
             let event = event.map(str::to_owned);
-            self.history.push(Step { at, status, event, recipient });
+            self.history.push(Step {
+                at,
+                status,
+                event,
+                recipient,
+            });
         }
     }
 }
 
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, email: &StoredEmail) {
-    tx.publish(Some(email.organization), || Notification::Email(email.shown.clone()));
+    tx.publish(Some(email.organization), || {
+        Notification::Email(email.shown.clone())
+    });
 }
 
 /// Inserts an email with its content.
@@ -127,7 +134,12 @@ pub(crate) fn insert(
         "INSERT INTO email (id, organization, status, created_at, data) VALUES (?1, ?2, ?3, ?4, ?5)",
         (&email.id, email.organization, email.status.as_str(), tx.now, Json(email)),
     )?;
-    let Content { html, text, headers, attachments } = content;
+    let Content {
+        html,
+        text,
+        headers,
+        attachments,
+    } = content;
     tx.execute(
         "INSERT INTO email_content (email, headers, attachments, html, text)
          VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -186,7 +198,12 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
     let content = reader.find(sql, [id], |row| {
         let (headers, attachments) = (json(row, 2)?, json(row, 3)?);
-        Ok(Content { html: row.get(0)?, text: row.get(1)?, headers, attachments })
+        Ok(Content {
+            html: row.get(0)?,
+            text: row.get(1)?,
+            headers,
+            attachments,
+        })
     })?;
     let mut content = content.unwrap_or_default();
     if with_bytes {
@@ -209,7 +226,10 @@ mod tests {
         let (store, _) = Store::open(None, None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
-            for (id, data) in [("a", r#"{"shown":{"updatedAt":"old"}}"#), ("b", "unreadable")] {
+            for (id, data) in [
+                ("a", r#"{"shown":{"updatedAt":"old"}}"#),
+                ("b", "unreadable"),
+            ] {
                 let sql = "INSERT INTO email VALUES (?1, ?2, 'queued', 0, ?3)";
                 tx.execute(sql, (id, organization, data))?;
                 fail(tx, id)?;

@@ -33,8 +33,9 @@ pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault
     tx.insert(organization, &fault)?;
     let sql = "SELECT COUNT(*), SUM(octet_length(data) - coalesce(octet_length(data -> 'hits'), 0))
                FROM fault WHERE organization = ?1";
-    let present: Option<(i64, i64)> =
-        tx.reader().find(sql, [organization], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let present: Option<(i64, i64)> = tx
+        .reader()
+        .find(sql, [organization], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if present.is_some_and(|(count, size)| count > MAX_FAULTS || size > MAX_DEFINITIONS) {
         let message = format!(
             "an organization can have at most {MAX_FAULTS} faults with {} MiB; remove some",
@@ -62,12 +63,18 @@ pub(crate) fn trigger(
             continue;
         }
         if skip > 0 {
-            tx.execute("UPDATE fault SET skipped = skipped + 1 WHERE id = ?1", [&fault.id])?;
+            tx.execute(
+                "UPDATE fault SET skipped = skipped + 1 WHERE id = ?1",
+                [&fault.id],
+            )?;
             continue;
         }
         fault.remaining -= 1;
         if fault.hits.len() < MAX_HITS {
-            fault.hits.push(FaultHit { at: tx.now.into(), operation: operation.to_string() });
+            fault.hits.push(FaultHit {
+                at: tx.now.into(),
+                operation: operation.to_string(),
+            });
         }
         tx.update(organization, &mut fault)?;
         return Ok(Some((fault.id, fault.definition)));
@@ -77,7 +84,13 @@ pub(crate) fn trigger(
 
 /// Whether any organization has a fault that is not used up.
 pub(crate) fn exist(reader: Reader<'_>) -> Result<bool, ApiError> {
-    Ok(reader.find("SELECT 1 FROM fault WHERE times > 0 LIMIT 1", [], |_| Ok(()))?.is_some())
+    Ok(reader
+        .find(
+            "SELECT 1 FROM fault WHERE times > 0 LIMIT 1",
+            [],
+            |_| Ok(()),
+        )?
+        .is_some())
 }
 
 /// Removes all faults of an organization.

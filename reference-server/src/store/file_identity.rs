@@ -11,13 +11,22 @@ impl Files {
     /// The database file, and those next to it: the write-ahead log, which holds recent commits, and
     /// the lock, which keeps other servers away.
     pub(super) fn of(database: &Path) -> Self {
-        let others = [database.with_extension("db-wal"), database.with_file_name("server.lock")];
+        let others = [
+            database.with_extension("db-wal"),
+            database.with_file_name("server.lock"),
+        ];
         let files = others.into_iter().chain([database.to_owned()]);
-        Self(files.filter_map(|path| identity(&path).map(|found| (path, found))).collect())
+        Self(
+            files
+                .filter_map(|path| identity(&path).map(|found| (path, found)))
+                .collect(),
+        )
     }
 
     pub(super) fn are_present(&self) -> bool {
-        self.0.iter().all(|(path, known)| identity(path) == Some(*known))
+        self.0
+            .iter()
+            .all(|(path, known)| identity(path) == Some(*known))
     }
 }
 

@@ -30,9 +30,18 @@ pub(crate) fn find(tx: &Tx<'_>, request: &Request) -> Result<Option<StoredRespon
     Ok(tx.reader().find(
         "SELECT fingerprint, status, body FROM idempotency
          WHERE organization = ?1 AND service = ?2 AND key = ?3 AND expires_at > ?4",
-        (request.organization, request.service.as_str(), &request.key, tx.now),
+        (
+            request.organization,
+            request.service.as_str(),
+            &request.key,
+            tx.now,
+        ),
         |row| {
-            Ok(StoredResponse { fingerprint: row.get(0)?, status: row.get(1)?, body: row.get(2)? })
+            Ok(StoredResponse {
+                fingerprint: row.get(0)?,
+                status: row.get(1)?,
+                body: row.get(2)?,
+            })
         },
     )?)
 }

@@ -28,7 +28,10 @@ pub(crate) fn add(
                        CASE WHEN NOT EXISTS (SELECT 1 FROM job WHERE queue = ?1 AND lane = ?5)
                        THEN ?6 END, ?7)
                ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt";
-    tx.execute(sql, (queue, subject, position, organization, lane, at, attempt))?;
+    tx.execute(
+        sql,
+        (queue, subject, position, organization, lane, at, attempt),
+    )?;
     tx.jobs_added();
     Ok(())
 }
@@ -78,7 +81,14 @@ pub(crate) fn due(
                ORDER BY due_at, subject, position LIMIT ?3";
     reader.all(sql, (queue.as_str(), until, limit as i64), |row| {
         let position = usize::try_from(row.get::<_, i64>(1)?).ok();
-        Ok((Job { queue: queue.clone(), subject: row.get(0)?, position }, row.get(2)?))
+        Ok((
+            Job {
+                queue: queue.clone(),
+                subject: row.get(0)?,
+                position,
+            },
+            row.get(2)?,
+        ))
     })
 }
 
@@ -89,7 +99,9 @@ pub(crate) fn next_after(
     after: Millis,
 ) -> Result<Option<Millis>, ApiError> {
     let sql = "SELECT MIN(due_at) FROM job WHERE queue = ?1 AND due_at > ?2";
-    Ok(reader.find(sql, (queue.as_str(), after), |row| row.get(0))?.flatten())
+    Ok(reader
+        .find(sql, (queue.as_str(), after), |row| row.get(0))?
+        .flatten())
 }
 
 /// The queues that have jobs, each with the time when its first job is due. Without a relay, its jobs
@@ -122,7 +134,10 @@ pub(crate) fn attempt(reader: Reader<'_>, job: &Job) -> Result<Option<i64>, ApiE
 pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>, ApiError> {
     let sql = "SELECT handed_over FROM job WHERE queue = 'relay' AND subject = ?1";
     let found: Option<Option<Json<_>>> = reader.find(sql, [email], |row| row.get(0))?;
-    Ok(found.flatten().map(|Json(positions)| positions).unwrap_or_default())
+    Ok(found
+        .flatten()
+        .map(|Json(positions)| positions)
+        .unwrap_or_default())
 }
 
 /// Records that the message for the recipients at these positions is about to be at the relay;

@@ -33,9 +33,11 @@ impl Store {
 
 /// Reads all keys, which are valid once the transaction commits.
 pub(crate) fn load(tx: &mut Tx<'_>) -> Result<(), ApiError> {
-    let all = tx.reader().all("SELECT organization, data, hash FROM api_key", [], |row| {
-        Ok((row.get(2)?, Arc::new(read(row)?)))
-    })?;
+    let all = tx
+        .reader()
+        .all("SELECT organization, data, hash FROM api_key", [], |row| {
+            Ok((row.get(2)?, Arc::new(read(row)?)))
+        })?;
     change(tx, move |keys| *keys = all.into_iter().collect());
     Ok(())
 }
@@ -74,9 +76,19 @@ pub(crate) fn create(
     };
     let sql = "INSERT INTO api_key (id, organization, hash, data) VALUES (?1, ?2, ?3, ?4)";
     tx.execute(sql, (&key.id, organization, hash, Json(&key)))?;
-    let added = Arc::new(Key { id: key.id.clone(), organization, service, scopes });
+    let added = Arc::new(Key {
+        id: key.id.clone(),
+        organization,
+        service,
+        scopes,
+    });
     change(tx, move |keys| drop(keys.insert(hash, added)));
-    Ok(control::Key { key: Some(secret.to_owned()), hint: None, sha256: None, ..key })
+    Ok(control::Key {
+        key: Some(secret.to_owned()),
+        hint: None,
+        sha256: None,
+        ..key
+    })
 }
 
 /// Finds the key with this secret, whose organization it names.
@@ -87,7 +99,13 @@ pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiE
 
 /// Reads the columns `organization` and `data`.
 fn read(row: &Columns<'_>) -> rusqlite::Result<Key> {
-    let control::Key { id, service, scopes, scope, .. } = json(row, 1)?;
+    let control::Key {
+        id,
+        service,
+        scopes,
+        scope,
+        ..
+    } = json(row, 1)?;
     let names = scopes.into_iter().flatten().chain(scope);
     Ok(Key {
         id,
@@ -100,7 +118,9 @@ fn read(row: &Columns<'_>) -> rusqlite::Result<Key> {
 /// Deletes a key of an organization. It stays valid until the transaction commits.
 pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2 RETURNING hash";
-    let hash: Option<Hash> = tx.reader().find(sql, (id, organization), |row| row.get(0))?;
+    let hash: Option<Hash> = tx
+        .reader()
+        .find(sql, (id, organization), |row| row.get(0))?;
     let hash = hash.ok_or_else(|| ApiError::not_found("key"))?;
     change(tx, move |keys| drop(keys.remove(&hash)));
     Ok(())
@@ -125,7 +145,11 @@ pub(crate) fn random_hex<const N: usize>() -> Result<String, ApiError> {
 }
 
 pub(crate) fn service_from(text: &str) -> Service {
-    if text == "extraction" { Service::Extraction } else { Service::Email }
+    if text == "extraction" {
+        Service::Extraction
+    } else {
+        Service::Email
+    }
 }
 
 /// The start of a key: enough to recognize it, too little to use it.

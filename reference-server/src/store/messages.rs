@@ -35,7 +35,12 @@ pub(crate) fn insert(
     domain: Option<&str>,
     received: Received<'_>,
 ) -> Result<(), ApiError> {
-    let MessageSummary { id, recipient, email_id, .. } = &message;
+    let MessageSummary {
+        id,
+        recipient,
+        email_id,
+        ..
+    } = &message;
     tx.execute(
         "INSERT INTO message (id, organization, recipient, email, domain, created_at, data,
                               authentication, text, source)
@@ -64,7 +69,10 @@ pub(crate) fn set_authentication(
     id: &str,
     results: Authentication,
 ) -> Result<(), ApiError> {
-    tx.execute("UPDATE message SET authentication = ?2 WHERE id = ?1", (id, Json(results)))?;
+    tx.execute(
+        "UPDATE message SET authentication = ?2 WHERE id = ?1",
+        (id, Json(results)),
+    )?;
     Ok(())
 }
 
@@ -82,7 +90,10 @@ pub(crate) fn find(
     })?;
     match found {
         Some(found) => Ok(found),
-        None => Err(ApiError::not_found(&format!("message{}", has_it(reader, id)?))),
+        None => Err(ApiError::not_found(&format!(
+            "message{}",
+            has_it(reader, id)?
+        ))),
     }
 }
 
@@ -159,7 +170,10 @@ impl Search {
     ) -> Result<Vec<MessageSummary>, ApiError> {
         let after = self.after.as_ref().and_then(|after| after.id("msg_"));
         // `None` is before all.
-        let after = after.as_deref().max(self.since.as_deref()).unwrap_or_default();
+        let after = after
+            .as_deref()
+            .max(self.since.as_deref())
+            .unwrap_or_default();
         let before = self.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
         let (text, limit) = match self.terms {
             Some(_) => (
@@ -170,7 +184,11 @@ impl Search {
             None => ("NULL", i64::MAX),
         };
         // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
-        let to = if self.to.is_some() { "recipient = ?4" } else { "?4 IS NULL" };
+        let to = if self.to.is_some() {
+            "recipient = ?4"
+        } else {
+            "?4 IS NULL"
+        };
         let of = if self.elsewhere { "<>" } else { "=" };
         let sql = format!(
             "SELECT data, {text} AS searched FROM message m
@@ -203,10 +221,23 @@ impl Search {
         let subject = |part: &String| message.subject.to_lowercase().contains(part);
         let is_wanted =
             self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from);
-        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
-        let text = row.get_ref("searched")?.as_bytes_or_null().map_err(ApiError::internal)?;
+        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else {
+            return Ok(is_wanted);
+        };
+        let text = row
+            .get_ref("searched")?
+            .as_bytes_or_null()
+            .map_err(ApiError::internal)?;
         let text = String::from_utf8_lossy(text.unwrap_or_default());
-        let MessageSummary { id, email_id, from, recipient, subject, preview, .. } = message;
+        let MessageSummary {
+            id,
+            email_id,
+            from,
+            recipient,
+            subject,
+            preview,
+            ..
+        } = message;
         let email = email_id.as_deref().unwrap_or_default();
         Ok(terms.are_in([id, email, from, recipient, subject, preview, &text]))
     }
@@ -216,7 +247,10 @@ impl Search {
 pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, ApiError> {
     let sql = "SELECT organization FROM message WHERE id = ?1";
     let owner: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
-    owner.map_or_else(|| Ok(String::new()), |owner| organizations::has_it(reader, owner))
+    owner.map_or_else(
+        || Ok(String::new()),
+        |owner| organizations::has_it(reader, owner),
+    )
 }
 
 /// The messages of an email, in the order of its recipients.

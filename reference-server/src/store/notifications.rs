@@ -113,13 +113,20 @@ impl Notifications {
             }
             Some(Some(_)) => (state.next(), Some(ResetReason::Gap)),
         };
-        Some(Watch { next: self.next.subscribe(), log: Arc::clone(self), position, missed })
+        Some(Watch {
+            next: self.next.subscribe(),
+            log: Arc::clone(self),
+            position,
+            missed,
+        })
     }
 
     /// The position that an ID names; `None` if it is the ID of another server.
     fn position(&self, id: &str) -> Option<u64> {
         let (epoch, position) = id.split_once('-')?;
-        (epoch == self.epoch).then(|| position.parse().ok()).flatten()
+        (epoch == self.epoch)
+            .then(|| position.parse().ok())
+            .flatten()
     }
 }
 
@@ -155,7 +162,11 @@ impl Watch {
         }
         let mut taken = Vec::new();
         let start = (self.position - state.first) as usize;
-        for New { organization: of, json } in state.kept.iter().skip(start) {
+        for New {
+            organization: of,
+            json,
+        } in state.kept.iter().skip(start)
+        {
             if taken.len() == limit {
                 break;
             }
@@ -193,7 +204,10 @@ mod tests {
         log.publish(Some(2), change);
         let taken = watch.take(1, 10);
         assert_eq!(taken.len(), 1);
-        assert_eq!(&*taken[0].1, r#"{"type":"change","resource":"clock","method":"POST"}"#);
+        assert_eq!(
+            &*taken[0].1,
+            r#"{"type":"change","resource":"clock","method":"POST"}"#
+        );
     }
 
     #[test]
@@ -211,7 +225,10 @@ mod tests {
         let mut again = log.watch(Some(&start)).expect("a watch");
         assert_eq!((again.take_missed(), again.take(1, 10).len()), (None, 3));
 
-        let other = Arc::new(Notifications::default()).watch(Some(&start)).expect("a watch").missed;
+        let other = Arc::new(Notifications::default())
+            .watch(Some(&start))
+            .expect("a watch")
+            .missed;
         assert_eq!(other, Some(ResetReason::Restarted));
     }
 
@@ -224,7 +241,10 @@ mod tests {
         assert!(watch.take(1, 10).is_empty());
         assert_eq!(watch.take_missed(), Some(ResetReason::Gap));
         assert_eq!(lock(&log.state).kept.len(), MAX_KEPT);
-        assert_eq!(log.watch(Some(&start)).expect("a watch").missed, Some(ResetReason::Gap));
+        assert_eq!(
+            log.watch(Some(&start)).expect("a watch").missed,
+            Some(ResetReason::Gap)
+        );
     }
 
     #[test]

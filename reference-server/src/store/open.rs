@@ -47,7 +47,10 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     let found = version(&connection)?;
     if found != 0 && found != VERSION {
-        return Err(OpenError::OtherSchema { path: path.to_owned(), found });
+        return Err(OpenError::OtherSchema {
+            path: path.to_owned(),
+            found,
+        });
     }
     // A new file holds no data that could be lost. The first durable commit syncs the
     // schema as well.
@@ -166,7 +169,9 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 /// A prepared statement keeps its plan. Otherwise SQLite compiles it again for each new value that
 /// it compares with the column of a partial index.
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
@@ -184,14 +189,19 @@ mod tests {
             let path = directory.path().join("svc.db");
             drop(file(&path).unwrap());
             let connection = Connection::open(&path).unwrap();
-            connection.pragma_update(None, "user_version", version).unwrap();
+            connection
+                .pragma_update(None, "user_version", version)
+                .unwrap();
             drop(connection);
             let before = std::fs::read(&path).unwrap();
 
             let error = file(&path).unwrap_err();
 
             let text = error.to_string();
-            assert!(text.contains(&format!("(schema version {version};")), "{text}");
+            assert!(
+                text.contains(&format!("(schema version {version};")),
+                "{text}"
+            );
             assert!(text.contains("move the data directory away"), "{text}");
             assert_eq!(std::fs::read(&path).unwrap(), before);
             assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -214,10 +224,15 @@ mod tests {
     fn reopening_keeps_the_data() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
-        file(&path).unwrap().execute("INSERT INTO meta VALUES ('a', 'b')", []).unwrap();
+        file(&path)
+            .unwrap()
+            .execute("INSERT INTO meta VALUES ('a', 'b')", [])
+            .unwrap();
         let kept: String = file(&path)
             .unwrap()
-            .query_row("SELECT value FROM meta WHERE key = 'a'", [], |row| row.get(0))
+            .query_row("SELECT value FROM meta WHERE key = 'a'", [], |row| {
+                row.get(0)
+            })
             .unwrap();
         assert_eq!(kept, "b");
     }

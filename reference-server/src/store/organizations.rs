@@ -20,7 +20,12 @@ pub(crate) fn insert(
         "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",
         (&id, &name, balance_cents, tx.now),
     )?;
-    Ok(Organization { number: tx.last_row(), id, name, balance_cents })
+    Ok(Organization {
+        number: tx.last_row(),
+        id,
+        name,
+        balance_cents,
+    })
 }
 
 /// The tables with rows of organizations, except their keys, in an order in which they can be
@@ -42,7 +47,10 @@ const OWNED: [&str; 11] = [
 /// Deletes all data of an organization except its keys.
 pub(crate) fn delete_data(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiError> {
     for table in OWNED {
-        tx.execute(&format!("DELETE FROM {table} WHERE organization = ?1"), [organization])?;
+        tx.execute(
+            &format!("DELETE FROM {table} WHERE organization = ?1"),
+            [organization],
+        )?;
     }
     Ok(())
 }
@@ -68,13 +76,17 @@ pub(crate) fn list(reader: Reader<'_>) -> Result<Vec<Organization>, ApiError> {
 
 pub(crate) fn get(reader: Reader<'_>, number: i64) -> Result<Organization, ApiError> {
     let sql = "SELECT number, id, name, balance_cents FROM organization WHERE number = ?1";
-    reader.find(sql, [number], read)?.ok_or_else(|| ApiError::not_found("organization"))
+    reader
+        .find(sql, [number], read)?
+        .ok_or_else(|| ApiError::not_found("organization"))
 }
 
 /// The end of an error message about something that another organization has.
 pub(crate) fn has_it(reader: Reader<'_>, number: i64) -> Result<String, ApiError> {
     let Organization { id, name, .. } = get(reader, number)?;
-    Ok(format!("; the organization {name:?} ({id}) has it: name that as `organization`"))
+    Ok(format!(
+        "; the organization {name:?} ({id}) has it: name that as `organization`"
+    ))
 }
 
 /// Finds an organization by its ID or its name. An ID takes precedence.

@@ -19,7 +19,9 @@ const THREADS: usize = 2;
 pub(super) fn start(path: &Path) -> Result<Threads<Read>, OpenError> {
     let connections = (0..THREADS).map(|_| open::reader(path));
     let connections = connections.collect::<rusqlite::Result<Vec<_>>>()?;
-    let runs = connections.into_iter().map(|connection| move |queue| run(&connection, &queue));
+    let runs = connections
+        .into_iter()
+        .map(|connection| move |queue| run(&connection, &queue));
     Ok(Threads::start("svc-reader", runs)?)
 }
 

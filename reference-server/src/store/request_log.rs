@@ -40,7 +40,11 @@ impl RecordedBody {
         let start = &body[..body.len().min(MAX_BODY)];
         let text = String::from_utf8_lossy(start).into_owned();
         let truncated = start.len() < body.len();
-        (!body.is_empty()).then_some(Self { text, size: body.len(), truncated })
+        (!body.is_empty()).then_some(Self {
+            text,
+            size: body.len(),
+            truncated,
+        })
     }
 }
 
@@ -71,14 +75,28 @@ impl LoggedRequest {
             idempotency_key: header(headers.get("idempotency-key")),
             user_agent: header(headers.get(USER_AGENT)),
         };
-        Self { summary, request_body: None, response_body: None }
+        Self {
+            summary,
+            request_body: None,
+            response_body: None,
+        }
     }
 
     /// Roughly what the request takes in memory.
     fn size(&self) -> usize {
         let bodies = [&self.request_body, &self.response_body];
-        let bodies = bodies.into_iter().flatten().map(|body| body.text.len()).sum::<usize>();
-        let RequestHandled { id, path, idempotency_key, user_agent, .. } = &self.summary;
+        let bodies = bodies
+            .into_iter()
+            .flatten()
+            .map(|body| body.text.len())
+            .sum::<usize>();
+        let RequestHandled {
+            id,
+            path,
+            idempotency_key,
+            user_agent,
+            ..
+        } = &self.summary;
         let texts = [idempotency_key, user_agent].into_iter().flatten();
         let texts = texts.chain([id, path]).map(String::len).sum::<usize>();
         size_of::<Self>() + texts + bodies
@@ -86,7 +104,10 @@ impl LoggedRequest {
 }
 
 fn shortened(text: &str) -> String {
-    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
+    let end = text
+        .char_indices()
+        .nth(MAX_TEXT)
+        .map_or(text.len(), |(end, _)| end);
     text[..end].to_owned()
 }
 
@@ -108,7 +129,9 @@ impl RequestLog {
         let state = lock(&self.0);
         let newest_first = state.requests.iter().rev();
         let of_organization = newest_first.filter(|(of, _)| *of == organization);
-        of_organization.map(|(_, request)| Arc::clone(request)).collect()
+        of_organization
+            .map(|(_, request)| Arc::clone(request))
+            .collect()
     }
 
     /// Removes the requests of an organization, or all of them.
@@ -117,7 +140,11 @@ impl RequestLog {
         state
             .requests
             .retain(|(of, _)| organization.is_some_and(|organization| organization != *of));
-        state.bytes = state.requests.iter().map(|(_, request)| request.size()).sum();
+        state.bytes = state
+            .requests
+            .iter()
+            .map(|(_, request)| request.size())
+            .sum();
     }
 }
 
@@ -145,7 +172,11 @@ mod tests {
         assert!(log.list(1).is_empty(), "the oldest is still there");
         let kept = log.list(2);
         assert!(kept.len() < MAX_REQUESTS, "more than {MAX_BYTES} bytes");
-        assert!(kept.len() * (MAX_BODY + 1000) > MAX_BYTES, "only {}", kept.len());
+        assert!(
+            kept.len() * (MAX_BODY + 1000) > MAX_BYTES,
+            "only {}",
+            kept.len()
+        );
         let body = kept[0].request_body.as_ref().expect("a body");
         assert_eq!((body.text.len(), body.size), (MAX_BODY, MAX_BODY + 1));
         log.add(3, request(b"{}"));

@@ -22,13 +22,17 @@ pub(crate) trait Row: Serialize + DeserializeOwned {
 impl Reader<'_> {
     /// The row of an organization with this ID, if there is one.
     pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>, ApiError> {
-        let sql = format!("SELECT data FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
+        let sql = format!(
+            "SELECT data FROM {} WHERE id = ?1 AND organization = ?2",
+            R::TABLE
+        );
         Ok(self.find(&sql, (id, organization), |row| json(row, 0))?)
     }
 
     /// The row of an organization with this ID, or 404.
     pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R, ApiError> {
-        self.row(id, organization)?.ok_or_else(|| ApiError::not_found(R::TABLE))
+        self.row(id, organization)?
+            .ok_or_else(|| ApiError::not_found(R::TABLE))
     }
 
     /// Lists the rows of an organization after this ID, oldest first.
@@ -75,7 +79,10 @@ impl Tx<'_> {
 
     /// Deletes the row of an organization with this ID, and what belongs to it, or returns 404.
     pub(crate) fn delete<R: Row>(&self, id: &str, organization: i64) -> Result<(), ApiError> {
-        let sql = format!("DELETE FROM {} WHERE id = ?1 AND organization = ?2", R::TABLE);
+        let sql = format!(
+            "DELETE FROM {} WHERE id = ?1 AND organization = ?2",
+            R::TABLE
+        );
         self.change(R::TABLE, &sql, (id, organization))
     }
 }
@@ -105,13 +112,16 @@ pub(super) fn json<T: DeserializeOwned>(row: &Columns<'_>, column: usize) -> rus
 impl<T: DeserializeOwned> FromSql for Json<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let value = serde_json::from_str(value.as_str()?);
-        value.map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
+        value
+            .map(Self)
+            .map_err(|error| FromSqlError::Other(Box::new(error)))
     }
 }
 
 impl<T: Serialize> ToSql for Json<T> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let text = serde_json::to_string(&self.0);
-        text.map(Into::into).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
+        text.map(Into::into)
+            .map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
     }
 }

@@ -19,8 +19,20 @@ pub(crate) fn put(
     let now = tx.now.into();
     let known = tx.reader().row::<Template>(&id, organization)?;
     let created_at = known.map_or(now, |known| known.created_at);
-    let NewTemplate { subject, html, text, .. } = new;
-    let template = Template { id, subject, html, text, created_at, updated_at: now };
+    let NewTemplate {
+        subject,
+        html,
+        text,
+        ..
+    } = new;
+    let template = Template {
+        id,
+        subject,
+        html,
+        text,
+        created_at,
+        updated_at: now,
+    };
     let sql = "INSERT OR REPLACE INTO template (id, organization, data) VALUES (?1, ?2, ?3)";
     tx.execute(sql, (&template.id, organization, Json(&template)))?;
     Ok(template)
@@ -35,8 +47,22 @@ pub(crate) fn list(
 ) -> Result<Vec<TemplateSummary>, ApiError> {
     let sql = "SELECT data FROM template WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     reader.all(sql, (organization, after, limit), |row| {
-        let Template { id, subject, html, text, created_at, updated_at } = json(row, 0)?;
+        let Template {
+            id,
+            subject,
+            html,
+            text,
+            created_at,
+            updated_at,
+        } = json(row, 0)?;
         let (has_html, has_text) = (html.is_some(), text.is_some());
-        Ok(TemplateSummary { id, subject, has_html, has_text, created_at, updated_at })
+        Ok(TemplateSummary {
+            id,
+            subject,
+            has_html,
+            has_text,
+            created_at,
+            updated_at,
+        })
     })
 }

@@ -27,10 +27,15 @@ impl<T: Send + 'static> Threads<T> {
         let queue = Arc::new(Mutex::new(queue));
         let start = |run: R| {
             let queue = Arc::clone(&queue);
-            Builder::new().name(name.to_owned()).spawn(move || run(queue))
+            Builder::new()
+                .name(name.to_owned())
+                .spawn(move || run(queue))
         };
         let running = runs.into_iter().map(start).collect::<io::Result<_>>()?;
-        Ok(Self { queue: Mutex::new(Some(sender)), running: Mutex::new(running) })
+        Ok(Self {
+            queue: Mutex::new(Some(sender)),
+            running: Mutex::new(running),
+        })
     }
 
     /// Returns an error once the queue is closed.

@@ -47,7 +47,9 @@ impl<'a> Reader<'a> {
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, ApiError> {
         let mut statement = self.statement(sql)?;
-        Ok(statement.query_map(params, read)?.collect::<rusqlite::Result<_>>()?)
+        Ok(statement
+            .query_map(params, read)?
+            .collect::<rusqlite::Result<_>>()?)
     }
 }
 
@@ -79,7 +81,13 @@ pub(super) struct Effects {
 
 impl<'a> Tx<'a> {
     pub(super) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
-        Self { connection, begun, now, wake, effects: Effects::default() }
+        Self {
+            connection,
+            begun,
+            now,
+            wake,
+            effects: Effects::default(),
+        }
     }
 
     /// Reads what this transaction sees.
@@ -109,7 +117,11 @@ impl<'a> Tx<'a> {
         sql: &str,
         params: impl Params,
     ) -> Result<(), ApiError> {
-        if self.execute(sql, params)? > 0 { Ok(()) } else { Err(ApiError::not_found(what)) }
+        if self.execute(sql, params)? > 0 {
+            Ok(())
+        } else {
+            Err(ApiError::not_found(what))
+        }
     }
 
     /// Tells the engine, after the commit, that there is work.
@@ -195,13 +207,19 @@ impl From<rusqlite::Error> for ApiError {
         match error.sqlite_error_code() {
             Some(DiskFull) => {
                 tracing::error!("the disk is full");
-                ApiError::new(Code::StorageFull, "the server's disk is full; nothing was stored")
+                ApiError::new(
+                    Code::StorageFull,
+                    "the server's disk is full; nothing was stored",
+                )
             }
             // Not a defect: another process may use the database.
             Some(CannotOpen | SystemIoFailure | DatabaseBusy | DatabaseLocked | OutOfMemory) => {
                 tracing::error!(%error, "the database cannot be read or written");
-                ApiError::new(Code::Unavailable, "the server's database cannot be read or written")
-                    .retry_after(1)
+                ApiError::new(
+                    Code::Unavailable,
+                    "the server's database cannot be read or written",
+                )
+                .retry_after(1)
             }
             _ => ApiError::internal(error),
         }

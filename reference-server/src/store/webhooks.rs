@@ -59,7 +59,11 @@ pub(crate) fn find(
     service: Service,
 ) -> Result<Webhook, ApiError> {
     let found: Webhook = reader.get(id, organization)?;
-    if found.service == service.as_str() { Ok(found) } else { Err(ApiError::not_found("webhook")) }
+    if found.service == service.as_str() {
+        Ok(found)
+    } else {
+        Err(ApiError::not_found("webhook"))
+    }
 }
 
 /// Lists the webhooks of a service, oldest first.
@@ -80,7 +84,11 @@ pub(crate) fn subscribers(
 ) -> Result<Vec<String>, ApiError> {
     let sql = "SELECT id FROM webhook WHERE organization = ?1 AND active
                AND instr(events, ?2) ORDER BY id";
-    reader.all(sql, (organization, format!("\"{}\"", event.as_str())), |row| row.get(0))
+    reader.all(
+        sql,
+        (organization, format!("\"{}\"", event.as_str())),
+        |row| row.get(0),
+    )
 }
 
 /// The IDs of all webhooks.

@@ -59,7 +59,9 @@ pub(super) fn run(
             }
             if !present {
                 for write in group {
-                    let _ = write.done.send(Err(ApiError::new(Code::Unavailable, DATABASE_GONE)));
+                    let _ = write
+                        .done
+                        .send(Err(ApiError::new(Code::Unavailable, DATABASE_GONE)));
                 }
                 continue;
             }

@@ -37,8 +37,13 @@ const EXTRACTION: [(&str, &str); 4] = [
     ("DELETE /v1/webhooks/x", "full"),
 ];
 
-const SCOPES: [&str; 5] =
-    ["emails:send", "emails:read", "contacts:manage", "domains:manage", "webhooks:manage"];
+const SCOPES: [&str; 5] = [
+    "emails:send",
+    "emails:read",
+    "contacts:manage",
+    "domains:manage",
+    "webhooks:manage",
+];
 
 #[tokio::test]
 async fn every_operation_requires_a_key() {
@@ -48,7 +53,11 @@ async fn every_operation_requires_a_key() {
         assert_eq!(response.status, 401, "{line}");
         let expected = r#"{"error":{"code":"unauthorized","message":"no API key was given"}}"#;
         assert_eq!(response.body, expected, "{line}");
-        assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{line}");
+        assert_eq!(
+            response.header("www-authenticate"),
+            Some("Bearer"),
+            "{line}"
+        );
     }
 }
 
@@ -56,7 +65,11 @@ async fn every_operation_requires_a_key() {
 async fn rejects_unknown_malformed_and_foreign_keys() {
     let sandbox = Sandbox::start().await;
     for (line, _) in EMAIL.into_iter().chain(EXTRACTION) {
-        let foreign = if line.contains("/api/") { EXTRACTION_KEY } else { KEY };
+        let foreign = if line.contains("/api/") {
+            EXTRACTION_KEY
+        } else {
+            KEY
+        };
         for header in [
             "authorization: Bearer unknown\r\n".to_owned(),
             format!("authorization: Bearer {foreign}\r\n"),
@@ -78,23 +91,41 @@ async fn revoking_a_key_takes_effect_immediately() {
     let sandbox = Sandbox::start().await;
     let scopes = SCOPES.map(|scope| format!(r#""{scope}""#)).join(",");
     let (id, key) = sandbox.email_key(&scopes).await;
-    assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.status, 200);
+    assert_eq!(
+        sandbox
+            .with_key(&key, "GET /api/v1/audiences", "")
+            .await
+            .status,
+        200
+    );
     let created = sandbox
-        .control("POST /_sandbox/keys", r#"{"service":"extraction","scope":"full","mode":"live"}"#)
+        .control(
+            "POST /_sandbox/keys",
+            r#"{"service":"extraction","scope":"full","mode":"live"}"#,
+        )
         .await;
     let extraction = created.between(r#""key":""#);
     assert!(extraction.starts_with("sk_live_"), "{created:?}");
-    assert_eq!(sandbox.with_key(&extraction, "GET /v1/me", "").await.status, 200);
+    assert_eq!(
+        sandbox.with_key(&extraction, "GET /v1/me", "").await.status,
+        200
+    );
 
     for id in [id, created.id()] {
-        let revoked = sandbox.control(&format!("DELETE /_sandbox/keys/{id}"), "").await;
+        let revoked = sandbox
+            .control(&format!("DELETE /_sandbox/keys/{id}"), "")
+            .await;
         assert_eq!((revoked.status, revoked.body.as_str()), (204, ""));
     }
     for (line, _) in EMAIL {
         assert_eq!(sandbox.with_key(&key, line, "").await.status, 401, "{line}");
     }
     for (line, _) in EXTRACTION {
-        assert_eq!(sandbox.with_key(&extraction, line, "").await.status, 401, "{line}");
+        assert_eq!(
+            sandbox.with_key(&extraction, line, "").await.status,
+            401,
+            "{line}"
+        );
     }
 }
 
@@ -113,10 +144,18 @@ async fn each_operation_requires_exactly_its_scope() {
             if scope != needed {
                 continue;
             }
-            assert_ne!(sandbox.with_key(&alone, line, "").await.status, 403, "{line}");
+            assert_ne!(
+                sandbox.with_key(&alone, line, "").await.status,
+                403,
+                "{line}"
+            );
             let rejected = sandbox.with_key(&lacking, line, "").await;
             assert_eq!(rejected.status, 403, "{line}");
-            assert_eq!(rejected.between(r#""code":""#), "insufficient_scope", "{line}");
+            assert_eq!(
+                rejected.between(r#""code":""#),
+                "insufficient_scope",
+                "{line}"
+            );
             let details = format!(r#""details":{{"required_scope":"{needed}"}}"#);
             assert!(rejected.body.contains(&details), "{line}: {rejected:?}");
         }
@@ -127,17 +166,26 @@ async fn each_operation_requires_exactly_its_scope() {
 async fn an_extract_only_key_may_only_call_me() {
     let sandbox = Sandbox::start().await;
     let created = sandbox
-        .control("POST /_sandbox/keys", r#"{"service":"extraction","scope":"extract_only"}"#)
+        .control(
+            "POST /_sandbox/keys",
+            r#"{"service":"extraction","scope":"extract_only"}"#,
+        )
         .await;
     let key = created.between(r#""key":""#);
     for (line, scope) in EXTRACTION {
         let response = sandbox.with_key(&key, line, "").await;
         if scope.is_empty() {
             assert_eq!(response.status, 200, "{line}");
-            assert!(response.body.contains(r#""scope":"extract_only""#), "{response:?}");
+            assert!(
+                response.body.contains(r#""scope":"extract_only""#),
+                "{response:?}"
+            );
         } else {
             assert_eq!(response.status, 403, "{line}");
-            assert!(response.body.contains(r#""required_scope":"full""#), "{response:?}");
+            assert!(
+                response.body.contains(r#""required_scope":"full""#),
+                "{response:?}"
+            );
         }
     }
 }
@@ -155,7 +203,13 @@ async fn checks_run_in_the_specified_order() {
     assert_eq!(sandbox.call(line, broken).await.status, 404);
     let line = "POST /api/v1/audiences/x/contacts";
     assert_eq!(sandbox.call(line, broken).await.status, 404);
-    assert_eq!(sandbox.call("PATCH /api/v1/webhooks/x", broken).await.status, 404);
+    assert_eq!(
+        sandbox
+            .call("PATCH /api/v1/webhooks/x", broken)
+            .await
+            .status,
+        404
+    );
 
     // An invalid address is reported before an unverified domain.
     let line = "POST /api/v1/emails";
@@ -174,12 +228,18 @@ async fn checks_run_in_the_specified_order() {
 async fn resources_of_other_organizations_are_invisible() {
     let sandbox = Sandbox::start().await;
     let (other, other_extraction) = sandbox.organization().await;
-    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+    let audience = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
+        .await
+        .id();
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
     let contact = sandbox.call(&line, r#"{"email":"a@b.test"}"#).await.id();
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     let webhook = sandbox
-        .call("POST /api/v1/webhooks", r#"{"url":"https://a.test/","events":["email.sent"]}"#)
+        .call(
+            "POST /api/v1/webhooks",
+            r#"{"url":"https://a.test/","events":["email.sent"]}"#,
+        )
         .await
         .id();
     let email =
@@ -200,7 +260,9 @@ async fn resources_of_other_organizations_are_invisible() {
         format!("DELETE /api/v1/webhooks/{webhook}"),
         format!("POST /api/v1/webhooks/{webhook}/test"),
     ] {
-        let response = sandbox.with_key(&other, &line, r#"{"email":"x@y.test"}"#).await;
+        let response = sandbox
+            .with_key(&other, &line, r#"{"email":"x@y.test"}"#)
+            .await;
         assert_eq!(
             (response.status, response.between(r#""code":""#).as_str()),
             (404, "not_found"),
@@ -208,7 +270,11 @@ async fn resources_of_other_organizations_are_invisible() {
         );
     }
     for line in ["GET /api/v1/audiences", "GET /api/v1/webhooks"] {
-        assert_eq!(sandbox.with_key(&other, line, "").await.body, "[]", "{line}");
+        assert_eq!(
+            sandbox.with_key(&other, line, "").await.body,
+            "[]",
+            "{line}"
+        );
     }
     let domains = sandbox.with_key(&other, "GET /api/v1/domains", "").await;
     assert!(!domains.body.contains(&domain), "{domains:?}");
@@ -221,10 +287,22 @@ async fn resources_of_other_organizations_are_invisible() {
         .await
         .id();
     let line = format!("DELETE /v1/webhooks/{endpoint}");
-    assert_eq!(sandbox.with_key(&other_extraction, &line, "").await.status, 404);
+    assert_eq!(
+        sandbox.with_key(&other_extraction, &line, "").await.status,
+        404
+    );
     // The webhooks of the two services are separate.
-    assert_eq!(sandbox.call(&format!("DELETE /api/v1/webhooks/{endpoint}"), "").await.status, 404);
-    assert_eq!(sandbox.with_key(EXTRACTION_KEY, &line, "").await.status, 204);
+    assert_eq!(
+        sandbox
+            .call(&format!("DELETE /api/v1/webhooks/{endpoint}"), "")
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        sandbox.with_key(EXTRACTION_KEY, &line, "").await.status,
+        204
+    );
 }
 
 #[tokio::test]
@@ -244,5 +322,11 @@ async fn limits_the_requests_per_second_of_a_key() {
     assert_eq!(rejected.status, 429, "{rejected:?}");
     assert_eq!(rejected.between(r#""code":""#), "rate_limited");
     assert_eq!(rejected.header("retry-after"), Some("1"));
-    assert_eq!(sandbox.with_key(&other, "GET /api/v1/audiences", "").await.status, 200);
+    assert_eq!(
+        sandbox
+            .with_key(&other, "GET /api/v1/audiences", "")
+            .await
+            .status,
+        200
+    );
 }

@@ -20,7 +20,11 @@ async fn a_failed_wait_says_what_arrived() {
     let (email, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
     let wait = || {
         let to = Some("ada@example.test".to_owned());
-        let filter = MessageFilter { to, subject: Some("Reset".to_owned()), ..Default::default() };
+        let filter = MessageFilter {
+            to,
+            subject: Some("Reset".to_owned()),
+            ..Default::default()
+        };
         let wait = sandbox.wait_for_message(&filter, Duration::from_millis(20));
         within("the wait", wait.into_future())
     };
@@ -60,14 +64,29 @@ async fn reads_messages_and_emails() {
     let minute = Duration::from_secs(60);
     let message = sandbox.wait_for_message(&filter, minute).await.unwrap();
     assert_eq!(message.email_id.as_deref(), Some(sent.id.as_str()));
-    assert_eq!((message.direction, message.subject.as_str()), (Direction::Outgoing, "Sign in"));
+    assert_eq!(
+        (message.direction, message.subject.as_str()),
+        (Direction::Outgoing, "Sign in")
+    );
     assert_eq!(message.codes, ["123456"]);
     assert_eq!(message.links[0].text.as_deref(), Some("shop"));
-    assert!(sandbox.message_source(&message.id).await.unwrap().starts_with(b"DKIM-Signature"));
+    assert!(
+        sandbox
+            .message_source(&message.id)
+            .await
+            .unwrap()
+            .starts_with(b"DKIM-Signature")
+    );
     let html = sandbox.message_html(&message.id).await.unwrap();
     assert!(String::from_utf8_lossy(&html).contains("<p>Hello"));
-    assert_eq!(sandbox.message_links(&message.id).await.unwrap().codes, message.codes);
-    assert_eq!(sandbox.message(&message.id).await.unwrap().headers, message.headers);
+    assert_eq!(
+        sandbox.message_links(&message.id).await.unwrap().codes,
+        message.codes
+    );
+    assert_eq!(
+        sandbox.message(&message.id).await.unwrap().headers,
+        message.headers
+    );
 
     let inbound = InboundMessage {
         subject: Some("Question".to_owned()),
@@ -78,20 +97,38 @@ async fn reads_messages_and_emails() {
     assert_eq!(received.messages[0].recipient, "hi@sandbox.test");
     let source = "From: eve@example.test\r\nTo: hi@sandbox.test\r\nSubject: Raw\r\n\r\nHi\r\n";
     sandbox.receive_raw(source).await.unwrap();
-    let filter = MessageFilter { subject: Some("Raw".to_owned()), ..MessageFilter::default() };
-    let raw = sandbox.wait_for_message(&filter, minute).await.unwrap().authentication.unwrap();
+    let filter = MessageFilter {
+        subject: Some("Raw".to_owned()),
+        ..MessageFilter::default()
+    };
+    let raw = sandbox
+        .wait_for_message(&filter, minute)
+        .await
+        .unwrap()
+        .authentication
+        .unwrap();
     assert_eq!((raw.spf, raw.dkim), (SpfVerdict::None, DkimVerdict::None));
 
     let clock = sandbox.settle(minute).await.unwrap();
     assert!(clock.settled, "{clock:?}");
 
     // Newest first, page by page.
-    let first = sandbox.messages(&MessageFilter::default()).limit(2).await.unwrap();
+    let first = sandbox
+        .messages(&MessageFilter::default())
+        .limit(2)
+        .await
+        .unwrap();
     assert_eq!(first.data[0].subject, "Raw");
     assert_eq!(first.data[1].direction, Direction::Incoming);
-    let rest =
-        sandbox.messages(&MessageFilter::default()).cursor(first.next.unwrap()).await.unwrap();
-    assert_eq!((rest.data[0].id.as_str(), rest.next), (message.id.as_str(), None));
+    let rest = sandbox
+        .messages(&MessageFilter::default())
+        .cursor(first.next.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(
+        (rest.data[0].id.as_str(), rest.next),
+        (message.id.as_str(), None)
+    );
     let filter = MessageFilter {
         after: Some(message.created_at.to_string()),
         to: Some("hi@sandbox.test".to_owned()),
@@ -108,7 +145,9 @@ async fn reads_messages_and_emails() {
     };
     let record = sandbox.simulate_event(&sent.id, &full).await.unwrap();
     assert_eq!(record.status, EmailStatus::Bounced);
-    let error = sandbox.simulate_event(&sent.id, &EmailEvent::new("delivered")).await;
+    let error = sandbox
+        .simulate_event(&sent.id, &EmailEvent::new("delivered"))
+        .await;
     assert_eq!(error.unwrap_err().code(), Some("conflict"));
 }
 
@@ -117,7 +156,10 @@ async fn controls_time_faults_and_deliveries() {
     let server = Server::start().await.unwrap();
     let sandbox = server.client().unwrap();
     // The receiver has no https URL.
-    let email = EmailClient::builder(server.base_url(), KEY).local_checks(false).build().unwrap();
+    let email = EmailClient::builder(server.base_url(), KEY)
+        .local_checks(false)
+        .build()
+        .unwrap();
     let receiver = Receiver::start(&[500]).await;
     let webhook = NewWebhook::new(receiver.url(), [Event::Delivered]);
     let webhook = email.webhooks().create(webhook).await.unwrap();
@@ -141,10 +183,25 @@ async fn controls_time_faults_and_deliveries() {
     };
     let page = sandbox.deliveries(&filter).limit(1).await.unwrap();
     let delivery = &page.data[0];
-    let statuses = delivery.attempts.iter().flatten().map(|attempt| attempt.status);
+    let statuses = delivery
+        .attempts
+        .iter()
+        .flatten()
+        .map(|attempt| attempt.status);
     assert_eq!(statuses.collect::<Vec<_>>(), [Some(500), Some(200)]);
-    assert!(sandbox.delivery(&delivery.id).await.unwrap().body.unwrap().contains("ada@"));
-    assert_eq!(sandbox.replay_delivery(&delivery.id).await.unwrap().state, DeliveryState::Pending);
+    assert!(
+        sandbox
+            .delivery(&delivery.id)
+            .await
+            .unwrap()
+            .body
+            .unwrap()
+            .contains("ada@")
+    );
+    assert_eq!(
+        sandbox.replay_delivery(&delivery.id).await.unwrap().state,
+        DeliveryState::Pending
+    );
     receiver.until(3).await;
 
     let limited = NewFault {
@@ -175,8 +232,14 @@ async fn controls_time_faults_and_deliveries() {
     assert_eq!(sandbox.faults().await.unwrap().len(), 1);
     sandbox.clear_faults().await.unwrap();
 
-    let failed = sandbox.simulate_extraction("extraction.failed", None).await.unwrap();
-    assert_eq!((failed.event.as_str(), failed.deliveries.len()), ("extraction.failed", 0));
+    let failed = sandbox
+        .simulate_extraction("extraction.failed", None)
+        .await
+        .unwrap();
+    assert_eq!(
+        (failed.event.as_str(), failed.deliveries.len()),
+        ("extraction.failed", 0)
+    );
 }
 
 #[tokio::test]
@@ -184,25 +247,59 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
     let server = Server::start().await.unwrap();
     let seeded = server.client().unwrap();
     let tenant = server.tenant("Lovelace").await.unwrap();
-    assert_eq!(tenant.extraction.me().await.unwrap().organization.name, "Lovelace");
+    assert_eq!(
+        tenant.extraction.me().await.unwrap().organization.name,
+        "Lovelace"
+    );
     let audience = tenant.email.audiences().create("Readers").await.unwrap();
     let contact = NewContact::new("ada@x.test").name("Ada");
-    tenant.email.contacts().create(&audience.id, contact).await.unwrap();
+    tenant
+        .email
+        .contacts()
+        .create(&audience.id, contact)
+        .await
+        .unwrap();
     let listed = tenant.sandbox.audiences().await.unwrap().data;
     assert_eq!(listed, std::slice::from_ref(&audience));
-    let contacts = tenant.sandbox.contacts(&audience.id).limit(5).await.unwrap();
+    let contacts = tenant
+        .sandbox
+        .contacts(&audience.id)
+        .limit(5)
+        .await
+        .unwrap();
     assert_eq!(contacts.data[0].name.as_deref(), Some("Ada"));
     let domains = seeded.domains().await.unwrap();
-    assert_eq!((domains.data[0].verified, domains.data[0].dns_records().len()), (Some(true), 4));
-    assert!(server.email_client().unwrap().audiences().list().await.unwrap().is_empty());
+    assert_eq!(
+        (
+            domains.data[0].verified,
+            domains.data[0].dns_records().len()
+        ),
+        (Some(true), 4)
+    );
+    assert!(
+        server
+            .email_client()
+            .unwrap()
+            .audiences()
+            .list()
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(seeded.organizations().await.unwrap().len(), 2);
     assert!(!format!("{tenant:?}").contains(&tenant.organization.email_key));
 
     let keys = &tenant.sandbox;
-    let key = keys.create_key(&NewKey::email([svc_sdk::Scope::EmailsRead])).await.unwrap();
+    let key = keys
+        .create_key(&NewKey::email([svc_sdk::Scope::EmailsRead]))
+        .await
+        .unwrap();
     assert_eq!(key.scopes.as_ref().unwrap(), &["emails:read"]);
     assert!(!format!("{key:?}").contains(key.key.as_ref().unwrap()));
-    let live = NewKey { mode: Some(KeyMode::Live), ..NewKey::extraction("extract_only") };
+    let live = NewKey {
+        mode: Some(KeyMode::Live),
+        ..NewKey::extraction("extract_only")
+    };
     let live = keys.create_key(&live).await.unwrap();
     assert!(live.key.unwrap().starts_with("sk_live_"));
     keys.revoke_key(&key.id).await.unwrap();
@@ -215,14 +312,25 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         html: Some("<p>Hi</p>".to_owned()),
         ..NewTemplate::default()
     };
-    let put = tenant.sandbox.put_template("a/b c", &template).await.unwrap();
+    let put = tenant
+        .sandbox
+        .put_template("a/b c", &template)
+        .await
+        .unwrap();
     let got = tenant.sandbox.template("a/b c").await.unwrap();
     assert_eq!((put.id.as_str(), got.subject), ("a/b c", put.subject));
     assert!(seeded.template("a/b c").await.is_err());
-    let name = serde_json::json!({"name": "Ada"}).as_object().unwrap().clone();
+    let name = serde_json::json!({"name": "Ada"})
+        .as_object()
+        .unwrap()
+        .clone();
     let rendered = tenant.sandbox.render_template("a/b c", name).await.unwrap();
     assert_eq!(rendered.subject.as_deref(), Some("Hi Ada"));
-    let error = tenant.sandbox.render_template("a/b c", Default::default()).await.unwrap_err();
+    let error = tenant
+        .sandbox
+        .render_template("a/b c", Default::default())
+        .await
+        .unwrap_err();
     assert_eq!(error.status().unwrap().as_u16(), 422);
     tenant.sandbox.delete_template("a/b c").await.unwrap();
     // Not the path of another request.
@@ -231,12 +339,21 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         assert_eq!(error.status(), None, "{id:?}: {error}");
     }
 
-    let published = seeded.publish_dns("sandbox.test", &[RecordKind::Mx]).await.unwrap();
+    let published = seeded
+        .publish_dns("sandbox.test", &[RecordKind::Mx])
+        .await
+        .unwrap();
     assert_eq!(published.published[0].priority, Some(10));
-    seeded.withdraw_dns("sandbox.test", Some(RecordKind::Mx)).await.unwrap();
+    seeded
+        .withdraw_dns("sandbox.test", Some(RecordKind::Mx))
+        .await
+        .unwrap();
     seeded.withdraw_dns("sandbox.test", None).await.unwrap();
 
-    seeded.reset_organization(&tenant.organization.id).await.unwrap();
+    seeded
+        .reset_organization(&tenant.organization.id)
+        .await
+        .unwrap();
     assert!(tenant.email.audiences().list().await.unwrap().is_empty());
     seeded.reset().await.unwrap();
     assert_eq!(seeded.organizations().await.unwrap().len(), 1);
@@ -270,7 +387,10 @@ fn the_client_covers_every_endpoint() {
             count += 1;
             let is_other = ["LEASE", "READY", "STREAM"].contains(&name);
             let is_used = source.contains(&format!("(&{name},"));
-            assert!(is_other || is_used, "no method of the client uses {name} of {path:?}");
+            assert!(
+                is_other || is_used,
+                "no method of the client uses {name} of {path:?}"
+            );
         }
     }
     assert!(count > 40, "found only {count} endpoints");

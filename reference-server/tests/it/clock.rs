@@ -14,13 +14,21 @@ async fn freezes_advances_and_resumes() {
     for _ in 0..2 {
         let state = sandbox.control("GET /_sandbox/clock", "").await;
         let expected = format!(r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":null}}"#);
-        assert_eq!((state.status, state.body.as_str()), (200, expected.as_str()));
+        assert_eq!(
+            (state.status, state.body.as_str()),
+            (200, expected.as_str())
+        );
     }
     let later = sandbox.advance("36500d").await;
     assert_eq!(later.between(r#""now":""#)[..2], *"21");
-    let resumed = sandbox.control("POST /_sandbox/clock", r#"{"resume":true}"#).await;
+    let resumed = sandbox
+        .control("POST /_sandbox/clock", r#"{"resume":true}"#)
+        .await;
     assert!(resumed.body.contains(r#""frozen":false"#), "{resumed:?}");
-    assert_eq!(resumed.between(r#""now":""#)[..4], later.between(r#""now":""#)[..4]);
+    assert_eq!(
+        resumed.between(r#""now":""#)[..4],
+        later.between(r#""now":""#)[..4]
+    );
     // A running clock still runs after an advance.
     let further = sandbox.advance("36500d").await;
     assert!(further.body.contains(r#""frozen":false"#), "{further:?}");
@@ -39,7 +47,11 @@ async fn rejects_invalid_changes() {
         r#"{"advance":"-1s"}"#,
         r#"{"advance":90}"#,
     ] {
-        assert_eq!(sandbox.control("POST /_sandbox/clock", body).await.status, 422, "{body}");
+        assert_eq!(
+            sandbox.control("POST /_sandbox/clock", body).await.status,
+            422,
+            "{body}"
+        );
     }
 }
 
@@ -49,20 +61,38 @@ async fn settle_waits_for_all_that_is_due() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let receiver = Receiver::start(&[200, 500]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     sandbox.call("POST /api/v1/webhooks", &body).await;
     for number in 1..=2 {
         let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
         let settled = sandbox.control("POST /_sandbox/settle", "").await;
         let start = format!(r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":"#);
-        assert!(settled.status == 200 && settled.body.starts_with(&start), "{settled:?}");
+        assert!(
+            settled.status == 200 && settled.body.starts_with(&start),
+            "{settled:?}"
+        );
         // The second attempt of the second delivery is due in two seconds.
-        assert_eq!(settled.body.contains(r#""next_due":null"#), number == 1, "{settled:?}");
+        assert_eq!(
+            settled.body.contains(r#""next_due":null"#),
+            number == 1,
+            "{settled:?}"
+        );
         assert_eq!(receiver.received().len(), number);
     }
-    for body in [r#"{"timeout":"soon"}"#, r#"{"timeout":"601s"}"#, r#"{"time":"1s"}"#] {
-        assert_eq!(sandbox.control("POST /_sandbox/settle", body).await.status, 422, "{body}");
+    for body in [
+        r#"{"timeout":"soon"}"#,
+        r#"{"timeout":"601s"}"#,
+        r#"{"time":"1s"}"#,
+    ] {
+        assert_eq!(
+            sandbox.control("POST /_sandbox/settle", body).await.status,
+            422,
+            "{body}"
+        );
     }
 }
 
@@ -77,8 +107,13 @@ async fn settle_returns_408_after_the_timeout() {
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
     let _open = within("the attempt", silent.accept()).await.unwrap();
-    let settled = sandbox.control("POST /_sandbox/settle", r#"{"timeout":"20ms"}"#).await;
-    assert_eq!((settled.status, settled.between(r#""code":""#).as_str()), (408, "request_timeout"));
+    let settled = sandbox
+        .control("POST /_sandbox/settle", r#"{"timeout":"20ms"}"#)
+        .await;
+    assert_eq!(
+        (settled.status, settled.between(r#""code":""#).as_str()),
+        (408, "request_timeout")
+    );
 }
 
 /// Work that is scheduled during an advance and due within it runs at its own time.
@@ -87,17 +122,32 @@ async fn an_advance_runs_the_work_that_it_causes() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500, 500, 500, 200]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     sandbox.call("POST /api/v1/webhooks", &body).await;
     let body = r#"{"from":"a@sandbox.test","to":"delayed@x.test","subject":"s"}"#;
     let email = sandbox.call("POST /api/v1/emails", body).await.id();
     let state = sandbox.advance("1h").await;
-    assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
-    assert_eq!(receiver.received().len(), 4, "at 60, 62, 70 and 102 seconds");
-    let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+    assert!(
+        state.body.ends_with(r#""settled":true,"next_due":null}"#),
+        "{state:?}"
+    );
+    assert_eq!(
+        receiver.received().len(),
+        4,
+        "at 60, 62, 70 and 102 seconds"
+    );
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{email}"), "")
+        .await;
     let at = |name: &str| {
         let text = found.between(&format!(r#""{name}":""#));
-        let clock: Vec<i64> = text[11..19].split(':').map(|part| part.parse().unwrap()).collect();
+        let clock: Vec<i64> = text[11..19]
+            .split(':')
+            .map(|part| part.parse().unwrap())
+            .collect();
         clock[0] * 3600 + clock[1] * 60 + clock[2]
     };
     let passed = (at("updatedAt") - at("createdAt")).rem_euclid(86_400);
@@ -112,13 +162,25 @@ async fn nothing_is_due_after_a_reset() {
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"t"}"#;
     let batch = format!("[{}]", [email; 100].join(","));
     for _ in 0..12 {
-        assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+        assert_eq!(
+            sandbox
+                .call("POST /api/v1/emails/batch", &batch)
+                .await
+                .status,
+            200
+        );
     }
     sandbox.advance("10d").await;
-    assert_eq!(sandbox.control("POST /_sandbox/reset", "").await.status, 204);
+    assert_eq!(
+        sandbox.control("POST /_sandbox/reset", "").await.status,
+        204
+    );
     sandbox.settle().await;
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
-    assert!(clock.body.contains(r#""settled":true,"next_due":null"#), "{clock:?}");
+    assert!(
+        clock.body.contains(r#""settled":true,"next_due":null"#),
+        "{clock:?}"
+    );
 }
 
 #[tokio::test]
@@ -126,10 +188,18 @@ async fn concurrent_advances_add_up() {
     let sandbox = Sandbox::start().await;
     let before = sandbox.freeze().await;
     let (first, second) = tokio::join!(sandbox.advance("1h"), sandbox.advance("1h"));
-    let times = [before, first.between(r#""now":""#), second.between(r#""now":""#)];
+    let times = [
+        before,
+        first.between(r#""now":""#),
+        second.between(r#""now":""#),
+    ];
     let hour = |text: &str| text[11..13].parse::<i64>().unwrap();
     let latest = times[1..].iter().max().unwrap();
-    assert_eq!((hour(latest) - hour(&times[0])).rem_euclid(24), 2, "{times:?}");
+    assert_eq!(
+        (hour(latest) - hour(&times[0])).rem_euclid(24),
+        2,
+        "{times:?}"
+    );
 }
 
 #[tokio::test]
@@ -138,9 +208,16 @@ async fn rejects_an_advance_beyond_the_year_9999() {
     for _ in 0..7 {
         sandbox.advance("365000d").await;
     }
-    let rejected = sandbox.control("POST /_sandbox/clock", r#"{"advance":"365000d"}"#).await;
+    let rejected = sandbox
+        .control("POST /_sandbox/clock", r#"{"advance":"365000d"}"#)
+        .await;
     assert_eq!(rejected.status, 422, "{rejected:?}");
-    assert!(rejected.body.contains("must not move the clock beyond the year 9999"), "{rejected:?}");
+    assert!(
+        rejected
+            .body
+            .contains("must not move the clock beyond the year 9999"),
+        "{rejected:?}"
+    );
     assert!(sandbox.advance("1d").await.body.starts_with(r#"{"now":"9"#));
     // Of several at once, together, too.
     let advance = || sandbox.control("POST /_sandbox/clock", r#"{"advance":"200000d"}"#);
@@ -166,13 +243,20 @@ async fn an_advance_over_ten_thousand_emails_settles() {
                 )
             })
             .collect();
-        let response =
-            sandbox.call("POST /api/v1/emails/batch", &format!("[{}]", emails.join(","))).await;
+        let response = sandbox
+            .call(
+                "POST /api/v1/emails/batch",
+                &format!("[{}]", emails.join(",")),
+            )
+            .await;
         assert_eq!(response.status, 200);
     }
     let years = 2999 - now[..4].parse::<i64>().unwrap() + 1;
     let state = sandbox.advance(&format!("{}d", years * 366)).await;
-    assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
+    assert!(
+        state.body.ends_with(r#""settled":true,"next_due":null}"#),
+        "{state:?}"
+    );
 }
 
 /// Once begun, an advance is completed and saved.
@@ -183,7 +267,10 @@ async fn an_advance_finishes_if_its_client_disconnects() {
     let before = sandbox.freeze().await;
     let receiver = Receiver::start(&[LATE]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
     receiver.until(1).await;

@@ -24,13 +24,22 @@ const ROUNDS: u32 = 5;
 #[ignore = "started and killed by the crash tests"]
 async fn server_process() {
     let directory = std::env::var("SVC_CRASH_DIR").expect("a directory");
-    let _server = Server::builder().data_dir(directory).start().await.expect("started");
+    let _server = Server::builder()
+        .data_dir(directory)
+        .start()
+        .await
+        .expect("started");
     std::future::pending::<()>().await;
 }
 
 fn start_server_process(directory: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["crash::server_process", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "crash::server_process",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("SVC_CRASH_DIR", directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -107,7 +116,9 @@ impl Load {
             let to = format!("r{}w{worker}n{number}@x.test", self.round);
             let body =
                 format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s","text":"{text}"}}"#);
-            let Some(response) = self.call("POST /api/v1/emails", &body).await else { return };
+            let Some(response) = self.call("POST /api/v1/emails", &body).await else {
+                return;
+            };
             assert_eq!(response.status, 202, "{response:?}");
             self.record(|confirmed| confirmed.emails.push(response.id()));
         }
@@ -121,7 +132,11 @@ impl Load {
                 return;
             };
             assert_eq!(response.status, 200, "{response:?}");
-            let ids = response.body.split(r#""id":""#).skip(1).map(|rest| rest[..40].to_owned());
+            let ids = response
+                .body
+                .split(r#""id":""#)
+                .skip(1)
+                .map(|rest| rest[..40].to_owned());
             self.record(|confirmed| confirmed.emails.extend(ids));
         }
     }
@@ -131,12 +146,18 @@ impl Load {
         for number in 0.. {
             let path = format!("/{}-{number}", self.round);
             let url = format!("http://{}{path}", self.short_lived.addr);
-            let Some(id) = self.register(&url, &["email.delivered"]).await else { return };
+            let Some(id) = self.register(&url, &["email.delivered"]).await else {
+                return;
+            };
             tokio::time::sleep(Duration::from_millis(10)).await;
             let line = format!("DELETE /api/v1/webhooks/{id}");
-            let Some(response) = self.call(&line, "").await else { return };
+            let Some(response) = self.call(&line, "").await else {
+                return;
+            };
             assert_eq!(response.status, 204, "{response:?}");
-            let count = deliveries_by_path(&self.short_lived).remove(&path).unwrap_or_default();
+            let count = deliveries_by_path(&self.short_lived)
+                .remove(&path)
+                .unwrap_or_default();
             self.record(|confirmed| confirmed.deleted.push((id, path, count)));
         }
     }
@@ -144,8 +165,16 @@ impl Load {
     /// Deletes the webhooks that were created but not deleted before the last kill, so that
     /// the organization does not reach its limit.
     async fn delete_leftovers(&self) {
-        let list = self.call("GET /api/v1/webhooks", "").await.expect("a response").body;
-        let mut ids: HashSet<_> = list.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
+        let list = self
+            .call("GET /api/v1/webhooks", "")
+            .await
+            .expect("a response")
+            .body;
+        let mut ids: HashSet<_> = list
+            .split(r#""id":""#)
+            .skip(1)
+            .map(|rest| &rest[..40])
+            .collect();
         for id in &self.confirmed.lock().expect("no panic").registered {
             ids.remove(id.as_str());
         }
@@ -189,7 +218,9 @@ fn deliveries_by_path(receiver: &Receiver) -> HashMap<String, usize> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_confirmed_write_is_lost() {
-    let rounds = std::env::var("SVC_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let rounds = std::env::var("SVC_CRASH_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let rounds: u32 = rounds.unwrap_or(ROUNDS);
     let directory = tempfile::tempdir().expect("a directory");
     let (kept, short_lived) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
@@ -204,13 +235,26 @@ async fn no_confirmed_write_is_lost() {
             let confirmed = confirmed.lock().expect("no panic");
             (confirmed.emails.len(), confirmed.deleted.len())
         };
-        let load = Load { addr, confirmed, confirmation: Arc::default(), short_lived, round };
+        let load = Load {
+            addr,
+            confirmed,
+            confirmation: Arc::default(),
+            short_lived,
+            round,
+        };
         load.delete_leftovers().await;
         // The webhook of the first round receives all events; those of later rounds
         // subscribe to an event that never occurs.
         if round < MAX_WEBHOOKS {
-            let events: &[&str] = if round == 0 { &EVENTS } else { &["email.complained"] };
-            let id = load.register(&kept.url(), events).await.expect("a response");
+            let events: &[&str] = if round == 0 {
+                &EVENTS
+            } else {
+                &["email.complained"]
+            };
+            let id = load
+                .register(&kept.url(), events)
+                .await
+                .expect("a response");
             load.record(|confirmed| confirmed.registered.push(id));
         }
         let mut workers = JoinSet::new();
@@ -221,7 +265,9 @@ async fn no_confirmed_write_is_lost() {
         workers.spawn(load.clone().register_and_delete());
         // Even on a slow machine, something must have been confirmed before the kill.
         let accepted = tokio::time::timeout(Duration::from_secs(60), load.wait_for(before + 3));
-        accepted.await.expect("three emails are accepted within 60 s");
+        accepted
+            .await
+            .expect("three emails are accepted within 60 s");
         // The time of the kill differs between rounds, and is the same in every run.
         tokio::time::sleep(Duration::from_millis(u64::from(5 + round * 37 % 150))).await;
         child.kill().expect("killed");
@@ -239,13 +285,20 @@ async fn no_confirmed_write_is_lost() {
         load.record(|confirmed| {
             for (_, path, count) in &mut confirmed.deleted[deleted_before..] {
                 let arrived = by_path.get(path).copied().unwrap_or_default();
-                assert!(arrived - *count <= MAX_ATTEMPTS, "{path}: delivered after the deletion");
+                assert!(
+                    arrived - *count <= MAX_ATTEMPTS,
+                    "{path}: delivered after the deletion"
+                );
                 *count = arrived;
             }
         });
     }
 
-    let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
+    let server = Server::builder()
+        .data_dir(directory.path())
+        .start()
+        .await
+        .expect("started");
     let sandbox = Sandbox::of(server);
     sandbox.settle().await;
     let webhooks = sandbox.call("GET /api/v1/webhooks", "").await.body;
@@ -260,8 +313,15 @@ async fn no_confirmed_write_is_lost() {
     }
     let by_path = deliveries_by_path(&short_lived);
     for (id, path, count) in &confirmed.deleted {
-        assert!(!webhooks.contains(id.as_str()), "the deleted webhook {id} exists again");
-        assert_eq!(by_path.get(path).unwrap_or(&0), count, "{path}: delivered after the deletion");
+        assert!(
+            !webhooks.contains(id.as_str()),
+            "the deleted webhook {id} exists again"
+        );
+        assert_eq!(
+            by_path.get(path).unwrap_or(&0),
+            count,
+            "{path}: delivered after the deletion"
+        );
     }
 
     // A delivery whose outcome was not stored before the kill is sent again, once.
@@ -279,12 +339,17 @@ async fn no_confirmed_write_is_lost() {
         announced.insert((one.header("mail-event").to_owned(), rest[..40].to_owned()));
     });
     let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
-    let mut status = database.prepare("SELECT status FROM email WHERE id = ?1").expect("SQL");
+    let mut status = database
+        .prepare("SELECT status FROM email WHERE id = ?1")
+        .expect("SQL");
     for id in &confirmed.emails {
         let found: String = status.query_row([id], |row| row.get(0)).expect("an email");
         assert_eq!(found, "delivered", "{id}");
         for event in EVENTS {
-            assert!(announced.contains(&(event.to_owned(), id.clone())), "no {event} for {id}");
+            assert!(
+                announced.contains(&(event.to_owned(), id.clone())),
+                "no {event} for {id}"
+            );
         }
     }
     assert_intact(&database);
@@ -301,7 +366,11 @@ async fn a_kill_during_the_first_start() {
         child.kill().expect("killed");
         child.wait().expect("ended");
 
-        let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
+        let server = Server::builder()
+            .data_dir(directory.path())
+            .start()
+            .await
+            .expect("started");
         let sandbox = Sandbox::of(server);
         let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
@@ -355,11 +424,14 @@ async fn a_kill_during_a_reset_leaves_all_or_nothing() {
 
 fn count(database: &rusqlite::Connection, table: &str) -> i64 {
     let sql = format!("SELECT COUNT(*) FROM {table}");
-    database.query_row(&sql, [], |row| row.get(0)).expect("counted")
+    database
+        .query_row(&sql, [], |row| row.get(0))
+        .expect("counted")
 }
 
 fn assert_intact(database: &rusqlite::Connection) {
-    let check: String =
-        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
+    let check: String = database
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .expect("checked");
     assert_eq!(check, "ok");
 }

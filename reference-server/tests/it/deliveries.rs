@@ -45,12 +45,19 @@ async fn events_are_posted_and_signed_to_subscribed_webhooks() {
         r#"{{"event":"email.bounced","id":"{id}","created":"{now}","data":{{"emailId":"{email}","from":"a@sandbox.test","recipient":"bounced@x.test","subject":"Hi","tags":{{"k":"v"}},"timestamp":"{now}","bounce":{{"type":"hard","reason":"550 5.1.1 no such mailbox"}}}}}}"#
     );
     assert_eq!(delivery.body, expected);
-    assert!(delivery.head.starts_with("POST /hook HTTP/1.1"), "{}", delivery.head);
+    assert!(
+        delivery.head.starts_with("POST /hook HTTP/1.1"),
+        "{}",
+        delivery.head
+    );
     assert_eq!(delivery.header("content-type"), "application/json");
     assert_eq!(delivery.header("mail-event"), "email.bounced");
     assert_eq!(delivery.header("mail-delivery-id"), id);
     assert_eq!(delivery.header("mail-attempt"), "1");
-    assert_eq!(delivery.header("mail-signature"), hmac(&secret, &delivery.body));
+    assert_eq!(
+        delivery.header("mail-signature"),
+        hmac(&secret, &delivery.body)
+    );
 }
 
 #[tokio::test]
@@ -73,7 +80,10 @@ async fn every_event_of_an_email_has_its_documented_data() {
     send(&sandbox, "failed@x.test").await;
     sandbox.settle().await;
     let received = receiver.received();
-    let events: Vec<&str> = received.iter().map(|one| one.header("mail-event")).collect();
+    let events: Vec<&str> = received
+        .iter()
+        .map(|one| one.header("mail-event"))
+        .collect();
     assert_eq!(
         events,
         [
@@ -85,8 +95,16 @@ async fn every_event_of_an_email_has_its_documented_data() {
             "email.failed"
         ]
     );
-    assert!(received[3].body.contains(r#""click":{"url":"https://a.test/x"}"#), "{received:?}");
-    assert!(received[4].body.contains(r#""reason":"spam""#), "{received:?}");
+    assert!(
+        received[3]
+            .body
+            .contains(r#""click":{"url":"https://a.test/x"}"#),
+        "{received:?}"
+    );
+    assert!(
+        received[4].body.contains(r#""reason":"spam""#),
+        "{received:?}"
+    );
     assert!(received[5].body.contains(r#""reason":"#), "{received:?}");
 }
 
@@ -95,13 +113,26 @@ async fn every_event_of_an_email_has_its_documented_data() {
 async fn a_complaint_follows_the_delivery() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
-    webhook(&sandbox, &receiver, r#""email.sent","email.delivered","email.complained""#).await;
+    webhook(
+        &sandbox,
+        &receiver,
+        r#""email.sent","email.delivered","email.complained""#,
+    )
+    .await;
     send(&sandbox, "complained+1@x.test").await;
     sandbox.settle().await;
     let received = receiver.received();
-    let events: Vec<&str> = received.iter().map(|one| one.header("mail-event")).collect();
-    assert_eq!(events, ["email.sent", "email.delivered", "email.complained"]);
-    let list = sandbox.control("GET /_sandbox/messages?to=complained%2B1@x.test", "").await;
+    let events: Vec<&str> = received
+        .iter()
+        .map(|one| one.header("mail-event"))
+        .collect();
+    assert_eq!(
+        events,
+        ["email.sent", "email.delivered", "email.complained"]
+    );
+    let list = sandbox
+        .control("GET /_sandbox/messages?to=complained%2B1@x.test", "")
+        .await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
 }
 
@@ -116,14 +147,30 @@ async fn delivers_large_bodies() {
         r#"{{"from":"a@x.test","to":["1@sandbox.test","2@sandbox.test","3@sandbox.test","4@sandbox.test"],"text":"{}"}}"#,
         "x".repeat(2_500_000)
     );
-    assert_eq!(sandbox.control("POST /_sandbox/inbound", &body).await.status, 202);
+    assert_eq!(
+        sandbox
+            .control("POST /_sandbox/inbound", &body)
+            .await
+            .status,
+        202
+    );
     sandbox.settle().await;
-    let mut got: Vec<String> = receiver.received().iter().map(|one| one.id().to_owned()).collect();
+    let mut got: Vec<String> = receiver
+        .received()
+        .iter()
+        .map(|one| one.id().to_owned())
+        .collect();
     got.sort_unstable();
     got.dedup();
     assert_eq!(got.len(), 4);
-    let list = sandbox.control(&format!("GET /_sandbox/deliveries?webhook={id}"), "").await;
-    assert_eq!(list.body.matches(r#""state":"delivered""#).count(), 4, "{list:?}");
+    let list = sandbox
+        .control(&format!("GET /_sandbox/deliveries?webhook={id}"), "")
+        .await;
+    assert_eq!(
+        list.body.matches(r#""state":"delivered""#).count(),
+        4,
+        "{list:?}"
+    );
 }
 
 /// Retries are 2, 8 and 32 s after the previous attempt
@@ -137,21 +184,32 @@ async fn the_email_service_retries_three_times() {
     send(&sandbox, "ada@x.test").await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
-    for (pause, seen) in
-        [("1999ms", 1), ("1ms", 2), ("7999ms", 2), ("1ms", 3), ("31999ms", 3), ("1ms", 4)]
-    {
+    for (pause, seen) in [
+        ("1999ms", 1),
+        ("1ms", 2),
+        ("7999ms", 2),
+        ("1ms", 3),
+        ("31999ms", 3),
+        ("1ms", 4),
+    ] {
         sandbox.advance(pause).await;
         assert_eq!(receiver.received().len(), seen, "after {pause}");
     }
     let state = sandbox.advance("1d").await;
     assert_eq!(receiver.received().len(), 4);
-    assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
+    assert!(
+        state.body.ends_with(r#""settled":true,"next_due":null}"#),
+        "{state:?}"
+    );
     let received = receiver.received();
     assert!(
         received.iter().all(|one| one.body == received[0].body),
         "all attempts have the same body"
     );
-    let attempts: Vec<&str> = received.iter().map(|one| one.header("mail-attempt")).collect();
+    let attempts: Vec<&str> = received
+        .iter()
+        .map(|one| one.header("mail-attempt"))
+        .collect();
     assert_eq!(attempts, ["1", "2", "3", "4"]);
 }
 
@@ -162,9 +220,14 @@ async fn the_extraction_service_retries_five_times() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500, 500, 500, 500, 500]).await;
-    let body = format!(r#"{{"url":"{}","events":["extraction.completed"]}}"#, receiver.url());
-    let secret =
-        sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await.between(r#""secret":""#);
+    let body = format!(
+        r#"{{"url":"{}","events":["extraction.completed"]}}"#,
+        receiver.url()
+    );
+    let secret = sandbox
+        .with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body)
+        .await
+        .between(r#""secret":""#);
     let body = r#"{"event":"extraction.completed","data":{"total":"42.00"}}"#;
     let fired = sandbox.control("POST /_sandbox/extractions", body).await;
     assert_eq!(fired.status, 202);
@@ -183,18 +246,37 @@ async fn the_extraction_service_retries_five_times() {
         "all attempts have the same body"
     );
     assert_eq!(received[0].id(), fired.id());
-    assert!(received[0].body.ends_with(r#""data":{"total":"42.00"}}"#), "{received:?}");
-    assert_eq!(received[0].header("x-service-event"), "extraction.completed");
+    assert!(
+        received[0].body.ends_with(r#""data":{"total":"42.00"}}"#),
+        "{received:?}"
+    );
+    assert_eq!(
+        received[0].header("x-service-event"),
+        "extraction.completed"
+    );
     let signature = format!("sha256={}", hmac(&secret, &received[0].body));
     assert_eq!(received[5].header("x-service-signature"), signature);
 
     // `extraction.failed` has an error by default.
-    let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
-    sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
-    sandbox.control("POST /_sandbox/extractions", r#"{"event":"extraction.failed"}"#).await;
+    let body = format!(
+        r#"{{"url":"{}","events":["extraction.failed"]}}"#,
+        receiver.url()
+    );
+    sandbox
+        .with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body)
+        .await;
+    sandbox
+        .control(
+            "POST /_sandbox/extractions",
+            r#"{"event":"extraction.failed"}"#,
+        )
+        .await;
     sandbox.settle().await;
     let last = receiver.received().pop().unwrap();
-    assert!(last.body.contains(r#""data":{"error":{"code":""#), "{last:?}");
+    assert!(
+        last.body.contains(r#""data":{"error":{"code":""#),
+        "{last:?}"
+    );
 
     // Large data is stored apart.
     let data = format!(r#""data":{{"text":"{}"}}}}"#, "x".repeat(2_000));
@@ -216,7 +298,9 @@ async fn a_retry_uses_the_updated_url() {
     send(&sandbox, "ada@x.test").await;
     sandbox.settle().await;
     let line = format!("PATCH /api/v1/webhooks/{id}");
-    sandbox.call(&line, &format!(r#"{{"url":"{}"}}"#, second.url())).await;
+    sandbox
+        .call(&line, &format!(r#"{{"url":"{}"}}"#, second.url()))
+        .await;
     sandbox.advance("2s").await;
     assert_eq!((first.received().len(), second.received().len()), (1, 1));
 }
@@ -233,7 +317,9 @@ async fn deliveries_due_while_the_webhook_is_inactive_or_deleted_are_dropped() {
     assert_eq!(receiver.received().len(), 2);
     let line = format!("PATCH /api/v1/webhooks/{paused}");
     sandbox.call(&line, r#"{"active":false}"#).await;
-    sandbox.call(&format!("DELETE /api/v1/webhooks/{deleted}"), "").await;
+    sandbox
+        .call(&format!("DELETE /api/v1/webhooks/{deleted}"), "")
+        .await;
     // An inactive webhook gets no new deliveries, and pending ones are dropped.
     send(&sandbox, "bob@x.test").await;
     sandbox.advance("2s").await;
@@ -252,19 +338,29 @@ async fn only_a_refused_connection_deletes_the_webhook_of_a_listener() {
     sandbox.freeze().await;
     // Nobody else gets the port, and nobody listens.
     let gone = TcpSocket::new_v4().expect("a socket");
-    gone.bind("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    gone.bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("bound");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let kept = listener.local_addr().expect("an address");
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });
-    let gone_url = format!("http://{}/svc-listen", gone.local_addr().expect("an address"));
+    let gone_url = format!(
+        "http://{}/svc-listen",
+        gone.local_addr().expect("an address")
+    );
     for url in [&gone_url, &format!("https://{kept}/svc-listen")] {
         let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
-        assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+        assert_eq!(
+            sandbox.call("POST /api/v1/webhooks", &body).await.status,
+            201
+        );
     }
     send(&sandbox, "ada@x.test").await;
     sandbox.advance("1d").await;
     let list = sandbox.call("GET /api/v1/webhooks", "").await;
-    assert!(!list.body.contains(&gone_url) && list.body.contains("/svc-listen"), "{list:?}");
+    assert!(
+        !list.body.contains(&gone_url) && list.body.contains("/svc-listen"),
+        "{list:?}"
+    );
 }
 
 #[tokio::test]
@@ -278,14 +374,17 @@ async fn deleting_a_webhook_ends_its_attempt_in_flight() {
     send(&sandbox, "ada@x.test").await;
     let accept = within("an attempt", listener.accept());
     let (mut attempt, _) = accept.await.expect("an attempt");
-    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+    let deleted = sandbox
+        .call(&format!("DELETE /api/v1/webhooks/{webhook}"), "")
+        .await;
     assert_eq!(deleted.status, 204);
     // The endpoint never responds.
     let mut request = Vec::new();
     let _ = within("the end of the attempt", attempt.read_to_end(&mut request)).await;
 
-    let delivery =
-        sandbox.control(&format!("GET /_sandbox/deliveries?webhook={webhook}"), "").await;
+    let delivery = sandbox
+        .control(&format!("GET /_sandbox/deliveries?webhook={webhook}"), "")
+        .await;
     assert_eq!(delivery.between(r#""state":""#), "dropped", "{delivery:?}");
     sandbox.advance("1d").await;
     assert!(listener.accept().now_or_never().is_none());
@@ -298,13 +397,26 @@ async fn url_credentials_are_sent_but_not_recorded() {
     let url = receiver.url().replace("http://", "http://ada:s3cret@");
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
     let id = sandbox.call("POST /api/v1/webhooks", &body).await.id();
-    let tested = sandbox.call(&format!("POST /api/v1/webhooks/{id}/test"), "").await;
+    let tested = sandbox
+        .call(&format!("POST /api/v1/webhooks/{id}/test"), "")
+        .await;
     assert!(tested.body.contains(r#""statusCode":200"#), "{tested:?}");
-    assert_eq!(receiver.received()[0].header("authorization"), "Basic YWRhOnMzY3JldA==");
+    assert_eq!(
+        receiver.received()[0].header("authorization"),
+        "Basic YWRhOnMzY3JldA=="
+    );
     let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
-    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
-    assert!(details.body.contains(r#""url":"http://ada:***@"#), "{details:?}");
-    assert!(!details.body.contains("s3cret") && !details.body.contains("YWRhOn"), "{details:?}");
+    let details = sandbox
+        .control(&format!("GET /_sandbox/deliveries/{delivery}"), "")
+        .await;
+    assert!(
+        details.body.contains(r#""url":"http://ada:***@"#),
+        "{details:?}"
+    );
+    assert!(
+        !details.body.contains("s3cret") && !details.body.contains("YWRhOn"),
+        "{details:?}"
+    );
 }
 
 /// Also while an earlier event is being tried again. Different emails go out side by side.
@@ -320,18 +432,37 @@ async fn the_events_of_an_email_reach_a_webhook_in_order() {
     let second = send(&sandbox, "ada@x.test").await;
     sandbox.settle().await;
     let events_of = |id: &str| -> Vec<String> {
-        let received = receiver.received().into_iter().filter(|one| one.body.contains(id));
-        received.map(|one| one.header("mail-event").to_owned()).collect()
+        let received = receiver
+            .received()
+            .into_iter()
+            .filter(|one| one.body.contains(id));
+        received
+            .map(|one| one.header("mail-event").to_owned())
+            .collect()
     };
     // The second attempt of the first event is due, and the others wait for it.
     assert_eq!(events_of(&first), ["email.sent"]);
     assert_eq!(events_of(&second), ["email.sent", "email.delivered"]);
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""settled":true"#), "{state:?}");
-    let list = sandbox.control("GET /_sandbox/deliveries?state=pending", "").await;
-    assert_eq!(list.body.matches(r#""nextDueAt":null"#).count(), 2, "{list:?}");
+    let list = sandbox
+        .control("GET /_sandbox/deliveries?state=pending", "")
+        .await;
+    assert_eq!(
+        list.body.matches(r#""nextDueAt":null"#).count(),
+        2,
+        "{list:?}"
+    );
     sandbox.advance("1m").await;
-    let in_order = ["email.sent", "email.sent", "email.delivered", "email.complained"];
+    let in_order = [
+        "email.sent",
+        "email.sent",
+        "email.delivered",
+        "email.complained",
+    ];
     assert_eq!(events_of(&first), in_order);
-    assert_eq!(events_of(&second), ["email.sent", "email.delivered", "email.delivered"]);
+    assert_eq!(
+        events_of(&second),
+        ["email.sent", "email.delivered", "email.delivered"]
+    );
 }

@@ -29,15 +29,28 @@ impl Description {
         let mut document: Value = serde_json::from_str(text).expect("JSON");
         close(&mut document);
         let components = document["components"].to_string();
-        let validators =
-            Arc::clone(VALIDATORS.lock().expect("no panic").entry(components).or_default());
-        Self { document: Arc::new(document), validators, seen: Mutex::default() }
+        let validators = Arc::clone(
+            VALIDATORS
+                .lock()
+                .expect("no panic")
+                .entry(components)
+                .or_default(),
+        );
+        Self {
+            document: Arc::new(document),
+            validators,
+            seen: Mutex::default(),
+        }
     }
 
     /// The same description, of which nothing was seen.
     pub(crate) fn again(&self) -> Self {
         let (document, validators) = (Arc::clone(&self.document), Arc::clone(&self.validators));
-        Self { document, validators, seen: Mutex::default() }
+        Self {
+            document,
+            validators,
+            seen: Mutex::default(),
+        }
     }
 
     /// Every described operation: its method, its path and its success status.
@@ -47,7 +60,10 @@ impl Description {
             for (method, operation) in object(methods) {
                 let mut statuses = object(&operation["responses"]).keys();
                 let success = statuses.find(|status| status.starts_with('2'));
-                let success = success.expect("a success status").parse().expect("a status");
+                let success = success
+                    .expect("a success status")
+                    .parse()
+                    .expect("a status");
                 operations.insert((method.to_uppercase(), path.clone(), success));
             }
         }
@@ -63,13 +79,24 @@ impl Description {
     pub(crate) fn check(&self, line: &str, response: &RawResponse) {
         let (method, target) = line.split_once(' ').expect("a method and a path");
         let path = target.split('?').next().unwrap_or_default();
-        let Some((path, operation)) = self.find(method, path) else { return };
+        let Some((path, operation)) = self.find(method, path) else {
+            return;
+        };
         let status = response.status.to_string();
         let described = self.resolve(&operation["responses"][&status]);
-        assert!(described.is_object(), "{method} {path}: {status} is not described: {response:?}");
-        assert!(response.header("x-request-id").is_some(), "{method} {path}: {response:?}");
+        assert!(
+            described.is_object(),
+            "{method} {path}: {status} is not described: {response:?}"
+        );
+        assert!(
+            response.header("x-request-id").is_some(),
+            "{method} {path}: {response:?}"
+        );
         match described.get("content") {
-            None => assert_eq!(response.body, "", "{method} {path}: {status} must have no body"),
+            None => assert_eq!(
+                response.body, "",
+                "{method} {path}: {status} must have no body"
+            ),
             Some(content) => {
                 self.check_content(&format!("{method} {path}: {status}"), content, response);
             }
@@ -86,7 +113,10 @@ impl Description {
     /// Panics if a delivery or its headers do not match the description of the event.
     pub(crate) fn check_delivery(&self, event: &str, delivery: &Received) {
         let operation = &self.document["webhooks"][event]["post"];
-        assert!(operation.is_object(), "{event} is not described: {delivery:?}");
+        assert!(
+            operation.is_object(),
+            "{event} is not described: {delivery:?}"
+        );
         let body: Value = serde_json::from_str(&delivery.body).expect("JSON");
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         self.check_schema(event, schema, &body);
@@ -94,8 +124,11 @@ impl Description {
             let name = header["name"].as_str().expect("a name");
             let text = delivery.header(name);
             let number = header["schema"]["type"] == "integer";
-            let value =
-                if number { json!(text.parse::<u64>().expect("a number")) } else { json!(text) };
+            let value = if number {
+                json!(text.parse::<u64>().expect("a number"))
+            } else {
+                json!(text)
+            };
             self.check_schema(&format!("{event}: {name}"), &header["schema"], &value);
         }
     }
@@ -106,12 +139,20 @@ impl Description {
             .iter_errors(value)
             .map(|error| format!("{} at {}", error, error.instance_path()))
             .collect();
-        assert!(errors.is_empty(), "{what} does not match its description: {errors:#?} in {value}");
+        assert!(
+            errors.is_empty(),
+            "{what} does not match its description: {errors:#?} in {value}"
+        );
     }
 
     fn validator(&self, what: &str, schema: &Value) -> Arc<Validator> {
         let text = schema.to_string();
-        let known = self.validators.lock().expect("no panic").get(&text).cloned();
+        let known = self
+            .validators
+            .lock()
+            .expect("no panic")
+            .get(&text)
+            .cloned();
         known.unwrap_or_else(|| {
             // References in the schema point into `components`.
             let schema = json!({"allOf": [schema], "components": self.document["components"]});
@@ -120,7 +161,10 @@ impl Description {
                 .build(&schema)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             let validator = Arc::new(validator);
-            self.validators.lock().expect("no panic").insert(text, Arc::clone(&validator));
+            self.validators
+                .lock()
+                .expect("no panic")
+                .insert(text, Arc::clone(&validator));
             validator
         })
     }
@@ -128,8 +172,9 @@ impl Description {
     fn check_content(&self, what: &str, content: &Value, response: &RawResponse) {
         let essence = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
         let given = essence(response.header("content-type").unwrap_or_default());
-        let found =
-            object(content).iter().find(|(known, _)| *known == "*/*" || essence(known) == given);
+        let found = object(content)
+            .iter()
+            .find(|(known, _)| *known == "*/*" || essence(known) == given);
         let (_, described) = found.unwrap_or_else(|| panic!("{what}: {given:?} is not described"));
         if !given.ends_with("json") {
             return;
@@ -138,9 +183,15 @@ impl Description {
             .unwrap_or_else(|error| panic!("{what}: {error}: {response:?}"));
         self.check_schema(what, &described["schema"], &body);
         if let Some(examples) = described.get("examples") {
-            let code = body.pointer("/error/code").or(body.get("code")).and_then(Value::as_str);
+            let code = body
+                .pointer("/error/code")
+                .or(body.get("code"))
+                .and_then(Value::as_str);
             let code = code.expect("a code");
-            assert!(examples.get(code).is_some(), "{what}: the code {code} is not described");
+            assert!(
+                examples.get(code).is_some(),
+                "{what}: the code {code} is not described"
+            );
         }
     }
 
@@ -161,9 +212,13 @@ impl Description {
     }
 
     fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
-        let Some(reference) = value["$ref"].as_str() else { return value };
+        let Some(reference) = value["$ref"].as_str() else {
+            return value;
+        };
         let pointer = reference.trim_start_matches('#');
-        self.document.pointer(pointer).unwrap_or_else(|| panic!("{reference} does not resolve"))
+        self.document
+            .pointer(pointer)
+            .unwrap_or_else(|| panic!("{reference} does not resolve"))
     }
 }
 

@@ -19,7 +19,11 @@ use crate::raw;
 #[ignore = "started by the test below"]
 async fn server() {
     let directory = std::env::var("SVC_FEW_FILES_DIR").expect("a directory");
-    let server = Server::builder().data_dir(directory).start().await.expect("started");
+    let server = Server::builder()
+        .data_dir(directory)
+        .start()
+        .await
+        .expect("started");
     let (closed, stdin) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

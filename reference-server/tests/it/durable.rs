@@ -17,12 +17,19 @@ async fn data_survives_a_restart() {
     let sandbox = Sandbox::with(on(&directory)).await;
     let now = sandbox.freeze().await;
     let receiver = Receiver::start(&[500]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     sandbox.call("POST /api/v1/webhooks", &body).await;
-    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    let audience = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
+        .await;
     let (id, revoked) = sandbox.email_key(r#""emails:read""#).await;
     let (_, kept) = sandbox.email_key(r#""emails:read""#).await;
-    sandbox.control(&format!("DELETE /_sandbox/keys/{id}"), "").await;
+    sandbox
+        .control(&format!("DELETE /_sandbox/keys/{id}"), "")
+        .await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"Hello"}"#;
     let email = sandbox.call("POST /api/v1/emails", body).await.id();
     sandbox.settle().await;
@@ -31,17 +38,43 @@ async fn data_survives_a_restart() {
 
     let sandbox = Sandbox::with(on(&directory)).await;
     let state = sandbox.control("GET /_sandbox/clock", "").await;
-    assert!(state.body.starts_with(&format!(r#"{{"now":"{now}","frozen":true"#)), "{state:?}");
-    let found = sandbox.call(&format!("GET /api/v1/audiences/{}", audience.id()), "").await;
+    assert!(
+        state
+            .body
+            .starts_with(&format!(r#"{{"now":"{now}","frozen":true"#)),
+        "{state:?}"
+    );
+    let found = sandbox
+        .call(&format!("GET /api/v1/audiences/{}", audience.id()), "")
+        .await;
     assert_eq!((found.status, &found.body), (200, &audience.body));
-    let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{email}"), "")
+        .await;
     assert!(found.body.contains(r#""text":"Hello""#), "{found:?}");
-    assert_eq!(sandbox.with_key(&revoked, "GET /api/v1/emails/x", "").await.status, 401);
-    assert_eq!(sandbox.with_key(&kept, "GET /api/v1/emails/x", "").await.status, 404);
+    assert_eq!(
+        sandbox
+            .with_key(&revoked, "GET /api/v1/emails/x", "")
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        sandbox
+            .with_key(&kept, "GET /api/v1/emails/x", "")
+            .await
+            .status,
+        404
+    );
     // The DNS zone is restored, too: verification looks it up.
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
-    let verified = sandbox.call(&format!("POST /api/v1/domains/{domain}/verify"), "").await;
-    assert!(verified.body.contains(r#""verified":true,"records""#), "{verified:?}");
+    let verified = sandbox
+        .call(&format!("POST /api/v1/domains/{domain}/verify"), "")
+        .await;
+    assert!(
+        verified.body.contains(r#""verified":true,"records""#),
+        "{verified:?}"
+    );
     // The pending retry is made.
     sandbox.advance("2s").await;
     let received = receiver.received();
@@ -65,7 +98,10 @@ async fn seeded_keys_do_not_work_on_a_reachable_server() {
 
     let open = Sandbox::with(|builder| public(on(&directory)(builder))).await;
     assert_eq!(open.call("GET /api/v1/domains", "").await.status, 401);
-    assert_eq!(open.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 401);
+    assert_eq!(
+        open.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status,
+        401
+    );
     let source = open.control(&raw_message, "").await;
     assert!(source.status == 200 && !signed(&source.body), "{source:?}");
     open.server.stop().await;
@@ -81,7 +117,10 @@ async fn a_dropped_server_loses_no_confirmed_data() {
     let directory = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(&[]).await;
     let sandbox = Sandbox::with(on(&directory)).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     sandbox.call("POST /api/v1/webhooks", &body).await;
     let mut ids = Vec::new();
     for number in 0..50 {
@@ -98,7 +137,10 @@ async fn a_dropped_server_loses_no_confirmed_data() {
     }
     let received = receiver.received();
     for id in &ids {
-        assert!(received.iter().any(|one| one.body.contains(id.as_str())), "no event for {id}");
+        assert!(
+            received.iter().any(|one| one.body.contains(id.as_str())),
+            "no event for {id}"
+        );
     }
 }
 
@@ -128,12 +170,23 @@ async fn a_second_server_fails_and_names_the_first() {
 
     let error = on(&directory)(Server::builder()).start().await.unwrap_err();
     assert!(error.to_string().contains(&first.base_url()), "{error}");
-    let StartError::InUse { running: Some(other), .. } = error else { panic!("{error}") };
+    let StartError::InUse {
+        running: Some(other),
+        ..
+    } = error
+    else {
+        panic!("{error}")
+    };
     assert_eq!(other.http, first.addresses().http);
 
     first.stop().await;
     assert_eq!(find_running(directory.path()), None);
-    on(&directory)(Server::builder()).start().await.unwrap().stop().await;
+    on(&directory)(Server::builder())
+        .start()
+        .await
+        .unwrap()
+        .stop()
+        .await;
 }
 
 #[cfg(unix)]
@@ -191,7 +244,10 @@ async fn an_address_in_use_is_named_in_the_error() {
     let first = Server::builder().start().await.unwrap();
     let addr = first.addresses().http;
     let error = Server::builder().addr(addr).start().await.unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot listen on {addr} for http"));
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {addr} for http")
+    );
 }
 
 /// The database contains emails and secrets.
@@ -201,7 +257,9 @@ async fn files_are_readable_by_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = private_dir();
     let modes = || {
-        let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap());
+        let files = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|file| file.unwrap());
         let modes = files.map(|file| {
             let mode = file.metadata().unwrap().permissions().mode() & 0o777;
             (file.file_name().into_string().unwrap(), format!("{mode:o}"))
@@ -211,8 +269,16 @@ async fn files_are_readable_by_the_owner_only() {
     // A file with default permissions, as an earlier version may have left it.
     std::fs::write(directory.path().join("server.lock"), "").unwrap();
     let sandbox = Sandbox::with(on(&directory)).await;
-    sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
-    let names = ["server.json", "server.lock", "svc.db", "svc.db-shm", "svc.db-wal"];
+    sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
+        .await;
+    let names = [
+        "server.json",
+        "server.lock",
+        "svc.db",
+        "svc.db-shm",
+        "svc.db-wal",
+    ];
     let expected = names.map(|name| (name.to_owned(), "600".to_owned()));
     assert_eq!(modes(), expected.into());
     sandbox.server.stop().await;

@@ -20,8 +20,19 @@ async fn accepts_delivers_and_gets_an_email() {
 
     // It is delivered when the request is answered. The clock does not tell its messages from it.
     let messages = |after: &str| format!("GET /_sandbox/messages?after={after}");
-    assert_eq!(sandbox.control(&messages(&id), "").await.body.matches("\"emailId\"").count(), 4);
-    assert_eq!(sandbox.control(&messages(&now), "").await.body, r#"{"data":[],"next":null}"#);
+    assert_eq!(
+        sandbox
+            .control(&messages(&id), "")
+            .await
+            .body
+            .matches("\"emailId\"")
+            .count(),
+        4
+    );
+    assert_eq!(
+        sandbox.control(&messages(&now), "").await.body,
+        r#"{"data":[],"next":null}"#
+    );
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     let recipients: Vec<String> = ["ada", "bob", "carl", "dora"]
         .iter()
@@ -33,7 +44,10 @@ async fn accepts_delivers_and_gets_an_email() {
         r#"{{"id":"{id}","status":"delivered",{common},"createdAt":"{now}","updatedAt":"{now}","lastEvent":"email.delivered","html":"<p>Hi</p>","text":"Hi","headers":{{"X-One":"1"}},"attachments":[{{"filename":"a.txt","contentType":"text/plain","size":5}}],"recipients":[{}]}}"#,
         recipients.join(",")
     );
-    assert_eq!((found.status, found.body.as_str()), (200, expected.as_str()));
+    assert_eq!(
+        (found.status, found.body.as_str()),
+        (200, expected.as_str())
+    );
 }
 
 #[tokio::test]
@@ -56,16 +70,27 @@ async fn magic_recipients_determine_the_status() {
     for (id, status, event) in &ids {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), *status);
-        let last = if event.is_empty() { "null".to_owned() } else { format!(r#""{event}""#) };
-        assert!(found.body.contains(&format!(r#""lastEvent":{last}"#)), "{found:?}");
+        let last = if event.is_empty() {
+            "null".to_owned()
+        } else {
+            format!(r#""{event}""#)
+        };
+        assert!(
+            found.body.contains(&format!(r#""lastEvent":{last}"#)),
+            "{found:?}"
+        );
     }
     // `delayed@` stays in `sending` for a minute of the server's clock.
     let delayed = &ids[3].0;
     sandbox.advance("59999ms").await;
-    let found = sandbox.call(&format!("GET /api/v1/emails/{delayed}"), "").await;
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{delayed}"), "")
+        .await;
     assert_eq!(found.between(r#""status":""#), "sending");
     sandbox.advance("1ms").await;
-    let found = sandbox.call(&format!("GET /api/v1/emails/{delayed}"), "").await;
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{delayed}"), "")
+        .await;
     assert_eq!(found.between(r#""status":""#), "delivered");
 }
 
@@ -90,11 +115,17 @@ async fn each_recipient_has_its_own_status() {
 async fn a_scheduled_email_waits_and_can_be_cancelled() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
-    let now = sandbox.control("GET /_sandbox/clock", "").await.between(r#""now":""#);
+    let now = sandbox
+        .control("GET /_sandbox/clock", "")
+        .await
+        .between(r#""now":""#);
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31T23:00:00+01:00"}"#;
     let sent = sandbox.call(SEND, body).await;
     assert_eq!(sent.status, 202);
-    assert_eq!(sent.between(r#""scheduledAt":""#), "2999-12-31T22:00:00.000Z");
+    assert_eq!(
+        sent.between(r#""scheduledAt":""#),
+        "2999-12-31T22:00:00.000Z"
+    );
     let id = sent.id();
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     let expected = format!(
@@ -102,10 +133,23 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     );
     assert_eq!(state.body, expected);
 
-    let cancelled = sandbox.call(&format!("PATCH /api/v1/emails/{id}/cancel"), "").await;
-    assert_eq!((cancelled.status, cancelled.between(r#""status":""#).as_str()), (200, "cancelled"));
-    let again = sandbox.call(&format!("PATCH /api/v1/emails/{id}/cancel"), "").await;
-    assert_eq!((again.status, again.between(r#""code":""#).as_str()), (409, "not_cancellable"));
+    let cancelled = sandbox
+        .call(&format!("PATCH /api/v1/emails/{id}/cancel"), "")
+        .await;
+    assert_eq!(
+        (
+            cancelled.status,
+            cancelled.between(r#""status":""#).as_str()
+        ),
+        (200, "cancelled")
+    );
+    let again = sandbox
+        .call(&format!("PATCH /api/v1/emails/{id}/cancel"), "")
+        .await;
+    assert_eq!(
+        (again.status, again.between(r#""code":""#).as_str()),
+        (409, "not_cancellable")
+    );
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.ends_with(r#""next_due":null}"#), "{state:?}");
 }
@@ -119,8 +163,14 @@ async fn the_date_of_a_scheduled_email_is_the_scheduled_time() {
     assert_eq!(sandbox.call(SEND, body).await.status, 202);
     sandbox.advance("365000d").await;
     let message = sandbox.control("GET /_sandbox/messages", "").await.id();
-    let raw = sandbox.control(&format!("GET /_sandbox/messages/{message}/raw"), "").await;
-    assert!(raw.body.contains("\r\nDate: Tue, 31 Dec 2999 22:00:00 +0000\r\n"), "{raw:?}");
+    let raw = sandbox
+        .control(&format!("GET /_sandbox/messages/{message}/raw"), "")
+        .await;
+    assert!(
+        raw.body
+            .contains("\r\nDate: Tue, 31 Dec 2999 22:00:00 +0000\r\n"),
+        "{raw:?}"
+    );
 }
 
 #[tokio::test]
@@ -131,13 +181,22 @@ async fn only_a_waiting_email_can_be_cancelled() {
     let body =
         r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2001-02-03"}"#;
     let sent = sandbox.call(SEND, body).await;
-    assert_eq!(sent.between(r#""scheduledAt":""#), "2001-02-03T00:00:00.000Z");
+    assert_eq!(
+        sent.between(r#""scheduledAt":""#),
+        "2001-02-03T00:00:00.000Z"
+    );
     sandbox.settle().await;
     let line = format!("PATCH /api/v1/emails/{}/cancel", sent.id());
     let rejected = sandbox.call(&line, "").await;
     assert_eq!(rejected.status, 409);
     assert_eq!(rejected.between(r#""status":""#), "delivered");
-    assert_eq!(sandbox.call("PATCH /api/v1/emails/eml_x/cancel", "").await.status, 404);
+    assert_eq!(
+        sandbox
+            .call("PATCH /api/v1/emails/eml_x/cancel", "")
+            .await
+            .status,
+        404
+    );
 }
 
 /// Verification does not extend to subdomains; domains are case-insensitive
@@ -192,7 +251,10 @@ async fn reports_all_invalid_fields_in_one_response() {
     );
     let nothing = sandbox.call(SEND, "{}").await;
     for field in ["from", "to", "subject"] {
-        assert!(nothing.body.contains(&format!(r#""field":"{field}""#)), "{nothing:?}");
+        assert!(
+            nothing.body.contains(&format!(r#""field":"{field}""#)),
+            "{nothing:?}"
+        );
     }
 }
 
@@ -212,12 +274,16 @@ async fn simulates_events_of_an_email() {
         ("bounced", 409, "complained"),
         ("exploded", 422, "complained"),
     ] {
-        let response = sandbox.control(&line, &format!(r#"{{"event":"{event}"}}"#)).await;
+        let response = sandbox
+            .control(&line, &format!(r#"{{"event":"{event}"}}"#))
+            .await;
         assert_eq!(response.status, status, "{event}: {response:?}");
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), email, "{event}");
     }
-    let other = sandbox.control(&line, r#"{"event":"opened","recipient":"nobody@x.test"}"#).await;
+    let other = sandbox
+        .control(&line, r#"{"event":"opened","recipient":"nobody@x.test"}"#)
+        .await;
     assert_eq!(other.status, 422);
 }
 
@@ -232,13 +298,20 @@ async fn a_scheduled_email_is_sent_now() {
     let line = format!("POST /_sandbox/emails/{id}/send");
     let sent = sandbox.control(&line, "").await;
     assert_eq!((sent.status, sent.id()), (200, id.clone()), "{sent:?}");
-    let message = sandbox.control("GET /_sandbox/messages/wait?to=b@x.test", "").await;
+    let message = sandbox
+        .control("GET /_sandbox/messages/wait?to=b@x.test", "")
+        .await;
     assert_eq!(message.between(r#""emailId":""#), id);
     sandbox.advance("1ms").await;
     let refused = sandbox.control(&line, "").await;
     let text = "the email is not waiting to be sent: its status is delivered";
-    assert_eq!((refused.status, refused.between(r#""message":""#).as_str()), (409, text));
+    assert_eq!(
+        (refused.status, refused.between(r#""message":""#).as_str()),
+        (409, text)
+    );
     let line = format!("{line}?organization=Other");
-    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"Other"}"#)
+        .await;
     assert_eq!(sandbox.control(&line, "").await.status, 404);
 }

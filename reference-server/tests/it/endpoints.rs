@@ -16,7 +16,10 @@ const SEND: &str = "POST /api/v1/emails";
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
 async fn webhook(sandbox: &Sandbox, receiver: &Receiver) {
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     let created = sandbox.call("POST /api/v1/webhooks", &body).await;
     assert_eq!(created.status, 201, "{created:?}");
 }
@@ -46,12 +49,21 @@ async fn hanging_and_failing_endpoints_do_not_delay_others() {
     }
     let batch = format!("[{}]", [EMAIL; EMAILS].join(","));
     let started = Instant::now();
-    assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/emails/batch", &batch)
+            .await
+            .status,
+        200
+    );
     quick.until(EMAILS).await;
     failing.until(EMAILS).await;
     // At most 16 concurrent attempts per endpoint, until they time out.
     let attempts = hanging.until(16).await.len();
-    assert!(attempts == 16 || started.elapsed() >= ATTEMPT, "{attempts} attempts");
+    assert!(
+        attempts == 16 || started.elapsed() >= ATTEMPT,
+        "{attempts} attempts"
+    );
     let pending = "GET /_sandbox/deliveries?state=pending&limit=100";
     let listed = sandbox.control(pending, "").await;
     assert_eq!(listed.status, 200, "{listed:?}");
@@ -68,9 +80,13 @@ async fn resetting_an_organization_keeps_the_deliveries_of_others() {
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
 
-    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    let created = sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"Other"}"#)
+        .await;
     assert_eq!(created.status, 201, "{created:?}");
-    let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Other"}"#).await;
+    let reset = sandbox
+        .control("POST /_sandbox/reset", r#"{"organization":"Other"}"#)
+        .await;
     assert_eq!(reset.status, 204, "{reset:?}");
 
     sandbox.advance("2s").await;
@@ -87,7 +103,10 @@ async fn a_reset_does_not_wait_for_hanging_attempts() {
     webhook(&sandbox, &receiver).await;
     sandbox.call(SEND, EMAIL).await;
     receiver.until(1).await;
-    assert_eq!(sandbox.control("POST /_sandbox/reset", "").await.status, 204);
+    assert_eq!(
+        sandbox.control("POST /_sandbox/reset", "").await.status,
+        204
+    );
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""settled":true"#), "{state:?}");
     sandbox.call(SEND, EMAIL).await;
@@ -103,7 +122,9 @@ async fn a_reset_whose_client_hangs_up_aborts_the_attempts_in_progress() {
     webhook(&sandbox, &receiver).await;
     sandbox.call(SEND, EMAIL).await;
     receiver.until(1).await;
-    let mut client = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+    let mut client = TcpStream::connect(sandbox.addr())
+        .await
+        .expect("a connection");
     let request = format!(
         "POST /_sandbox/reset HTTP/1.1\r\nhost: {}\r\ncontent-length: 0\r\n\r\n",
         sandbox.addr()
@@ -113,6 +134,8 @@ async fn a_reset_whose_client_hangs_up_aborts_the_attempts_in_progress() {
     let reset = async { while sandbox.call("GET /api/v1/webhooks", "").await.body != "[]" {} };
     within("the reset", reset).await;
     // An attempt that is not aborted goes on until it times out, after 10 s.
-    let settled = sandbox.control("POST /_sandbox/settle", r#"{"timeout":"5s"}"#).await;
+    let settled = sandbox
+        .control("POST /_sandbox/settle", r#"{"timeout":"5s"}"#)
+        .await;
     assert_eq!(settled.status, 200, "{settled:?}");
 }

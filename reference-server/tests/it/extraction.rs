@@ -6,7 +6,10 @@ use crate::harness::{EXTRACTION_KEY, Sandbox};
 async fn me_shows_the_organization_and_the_key() {
     let sandbox = Sandbox::start().await;
     let created = sandbox
-        .control("POST /_sandbox/organizations", r#"{"name":"Acme","balance_cents":1250}"#)
+        .control(
+            "POST /_sandbox/organizations",
+            r#"{"name":"Acme","balance_cents":1250}"#,
+        )
         .await;
     let key = created.between(r#""extraction_key":""#);
     let me = sandbox.with_key(&key, "GET /v1/me", "").await;
@@ -23,23 +26,42 @@ async fn me_shows_the_organization_and_the_key() {
 async fn registers_lists_and_removes_endpoints() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"url":"http://receiver.test/hook?x=1","events":["extraction.completed","extraction.failed"]}"#;
-    let created = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", body).await;
+    let created = sandbox
+        .with_key(EXTRACTION_KEY, "POST /v1/webhooks", body)
+        .await;
     let (id, secret) = (created.id(), created.between(r#""secret":""#));
     let rest = r#""events":["extraction.completed","extraction.failed"],"status":"active"}"#;
     let url = r#""url":"http://receiver.test/hook?x=1""#;
     let expected = format!(r#"{{"id":"{id}",{url},"secret":"{secret}",{rest}"#);
-    assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
+    assert_eq!(
+        (created.status, created.body.as_str()),
+        (201, expected.as_str())
+    );
     assert!(secret.len() > 32, "{secret}");
 
-    let listed = sandbox.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await;
+    let listed = sandbox
+        .with_key(EXTRACTION_KEY, "GET /v1/webhooks", "")
+        .await;
     let expected = format!(r#"[{{"id":"{id}",{url},{rest}]"#);
-    assert_eq!((listed.status, listed.body.as_str()), (200, expected.as_str()));
+    assert_eq!(
+        (listed.status, listed.body.as_str()),
+        (200, expected.as_str())
+    );
 
     let line = format!("DELETE /v1/webhooks/{id}");
     let removed = sandbox.with_key(EXTRACTION_KEY, &line, "").await;
     assert_eq!((removed.status, removed.body.as_str()), (204, ""));
-    assert_eq!(sandbox.with_key(EXTRACTION_KEY, &line, "").await.status, 404);
-    assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await.body, "[]");
+    assert_eq!(
+        sandbox.with_key(EXTRACTION_KEY, &line, "").await.status,
+        404
+    );
+    assert_eq!(
+        sandbox
+            .with_key(EXTRACTION_KEY, "GET /v1/webhooks", "")
+            .await
+            .body,
+        "[]"
+    );
 }
 
 /// `docs/undocumented/services.md#webhook-registration`.
@@ -50,13 +72,24 @@ async fn requires_a_valid_url_and_events() {
         (r#"{"events":["extraction.failed"]}"#, "url"),
         (r#"{"url":"https://a.test/"}"#, "events"),
         (r#"{"url":"https://a.test/","events":[]}"#, "events"),
-        (r#"{"url":"https://a.test/","events":["email.sent"]}"#, "events[0]"),
-        (r#"{"url":"https://a.test/","events":"extraction.failed"}"#, "events"),
+        (
+            r#"{"url":"https://a.test/","events":["email.sent"]}"#,
+            "events[0]",
+        ),
+        (
+            r#"{"url":"https://a.test/","events":"extraction.failed"}"#,
+            "events",
+        ),
         (r#"{"url":"/hook","events":["extraction.failed"]}"#, "url"),
-        (r#"{"url":"ftp://a.test/","events":["extraction.failed"]}"#, "url"),
+        (
+            r#"{"url":"ftp://a.test/","events":["extraction.failed"]}"#,
+            "url",
+        ),
         (r#"{"url":"","events":["extraction.failed"]}"#, "url"),
     ] {
-        let rejected = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", body).await;
+        let rejected = sandbox
+            .with_key(EXTRACTION_KEY, "POST /v1/webhooks", body)
+            .await;
         assert_eq!(
             (rejected.status, rejected.between(r#""field":""#).as_str()),
             (422, field),

@@ -47,12 +47,23 @@ async fn injects_a_status_after_skipped_requests() {
         statuses.push(response.status);
     }
     assert_eq!(statuses, [202, 503, 503, 202]);
-    let found = sandbox.control(&format!("GET /_sandbox/faults/{id}"), "").await;
+    let found = sandbox
+        .control(&format!("GET /_sandbox/faults/{id}"), "")
+        .await;
     let hit = format!(r#"{{"at":"{now}","operation":"email emails.send"}}"#);
     let expected = format!(r#"{{"id":"{id}",{asked},"remaining":0,"hits":[{hit},{hit}]}}"#);
-    assert_eq!((found.status, found.body.as_str()), (200, expected.as_str()));
+    assert_eq!(
+        (found.status, found.body.as_str()),
+        (200, expected.as_str())
+    );
 
-    assert_eq!(sandbox.control(&format!("DELETE /_sandbox/faults/{id}"), "").await.status, 204);
+    assert_eq!(
+        sandbox
+            .control(&format!("DELETE /_sandbox/faults/{id}"), "")
+            .await
+            .status,
+        204
+    );
     assert_eq!(sandbox.control("GET /_sandbox/faults", "").await.body, "[]");
 }
 
@@ -61,12 +72,19 @@ async fn closes_the_connection_before_after_or_midway() {
     let sandbox = Sandbox::start().await;
     let line = "POST /api/v1/audiences";
     for (drop, created) in [("before", 0), ("after", 1), ("midway", 2)] {
-        fault(&sandbox, &format!(r#"{{"operation":"audiences.create","drop":"{drop}"}}"#)).await;
+        fault(
+            &sandbox,
+            &format!(r#"{{"operation":"audiences.create","drop":"{drop}"}}"#),
+        )
+        .await;
         let response = read_until_closed(&sandbox, line, r#"{"name":"Readers"}"#).await;
         if drop == "midway" {
             let (head, body) = response.split_once("\r\n\r\n").expect("a head");
             assert!(head.starts_with("HTTP/1.1 201"), "{response}");
-            assert!(body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'), "{response}");
+            assert!(
+                body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'),
+                "{response}"
+            );
         } else {
             assert_eq!(response, "", "{drop}");
         }
@@ -90,10 +108,28 @@ async fn a_fault_affects_only_its_organization() {
     let sandbox = Sandbox::start().await;
     let (key, _) = sandbox.organization().await;
     fault(&sandbox, r#"{"times":9,"status":500}"#).await;
-    assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.status, 200);
-    assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 500);
+    assert_eq!(
+        sandbox
+            .with_key(&key, "GET /api/v1/audiences", "")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        sandbox
+            .with_key(EXTRACTION_KEY, "GET /v1/me", "")
+            .await
+            .status,
+        500
+    );
     sandbox.control("DELETE /_sandbox/faults", "").await;
-    assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 200);
+    assert_eq!(
+        sandbox
+            .with_key(EXTRACTION_KEY, "GET /v1/me", "")
+            .await
+            .status,
+        200
+    );
 }
 
 /// As the services respond themselves, in the format of the setting.
@@ -113,10 +149,20 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
         (502, "unavailable"),
         (503, "unavailable"),
     ] {
-        fault(&sandbox, &format!(r#"{{"status":{status},"headers":{{"x-a":"1"}}}}"#)).await;
+        fault(
+            &sandbox,
+            &format!(r#"{{"status":{status},"headers":{{"x-a":"1"}}}}"#),
+        )
+        .await;
         let response = sandbox.call("GET /api/v1/audiences", "").await;
-        assert_eq!((response.status, response.between(r#""code":""#).as_str()), (status, code));
-        assert!(response.body.starts_with(r#"{"error":{"code":"#), "{response:?}");
+        assert_eq!(
+            (response.status, response.between(r#""code":""#).as_str()),
+            (status, code)
+        );
+        assert!(
+            response.body.starts_with(r#"{"error":{"code":"#),
+            "{response:?}"
+        );
         assert_eq!(response.header("content-type"), Some("application/json"));
         assert_eq!(response.header("x-a"), Some("1"));
     }
@@ -125,14 +171,26 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
     fault(&sandbox, r#"{"status":202}"#).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
 
-    let setting = |builder: Builder| builder.compatibility("error-format=flat").expect("a setting");
+    let setting = |builder: Builder| {
+        builder
+            .compatibility("error-format=flat")
+            .expect("a setting")
+    };
     let sandbox = Sandbox::with(setting).await.with_own_description();
     fault(&sandbox, r#"{"times":2,"status":401}"#).await;
     let response = sandbox.call("GET /api/v1/audiences", "").await;
-    assert!(response.body.starts_with(r#"{"code":"unauthorized""#), "{response:?}");
+    assert!(
+        response.body.starts_with(r#"{"code":"unauthorized""#),
+        "{response:?}"
+    );
     // The documented format.
     let response = sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
-    assert!(response.body.starts_with(r#"{"error":{"code":"unauthorized""#), "{response:?}");
+    assert!(
+        response
+            .body
+            .starts_with(r#"{"error":{"code":"unauthorized""#),
+        "{response:?}"
+    );
 }
 
 /// An unknown name or path gets a suggestion.
@@ -140,23 +198,44 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
 async fn suggests_what_was_probably_meant() {
     let sandbox = Sandbox::start().await;
     for (line, body, suggestion) in [
-        ("POST /_sandbox/faults", r#"{"operation":"email.send","status":500}"#, "emails.send"),
-        ("GET /_sandbox/requests?operation=emails.sent", "", "emails.send"),
-        ("POST /_sandbox/keys", r#"{"service":"email","scopes":["email:send"]}"#, "emails:send"),
+        (
+            "POST /_sandbox/faults",
+            r#"{"operation":"email.send","status":500}"#,
+            "emails.send",
+        ),
+        (
+            "GET /_sandbox/requests?operation=emails.sent",
+            "",
+            "emails.send",
+        ),
+        (
+            "POST /_sandbox/keys",
+            r#"{"service":"email","scopes":["email:send"]}"#,
+            "emails:send",
+        ),
     ] {
         let refused = sandbox.control(line, body).await;
         let end = format!(r#"; did you mean {suggestion}?"}}]}}}}}}"#);
-        assert!(refused.status == 422 && refused.body.ends_with(&end), "{refused:?}");
+        assert!(
+            refused.status == 422 && refused.body.ends_with(&end),
+            "{refused:?}"
+        );
     }
     for (path, meant) in [
         ("/api/v1/email", "; did you mean /api/v1/emails?"),
         ("/v1/emails/eml_1", "; did you mean /api/v1/emails/{id}?"),
-        ("/_sandbox/mesages/msg_1/raw", "; did you mean /_sandbox/messages/{id}/raw?"),
+        (
+            "/_sandbox/mesages/msg_1/raw",
+            "; did you mean /_sandbox/messages/{id}/raw?",
+        ),
         ("/no/such/path", ""),
     ] {
         let unknown = sandbox.raw(&format!("GET {path}"), "", "").await;
         let expected = format!(r#""message":"no such path{meant}""#);
-        assert!(unknown.status == 404 && unknown.body.contains(&expected), "{unknown:?}");
+        assert!(
+            unknown.status == 404 && unknown.body.contains(&expected),
+            "{unknown:?}"
+        );
     }
 }
 
@@ -171,7 +250,10 @@ async fn rejects_invalid_faults() {
         (r#"{"body":"x"}"#, "status"),
         (r#"{"latency":"1d"}"#, "latency"),
         (r#"{"drop":"later"}"#, "drop"),
-        (r#"{"status":500,"headers":{"content-length":"7"}}"#, "headers.content-length"),
+        (
+            r#"{"status":500,"headers":{"content-length":"7"}}"#,
+            "headers.content-length",
+        ),
         (r#"{"status":500,"headers":{"a b":"7"}}"#, "headers"),
         (r#"{"status":500,"headers":{"a":"\u007f"}}"#, "headers.a"),
         (r#"{"status":500,"headers":{"a":["7"]}}"#, "headers.a"),
@@ -184,8 +266,20 @@ async fn rejects_invalid_faults() {
             "{body}"
         );
     }
-    assert_eq!(sandbox.control("GET /_sandbox/faults/flt_x", "").await.status, 404);
-    assert_eq!(sandbox.control("DELETE /_sandbox/faults/flt_x", "").await.status, 404);
+    assert_eq!(
+        sandbox
+            .control("GET /_sandbox/faults/flt_x", "")
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        sandbox
+            .control("DELETE /_sandbox/faults/flt_x", "")
+            .await
+            .status,
+        404
+    );
 }
 
 #[tokio::test]
@@ -199,7 +293,9 @@ async fn faults_survive_a_restart() {
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 503);
     let before = sandbox.control("GET /_sandbox/faults", "").await.body;
-    let missing = sandbox.control(&format!("DELETE /_sandbox/faults/{other}"), "").await;
+    let missing = sandbox
+        .control(&format!("DELETE /_sandbox/faults/{other}"), "")
+        .await;
     assert_eq!(missing.status, 204);
     sandbox.server.stop().await;
 
@@ -210,7 +306,10 @@ async fn faults_survive_a_restart() {
         after.len() < before.len() && before.starts_with(after.trim_end_matches(']')),
         "{after}"
     );
-    assert!(after.contains(&format!(r#""id":"{id}",{asked},"remaining":2"#)), "{after}");
+    assert!(
+        after.contains(&format!(r#""id":"{id}",{asked},"remaining":2"#)),
+        "{after}"
+    );
     let statuses = [
         sandbox.call("GET /api/v1/audiences", "").await.status,
         sandbox.call("GET /api/v1/audiences", "").await.status,

@@ -12,7 +12,11 @@ async fn a_full_database_returns_507_and_recovers() {
     for on_disk in [true, false] {
         let sandbox = Sandbox::with(|builder| {
             let builder = builder.limits(|limits| limits.max_database_bytes = Some(LIMIT));
-            if on_disk { builder.data_dir(directory.path()) } else { builder }
+            if on_disk {
+                builder.data_dir(directory.path())
+            } else {
+                builder
+            }
         })
         .await;
         let body = format!(
@@ -34,10 +38,19 @@ async fn a_full_database_returns_507_and_recovers() {
         );
         // Existing data is kept and readable.
         for id in &accepted {
-            assert_eq!(sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await.status, 200);
+            assert_eq!(
+                sandbox
+                    .call(&format!("GET /api/v1/emails/{id}"), "")
+                    .await
+                    .status,
+                200
+            );
         }
         assert_eq!(
-            sandbox.control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#).await.status,
+            sandbox
+                .control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#)
+                .await
+                .status,
             204
         );
         assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
@@ -55,27 +68,53 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
             .await;
     let url = format!("http://{}/", endpoint.local_addr().unwrap());
     let webhook = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &webhook).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &webhook).await.status,
+        201
+    );
     let email = |more: &str| {
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"x"{more}}}"#)
     };
-    assert_eq!(sandbox.call("POST /api/v1/emails", &email("")).await.status, 202);
+    assert_eq!(
+        sandbox.call("POST /api/v1/emails", &email("")).await.status,
+        202
+    );
     let (mut attempt, _) = endpoint.accept().await.unwrap();
     // Emails that are not due for centuries take all the space.
     let later = |size: usize| {
-        email(&format!(r#","scheduledAt":"2999-01-01","html":"{}""#, "x".repeat(size)))
+        email(&format!(
+            r#","scheduledAt":"2999-01-01","html":"{}""#,
+            "x".repeat(size)
+        ))
     };
     for size in [100_000, 3_000, 1] {
-        while sandbox.call("POST /api/v1/emails", &later(size)).await.status == 202 {}
+        while sandbox
+            .call("POST /api/v1/emails", &later(size))
+            .await
+            .status
+            == 202
+        {}
     }
     // The record of the attempt needs a page for the body of the response.
     let body = "y".repeat(4096);
-    let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    tokio::io::AsyncWriteExt::write_all(&mut attempt, response.as_bytes()).await.unwrap();
-    let advance = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#).await;
-    assert_eq!((advance.status, advance.between(r#""code":""#).as_str()), (507, "storage_full"));
+    let response = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    tokio::io::AsyncWriteExt::write_all(&mut attempt, response.as_bytes())
+        .await
+        .unwrap();
+    let advance = sandbox
+        .control("POST /_sandbox/clock", r#"{"advance":"1h"}"#)
+        .await;
+    assert_eq!(
+        (advance.status, advance.between(r#""code":""#).as_str()),
+        (507, "storage_full")
+    );
 
-    let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#).await;
+    let reset = sandbox
+        .control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#)
+        .await;
     assert_eq!(reset.status, 204);
     sandbox.advance("1h").await;
     sandbox.server.stop().await;
@@ -121,7 +160,10 @@ fn run_on_tmpfs(options: &str, test: &str) {
     let tried = in_namespace(r#"mount -t tmpfs -o size=1m tmpfs "$1""#);
     if !tried.as_ref().is_ok_and(|output| output.status.success()) {
         let required = std::env::var_os("SVC_TEST_SMALL_DISK").is_some_and(|value| value == "1");
-        assert!(!required, "SVC_TEST_SMALL_DISK=1, but mounting a file system failed: {tried:?}");
+        assert!(
+            !required,
+            "SVC_TEST_SMALL_DISK=1, but mounting a file system failed: {tried:?}"
+        );
         // Write to the stream directly: the test harness captures `eprintln!` of
         // passing tests.
         let written = std::io::stderr()
@@ -134,7 +176,10 @@ fn run_on_tmpfs(options: &str, test: &str) {
     );
     let output = in_namespace(&script).expect("unshare runs");
     let (status, stderr) = (output.status, String::from_utf8_lossy(&output.stderr));
-    assert!(status.success(), "{test} with {options}: {status}: {stderr}");
+    assert!(
+        status.success(),
+        "{test} with {options}: {status}: {stderr}"
+    );
 }
 
 /// Not a test by itself: starts a server on a disk without space or write permission.
@@ -149,7 +194,9 @@ async fn unwritable_disk() {
     let rejected = Server::builder().data_dir(&directory).start().await;
     let error = rejected.expect_err("the disk is not writable");
     let is_clear = match &error {
-        StartError::Directory { directory: named, .. } => *named == directory,
+        StartError::Directory {
+            directory: named, ..
+        } => *named == directory,
         StartError::Database(what) => what.contains("full"),
         _ => false,
     };
@@ -173,7 +220,10 @@ fn remount(options: &str, disk: &str) {
     let mount = std::process::Command::new("mount")
         .args(["-t", "tmpfs", "-o", &options, "tmpfs", disk])
         .status();
-    assert!(mount.expect("mount runs").success(), "cannot remount {disk} with {options}");
+    assert!(
+        mount.expect("mount runs").success(),
+        "cannot remount {disk} with {options}"
+    );
 }
 
 /// Not a test by itself: fills a small disk and then enlarges it.
@@ -185,8 +235,14 @@ async fn small_disk() {
     let directory = std::path::Path::new(&disk).join("data");
     let receiver = Receiver::start(&[]).await;
     let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     let email = |text: usize| {
         let text = "x".repeat(text);
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#)
@@ -200,7 +256,11 @@ async fn small_disk() {
     let later = r#"{"from":"a@sandbox.test","to":"delayed@x.test","subject":"s"}"#;
     let later = format!("[{}]", [later; 100].join(","));
     let response = sandbox.call("POST /api/v1/emails/batch", &later).await;
-    let ids = response.body.split(r#""id":""#).skip(1).filter_map(|one| one.split('"').next());
+    let ids = response
+        .body
+        .split(r#""id":""#)
+        .skip(1)
+        .filter_map(|one| one.split('"').next());
     accepted.extend(ids.map(str::to_owned));
     assert_eq!((response.status, accepted.len()), (200, 100));
     let mut rejected = 0;
@@ -217,7 +277,9 @@ async fn small_disk() {
         assert!(accepted.len() < 1200, "the database never filled up");
     }
     // Reads still work.
-    let found = sandbox.call(&format!("GET /api/v1/emails/{}", accepted[0]), "").await;
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{}", accepted[0]), "")
+        .await;
     assert_eq!(found.status, 200);
 
     // A reset needs space, too. It fails with a clear error and changes nothing.
@@ -228,30 +290,58 @@ async fn small_disk() {
             (response.status, response.between(r#""code":""#).as_str()),
             (507, "storage_full")
         );
-        let found = sandbox.call(&format!("GET /api/v1/emails/{}", accepted[0]), "").await;
+        let found = sandbox
+            .call(&format!("GET /api/v1/emails/{}", accepted[0]), "")
+            .await;
         assert_eq!(found.status, 200, "{found:?}");
         assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 507);
         assert_eq!(sandbox.control("GET /_sandbox/keys", "").await.body, keys);
     }
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
-    assert!(clock.body.contains(&format!(r#""now":"{before}","frozen":true"#)), "{clock:?}");
+    assert!(
+        clock
+            .body
+            .contains(&format!(r#""now":"{before}","frozen":true"#)),
+        "{clock:?}"
+    );
     // An advance fails. It may have processed a part of the due work before the disk
     // was full, but not all of it.
-    let rejected = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#).await;
+    let rejected = sandbox
+        .control("POST /_sandbox/clock", r#"{"advance":"1h"}"#)
+        .await;
     assert_eq!(rejected.status, 507, "{rejected:?}");
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(clock.body.contains(r#""frozen":true"#), "{clock:?}");
-    assert!(!clock.body.contains(r#""settled":true,"next_due":null"#), "{clock:?}");
+    assert!(
+        !clock.body.contains(r#""settled":true,"next_due":null"#),
+        "{clock:?}"
+    );
     // Without a single free page, the clock does not move at all.
     let mut kept = 0;
-    while sandbox.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await.status != 507 {
+    while sandbox
+        .control("POST /_sandbox/clock", r#"{"freeze":true}"#)
+        .await
+        .status
+        != 507
+    {
         kept += 1;
         assert!(kept < 1000, "the database never filled up");
     }
-    let now = || async { sandbox.control("GET /_sandbox/clock", "").await.between(r#""now":""#) };
+    let now = || async {
+        sandbox
+            .control("GET /_sandbox/clock", "")
+            .await
+            .between(r#""now":""#)
+    };
     let before = now().await;
-    let rejected = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#).await;
-    assert_eq!((rejected.status, now().await), (507, before), "{rejected:?}");
+    let rejected = sandbox
+        .control("POST /_sandbox/clock", r#"{"advance":"1h"}"#)
+        .await;
+    assert_eq!(
+        (rejected.status, now().await),
+        (507, before),
+        "{rejected:?}"
+    );
 
     remount("size=200m", &disk);
     let response = sandbox.call("POST /api/v1/emails", &body).await;
@@ -262,11 +352,19 @@ async fn small_disk() {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), "delivered");
     }
-    let announced: String = receiver.received().into_iter().map(|one| one.body).collect();
-    assert!(accepted.iter().all(|id| announced.contains(id.as_str())), "an event is missing");
+    let announced: String = receiver
+        .received()
+        .into_iter()
+        .map(|one| one.body)
+        .collect();
+    assert!(
+        accepted.iter().all(|id| announced.contains(id.as_str())),
+        "an event is missing"
+    );
     sandbox.server.stop().await;
     let database = rusqlite::Connection::open(directory.join("svc.db")).expect("opened");
-    let check: String =
-        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
+    let check: String = database
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .expect("checked");
     assert_eq!(check, "ok");
 }

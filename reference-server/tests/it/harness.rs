@@ -23,7 +23,9 @@ pub(crate) fn private_dir() -> tempfile::TempDir {
 
 /// Options of a server that others can reach, except that it listens on loopback.
 pub(crate) fn public(builder: Builder) -> Builder {
-    builder.network(Network::Public).addr(([127, 0, 0, 1], 0).into())
+    builder
+        .network(Network::Public)
+        .addr(([127, 0, 0, 1], 0).into())
 }
 
 /// That of a server without compatibility settings and without a token. It takes long to make.
@@ -50,12 +52,20 @@ impl Sandbox {
     pub(crate) fn of(server: Server) -> Self {
         let has_usual_description = server.control_token().is_none();
         let (description, has_faults) = (OnceCell::new(), AtomicBool::new(false));
-        Self { server, has_usual_description, description, has_faults }
+        Self {
+            server,
+            has_usual_description,
+            description,
+            has_faults,
+        }
     }
 
     /// A server whose description is not that of others.
     pub(crate) fn with_own_description(self) -> Self {
-        Self { has_usual_description: false, ..self }
+        Self {
+            has_usual_description: false,
+            ..self
+        }
     }
 
     /// A server that others can reach, except that it listens on loopback.
@@ -78,7 +88,8 @@ impl Sandbox {
     }
 
     pub(crate) async fn with_key(&self, key: &str, line: &str, body: &str) -> RawResponse {
-        self.raw(line, &format!("authorization: Bearer {key}\r\n"), body).await
+        self.raw(line, &format!("authorization: Bearer {key}\r\n"), body)
+            .await
     }
 
     /// Sends a request to the control interface.
@@ -97,7 +108,8 @@ impl Sandbox {
         } else {
             format!("content-type: application/json\r\ncontent-length: {length}\r\n")
         };
-        self.literal(line, &format!("{headers}{content}"), body).await
+        self.literal(line, &format!("{headers}{content}"), body)
+            .await
     }
 
     /// Sends a request with only these header lines and `Host`.
@@ -117,7 +129,10 @@ impl Sandbox {
     /// The OpenAPI description of the server, which every response must match.
     pub(crate) async fn description(&self) -> &Description {
         let describe = || async {
-            let request = format!("GET /openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n", self.addr());
+            let request = format!(
+                "GET /openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n",
+                self.addr()
+            );
             Description::parse(&raw::send(self.addr(), request.as_bytes()).await.body)
         };
         let find = || async {
@@ -150,7 +165,10 @@ impl Sandbox {
     pub(crate) async fn organization(&self) -> (String, String) {
         let response = self.control("POST /_sandbox/organizations", "").await;
         assert_eq!(response.status, 201, "{response:?}");
-        (response.between(r#""email_key":""#), response.between(r#""extraction_key":""#))
+        (
+            response.between(r#""email_key":""#),
+            response.between(r#""extraction_key":""#),
+        )
     }
 
     /// Waits until all due work is done.
@@ -160,14 +178,17 @@ impl Sandbox {
 
     /// Freezes the clock and returns its time.
     pub(crate) async fn freeze(&self) -> String {
-        let response = self.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
+        let response = self
+            .control("POST /_sandbox/clock", r#"{"freeze":true}"#)
+            .await;
         assert_eq!(response.status, 200, "{response:?}");
         response.between(r#""now":""#)
     }
 
     pub(crate) async fn advance(&self, by: &str) -> RawResponse {
-        let response =
-            self.control("POST /_sandbox/clock", &format!(r#"{{"advance":"{by}"}}"#)).await;
+        let response = self
+            .control("POST /_sandbox/clock", &format!(r#"{{"advance":"{by}"}}"#))
+            .await;
         assert_eq!(response.status, 200, "{response:?}");
         response
     }

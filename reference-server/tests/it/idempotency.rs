@@ -19,7 +19,10 @@ async fn a_repeated_request_gets_the_first_response() {
         ("POST /api/v1/emails/batch", &format!("[{BODY}]")),
         ("POST /api/v1/audiences", r#"{"name":"a"}"#),
         ("POST /api/v1/domains", r#"{"name":"once.test"}"#),
-        ("POST /api/v1/webhooks", r#"{"url":"https://a.test/","events":["email.sent"]}"#),
+        (
+            "POST /api/v1/webhooks",
+            r#"{"url":"https://a.test/","events":["email.sent"]}"#,
+        ),
     ] {
         let first = with(&sandbox, line.rsplit('/').next().unwrap(), line, body).await;
         assert!((200..300).contains(&first.0), "{line}: {first:?}");
@@ -28,7 +31,15 @@ async fn a_repeated_request_gets_the_first_response() {
             assert_eq!(again, first, "{line}");
         }
     }
-    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body.matches("aud_").count(), 1);
+    assert_eq!(
+        sandbox
+            .call("GET /api/v1/audiences", "")
+            .await
+            .body
+            .matches("aud_")
+            .count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -37,7 +48,10 @@ async fn concurrent_requests_with_one_key_run_once() {
     let calls = (0..16).map(|_| with(&sandbox, "k", SEND, BODY));
     let responses = futures_util::future::join_all(calls).await;
     assert_eq!(responses[0].0, 202);
-    assert!(responses.iter().all(|response| *response == responses[0]), "{responses:?}");
+    assert!(
+        responses.iter().all(|response| *response == responses[0]),
+        "{responses:?}"
+    );
 }
 
 #[tokio::test]
@@ -63,13 +77,20 @@ async fn rejects_a_different_request_with_the_same_key() {
     let contact = r#"{"email":"ada@x.test"}"#;
     for (name, expected) in [("one", 201), ("two", 409)] {
         let line = format!("POST /api/v1/audiences/{}/contacts", audience(name).await);
-        assert_eq!(with(&sandbox, "contact", &line, contact).await.0, expected, "{name}");
+        assert_eq!(
+            with(&sandbox, "contact", &line, contact).await.0,
+            expected,
+            "{name}"
+        );
     }
     // Organizations do not share idempotency keys.
     let (key, _) = sandbox.organization().await;
     let headers = format!("authorization: Bearer {key}\r\nidempotency-key: k\r\n");
     assert_eq!(
-        sandbox.raw("POST /api/v1/audiences", &headers, r#"{"name":"a"}"#).await.status,
+        sandbox
+            .raw("POST /api/v1/audiences", &headers, r#"{"name":"a"}"#)
+            .await
+            .status,
         201
     );
 }

@@ -9,12 +9,22 @@ async fn limits_to_to_50_recipients() {
     let sandbox = Sandbox::start().await;
     let body = |field: &str, count: usize| {
         let list: Vec<String> = (0..count).map(|n| format!(r#""r{n}@x.test""#)).collect();
-        let to = if field == "to" { "" } else { r#""to":"a@x.test","# };
-        format!(r#"{{"from":"a@sandbox.test",{to}"{field}":[{}],"subject":"s"}}"#, list.join(","))
+        let to = if field == "to" {
+            ""
+        } else {
+            r#""to":"a@x.test","#
+        };
+        format!(
+            r#"{{"from":"a@sandbox.test",{to}"{field}":[{}],"subject":"s"}}"#,
+            list.join(",")
+        )
     };
     assert_eq!(sandbox.call(SEND, &body("to", 50)).await.status, 202);
     let rejected = sandbox.call(SEND, &body("to", 51)).await;
-    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "to"));
+    assert_eq!(
+        (rejected.status, rejected.between(r#""field":""#).as_str()),
+        (422, "to")
+    );
     assert_eq!(sandbox.call(SEND, &body("to", 0)).await.status, 422);
     // No limit is documented for `cc` and `bcc`
     // (`docs/undocumented/services.md#other-limits`).
@@ -29,11 +39,20 @@ async fn limits_the_subject_to_998_characters() {
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"{subject}"}}"#)
     };
     assert_eq!(sandbox.call(SEND, &body("")).await.status, 202);
-    assert_eq!(sandbox.call(SEND, &body(&"s".repeat(998))).await.status, 202);
+    assert_eq!(
+        sandbox.call(SEND, &body(&"s".repeat(998))).await.status,
+        202
+    );
     // Unicode scalar values, neither bytes nor UTF-16 units.
-    assert_eq!(sandbox.call(SEND, &body(&"🚀".repeat(998))).await.status, 202);
+    assert_eq!(
+        sandbox.call(SEND, &body(&"🚀".repeat(998))).await.status,
+        202
+    );
     let rejected = sandbox.call(SEND, &body(&"s".repeat(999))).await;
-    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "subject"));
+    assert_eq!(
+        (rejected.status, rejected.between(r#""field":""#).as_str()),
+        (422, "subject")
+    );
     assert_eq!(
         rejected.between(r#""message":"subject: "#),
         "has 999 characters, at most 998 are allowed"
@@ -51,7 +70,10 @@ async fn limits_attachments_to_20() {
     };
     assert_eq!(sandbox.call(SEND, &body(20)).await.status, 202);
     let rejected = sandbox.call(SEND, &body(21)).await;
-    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "attachments"));
+    assert_eq!(
+        (rejected.status, rejected.between(r#""field":""#).as_str()),
+        (422, "attachments")
+    );
 }
 
 /// `docs/undocumented/README.md#size-limits`.
@@ -61,7 +83,13 @@ async fn limits_the_body_to_64_mib() {
     let sandbox = Sandbox::start().await;
     let json = r#"{"name":"x"}"#;
     let body = |size: usize| format!("{json}{}", " ".repeat(size - json.len()));
-    assert_eq!(sandbox.call("POST /api/v1/audiences", &body(LIMIT)).await.status, 201);
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/audiences", &body(LIMIT))
+            .await
+            .status,
+        201
+    );
 
     // A larger body is rejected before it is sent.
     let rejected = sandbox.announce("POST /api/v1/audiences", LIMIT + 1).await;
@@ -69,5 +97,8 @@ async fn limits_the_body_to_64_mib() {
         (rejected.status, rejected.between(r#""code":""#).as_str()),
         (413, "payload_too_large")
     );
-    assert!(rejected.body.contains(r#""limit":67108864"#), "{rejected:?}");
+    assert!(
+        rejected.body.contains(r#""limit":67108864"#),
+        "{rejected:?}"
+    );
 }

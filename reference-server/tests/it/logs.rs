@@ -56,7 +56,10 @@ fn neither_secrets_nor_content_are_logged() {
         .output()
         .expect("started");
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
+    );
 }
 
 #[tokio::test]
@@ -98,7 +101,9 @@ async fn exercise_deleted_webhook() {
     let hook = sandbox.call("POST /api/v1/webhooks", &hook).await.id();
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
     let _attempt = silent.accept().await.expect("an attempt");
-    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{hook}"), "").await;
+    let deleted = sandbox
+        .call(&format!("DELETE /api/v1/webhooks/{hook}"), "")
+        .await;
     assert!(deleted.status < 300, "{deleted:?}");
     sandbox.settle().await;
 }
@@ -107,8 +112,10 @@ async fn exercise_deleted_webhook() {
 async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
     let smtp = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| builder.smtp(smtp)).await;
-    let url =
-        format!("http://u-{MARKER}:p-{MARKER}@{}/hook-{MARKER}?token={MARKER}", receiver.addr);
+    let url = format!(
+        "http://u-{MARKER}:p-{MARKER}@{}/hook-{MARKER}?token={MARKER}",
+        receiver.addr
+    );
     let events = r#"["email.delivered","email.opened","email.clicked","email.received"]"#;
     let hook = format!(r#"{{"url":"{url}","events":{events}}}"#);
     let created = sandbox.call("POST /api/v1/webhooks", &hook).await;
@@ -117,7 +124,9 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
     secrets.push(sandbox.email_key(r#""emails:send""#).await.1);
     let missing = format!(r#"{{"url":"http://127.0.0.1:1/{MARKER}","events":{events}}}"#);
     let missing = sandbox.call("POST /api/v1/webhooks", &missing).await.id();
-    sandbox.call(&format!("POST /api/v1/webhooks/{missing}/test"), "").await;
+    sandbox
+        .call(&format!("POST /api/v1/webhooks/{missing}/test"), "")
+        .await;
 
     let email = format!(
         r#"{{"from":"{MARKER} <{MARKER}@sandbox.test>","to":["{MARKER}@x.test","bounced+{MARKER}@x.test"],"bcc":"{MARKER}@sandbox.test","subject":"{MARKER}","text":"{MARKER}","html":"<a href=\"https://{MARKER}.test/\">{MARKER}</a>","headers":{{"X-{MARKER}":"{MARKER}"}},"tags":{{"{MARKER}":"{MARKER}"}},"attachments":[{{"filename":"{MARKER}.txt","content":"aGk="}}]}}"#
@@ -127,26 +136,47 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
     assert_eq!(sent.status, 202, "{sent:?}");
     sandbox.settle().await;
     for path in ["t/o/ID/0", "t/c/ID/0/0", "t/c/ID/9/9"] {
-        sandbox.raw(&format!("GET /{}", path.replace("ID", &sent.id())), "", "").await;
+        sandbox
+            .raw(&format!("GET /{}", path.replace("ID", &sent.id())), "", "")
+            .await;
     }
     for (line, body, status) in [
-        ("POST /api/v1/emails", format!(r#"{{"from":"{MARKER}","to":"{MARKER}"}}"#), 422),
+        (
+            "POST /api/v1/emails",
+            format!(r#"{{"from":"{MARKER}","to":"{MARKER}"}}"#),
+            422,
+        ),
         (
             "POST /api/v1/emails",
             format!(r#"{{"from":"a@{MARKER}.test","to":"a@b.test","subject":"s"}}"#),
             403,
         ),
         ("POST /api/v1/emails", format!("{{{MARKER}"), 400),
-        ("POST /api/v1/emails/batch", format!("[{email},7,{{}}]"), 200),
-        ("POST /api/v1/audiences", format!(r#"{{"name":"{MARKER}"}}"#), 201),
-        ("POST /api/v1/domains", format!(r#"{{"name":"{MARKER}.test"}}"#), 201),
+        (
+            "POST /api/v1/emails/batch",
+            format!("[{email},7,{{}}]"),
+            200,
+        ),
+        (
+            "POST /api/v1/audiences",
+            format!(r#"{{"name":"{MARKER}"}}"#),
+            201,
+        ),
+        (
+            "POST /api/v1/domains",
+            format!(r#"{{"name":"{MARKER}.test"}}"#),
+            201,
+        ),
     ] {
         let response = sandbox.call(line, &body).await;
         assert_eq!(response.status, status, "{response:?}");
     }
     let wrong = format!("authorization: Bearer mk_test_{MARKER}\r\n");
     assert_eq!(
-        sandbox.raw(&format!("GET /api/v1/audiences?q={MARKER}"), &wrong, "").await.status,
+        sandbox
+            .raw(&format!("GET /api/v1/audiences?q={MARKER}"), &wrong, "")
+            .await
+            .status,
         401
     );
     for (line, body) in [
@@ -160,7 +190,10 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
             "POST /_sandbox/extractions",
             format!(r#"{{"event":"extraction.completed","data":{{"{MARKER}":"{MARKER}"}}}}"#),
         ),
-        ("PUT /_sandbox/templates/welcome", format!(r#"{{"text":"{MARKER} {{{{ name }}}}"}}"#)),
+        (
+            "PUT /_sandbox/templates/welcome",
+            format!(r#"{{"text":"{MARKER} {{{{ name }}}}"}}"#),
+        ),
         (
             "POST /_sandbox/faults",
             format!(
@@ -169,16 +202,26 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
         ),
     ] {
         let response = sandbox.control(line, &body).await;
-        assert!((200..300).contains(&response.status), "{line}: {response:?}");
+        assert!(
+            (200..300).contains(&response.status),
+            "{line}: {response:?}"
+        );
     }
     let filled = format!(
         r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"welcome","variables":{{"{MARKER}":"{MARKER}"}}}}"#
     );
-    assert_eq!(sandbox.call("POST /api/v1/emails", &filled).await.status, 422);
+    assert_eq!(
+        sandbox.call("POST /api/v1/emails", &filled).await.status,
+        422
+    );
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 500);
     receive_mail(sandbox.server.addresses().smtp.expect("a listener")).await;
     sandbox.advance("1h").await;
-    assert!(receiver.received().len() > 3, "{:?}", receiver.received().len());
+    assert!(
+        receiver.received().len() > 3,
+        "{:?}",
+        receiver.received().len()
+    );
     sandbox.server.stop().await;
 }
 
@@ -190,7 +233,11 @@ async fn receive_mail(address: SocketAddr) {
          RCPT TO:<{MARKER}@elsewhere.test>\r\nRCPT TO:<{MARKER}@sandbox.test>\r\nDATA\r\n\
          Subject: {MARKER}\r\nFrom: {MARKER}@a.test\r\n\r\n{MARKER}\r\n.\r\nQUIT\r\n"
     );
-    stream.get_mut().write_all(commands.as_bytes()).await.expect("written");
+    stream
+        .get_mut()
+        .write_all(commands.as_bytes())
+        .await
+        .expect("written");
     let mut last = String::new();
     let mut accepted = false;
     while stream.read_line(&mut last).await.expect("read") > 0 {
@@ -207,7 +254,10 @@ async fn exercise_relay() {
     let email = format!(
         r#"{{"from":"a@sandbox.test","to":"{MARKER}@{MARKER}.example","subject":"{MARKER}","text":"{MARKER}"}}"#
     );
-    assert_eq!(sandbox.call("POST /api/v1/emails", &email).await.status, 202);
+    assert_eq!(
+        sandbox.call("POST /api/v1/emails", &email).await.status,
+        202
+    );
     sandbox.advance("10d").await;
     sandbox.server.stop().await;
 }

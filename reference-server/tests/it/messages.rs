@@ -17,7 +17,10 @@ async fn send(sandbox: &Sandbox, to: &str, subject: &str, more: &str) {
 }
 
 fn subjects(body: &str) -> Vec<&str> {
-    body.split(r#""subject":""#).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+    body.split(r#""subject":""#)
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect()
 }
 
 #[tokio::test]
@@ -28,8 +31,14 @@ async fn lists_newest_first_and_filters() {
     send(&sandbox, "Ada <ADA+1@example.test>", "Your code again", "").await;
     for (query, expected) in [
         ("", &["Your code again", "Your code", "Welcome, Ada"][..]),
-        ("?to=ada%2B1@example.test", &["Your code again", "Welcome, Ada"]),
-        ("?to=ada+1@EXAMPLE.test", &["Your code again", "Welcome, Ada"]),
+        (
+            "?to=ada%2B1@example.test",
+            &["Your code again", "Welcome, Ada"],
+        ),
+        (
+            "?to=ada+1@EXAMPLE.test",
+            &["Your code again", "Welcome, Ada"],
+        ),
         ("?subject=YOUR%20code&to=bob@example.test", &["Your code"]),
         ("?from=hello@sandbox.test&limit=1", &["Your code again"]),
         ("?from=HELLO@Sandbox.test&limit=1", &["Your code again"]),
@@ -40,14 +49,18 @@ async fn lists_newest_first_and_filters() {
             &["Your code again", "Your code", "Welcome, Ada"],
         ),
     ] {
-        let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+        let response = sandbox
+            .control(&format!("GET /_sandbox/messages{query}"), "")
+            .await;
         assert_eq!(response.status, 200, "{query}: {response:?}");
         assert_eq!(subjects(&response.body), expected, "{query}");
     }
     // `after` excludes the message with exactly that time.
     let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let query = format!("?after={}", newest.between(r#""createdAt":""#));
-    let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+    let response = sandbox
+        .control(&format!("GET /_sandbox/messages{query}"), "")
+        .await;
     assert_eq!(response.body, r#"{"data":[],"next":null}"#, "{query}");
 }
 
@@ -61,7 +74,9 @@ async fn cursors_lead_through_all_pages() {
     let mut query = "limit=2".to_owned();
     let mut pages = 0;
     loop {
-        let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        let response = sandbox
+            .control(&format!("GET /_sandbox/messages?{query}"), "")
+            .await;
         all.extend(subjects(&response.body).into_iter().map(str::to_owned));
         pages += 1;
         if response.body.ends_with(r#""next":null}"#) {
@@ -69,7 +84,13 @@ async fn cursors_lead_through_all_pages() {
         }
         query = format!("limit=2&cursor={}", response.between(r#""next":""#));
     }
-    assert_eq!((pages, all), (3, ["n5", "n4", "n3", "n2", "n1"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (pages, all),
+        (
+            3,
+            ["n5", "n4", "n3", "n2", "n1"].map(str::to_owned).to_vec()
+        )
+    );
 }
 
 #[tokio::test]
@@ -83,12 +104,16 @@ async fn rejects_invalid_query_parameters() {
         ("cursor=", "cursor"),
         ("cursor=2", "cursor"),
     ] {
-        let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        let response = sandbox
+            .control(&format!("GET /_sandbox/messages?{query}"), "")
+            .await;
         assert_eq!(response.status, 422, "{query}");
         assert_eq!(response.between(r#""field":""#), field, "{query}");
     }
     for (path, shared) in [("", "limit, cursor"), ("/wait", "timeout")] {
-        let response = sandbox.control(&format!("GET /_sandbox/messages{path}?tag=a"), "").await;
+        let response = sandbox
+            .control(&format!("GET /_sandbox/messages{path}?tag=a"), "")
+            .await;
         assert_eq!(response.status, 422, "{response:?}");
         let known = format!("organization, {shared}, to, from, subject, search, after\"");
         assert!(response.body.contains(&known), "{response:?}");
@@ -98,8 +123,9 @@ async fn rejects_invalid_query_parameters() {
         assert_eq!(sandbox.control(&line, "").await.status, 422, "{timeout}");
     }
     for path in ["", "/raw", "/html", "/links"] {
-        let response =
-            sandbox.control(&format!("GET /_sandbox/messages/msg_nothing{path}"), "").await;
+        let response = sandbox
+            .control(&format!("GET /_sandbox/messages/msg_nothing{path}"), "")
+            .await;
         assert_eq!(response.status, 404, "{path}");
     }
 }
@@ -111,7 +137,9 @@ async fn gets_a_message_with_its_content() {
         "text":"Your code is 482913.","headers":{"X-Campaign":"spring"},"tags":{"kind":"welcome"},
         "attachments":[{"filename":"notes.txt","content":"aGVsbG8="}]"#;
     send(&sandbox, "ada@example.test", "Gr\u{fc}\u{df}e", more).await;
-    let list = sandbox.control("GET /_sandbox/messages?to=ada@example.test", "").await;
+    let list = sandbox
+        .control("GET /_sandbox/messages?to=ada@example.test", "")
+        .await;
     let path = format!("GET /_sandbox/messages/{}", list.id());
 
     let shown = sandbox.control(&path, "").await;
@@ -139,13 +167,22 @@ async fn gets_a_message_with_its_content() {
         raw.body
     );
     assert!(raw.body.contains("Subject: =?utf-8?"), "{}", raw.body);
-    assert!(!raw.body.contains("secret@example.test"), "the message reveals bcc");
+    assert!(
+        !raw.body.contains("secret@example.test"),
+        "the message reveals bcc"
+    );
     let again = sandbox.control(&format!("{path}/raw"), "").await;
     assert_eq!(raw.body, again.body);
 
     let html = sandbox.control(&format!("{path}/html"), "").await;
-    assert_eq!(html.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(html.header("content-security-policy").is_some_and(|p| p.starts_with("sandbox")));
+    assert_eq!(
+        html.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert!(
+        html.header("content-security-policy")
+            .is_some_and(|p| p.starts_with("sandbox"))
+    );
     assert!(html.body.starts_with("<p>Grüße: "), "{}", html.body);
 
     let links = sandbox.control(&format!("{path}/links"), "").await;
@@ -153,7 +190,9 @@ async fn gets_a_message_with_its_content() {
     assert_eq!(links.body, expected);
 
     // The bcc recipient received it too.
-    let hidden = sandbox.control("GET /_sandbox/messages?to=secret@example.test", "").await;
+    let hidden = sandbox
+        .control("GET /_sandbox/messages?to=secret@example.test", "")
+        .await;
     assert_eq!(subjects(&hidden.body), ["Grüße"]);
 }
 
@@ -162,15 +201,31 @@ async fn gets_a_message_with_its_content() {
 async fn links_lead_where_they_say() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
-    let hook = format!(r#"{{"url":"{}","events":["email.clicked"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &hook).await.status, 201);
+    let hook = format!(
+        r#"{{"url":"{}","events":["email.clicked"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &hook).await.status,
+        201
+    );
     let more = r#","text":"https://shop.test/v?a=1","html":"<a href=\"https://shop.test/v?a=1\">Verify</a> <a href=\"https://shop.test/v?a=1\"><img></a> <a href=\"https://shop.test/\"></a>""#;
     send(&sandbox, "ada@example.test", "s", more).await;
-    let message = sandbox.control("GET /_sandbox/messages", "").await.between(r#""id":""#);
-    let found = sandbox.control(&format!("GET /_sandbox/messages/{message}/links"), "").await;
+    let message = sandbox
+        .control("GET /_sandbox/messages", "")
+        .await
+        .between(r#""id":""#);
+    let found = sandbox
+        .control(&format!("GET /_sandbox/messages/{message}/links"), "")
+        .await;
     let base = found.between(r#""tracked_url":""#);
-    let base = base.strip_suffix("/0").unwrap_or_else(|| panic!("{found:?}"));
-    assert!(base.starts_with(&format!("{}/t/c/eml_", sandbox.server.base_url())), "{found:?}");
+    let base = base
+        .strip_suffix("/0")
+        .unwrap_or_else(|| panic!("{found:?}"));
+    assert!(
+        base.starts_with(&format!("{}/t/c/eml_", sandbox.server.base_url())),
+        "{found:?}"
+    );
     assert_eq!(
         found.body,
         format!(
@@ -182,8 +237,15 @@ async fn links_lead_where_they_say() {
 #[tokio::test]
 async fn deletes_one_those_selected_and_all() {
     let sandbox = Sandbox::start().await;
-    sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
-    for (to, subject) in [("ada", "Code 1"), ("ada", "Hello"), ("bob", "Code 2"), ("bob", "Bye")] {
+    sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"other"}"#)
+        .await;
+    for (to, subject) in [
+        ("ada", "Code 1"),
+        ("ada", "Hello"),
+        ("bob", "Code 2"),
+        ("bob", "Bye"),
+    ] {
         send(&sandbox, &format!("{to}@example.test"), subject, "").await;
     }
     sandbox.control(r"POST /_sandbox/inbound", RECEIVED).await;
@@ -193,7 +255,9 @@ async fn deletes_one_those_selected_and_all() {
         subjects(&list.body).join(", ")
     };
     let one = format!("DELETE /_sandbox/messages/{newest}");
-    let elsewhere = sandbox.control(&format!("{one}?organization=other"), "").await;
+    let elsewhere = sandbox
+        .control(&format!("{one}?organization=other"), "")
+        .await;
     assert_eq!(elsewhere.status, 404, "{elsewhere:?}");
     for status in [204, 404] {
         assert_eq!(sandbox.control(&one, "").await.status, status);
@@ -206,16 +270,30 @@ async fn deletes_one_those_selected_and_all() {
         ("?to=bob@example.test", "Hello"),
         ("", ""),
     ] {
-        let deleted = sandbox.control(&format!("DELETE /_sandbox/messages{query}"), "").await;
-        assert_eq!((deleted.status, deleted.body.as_str()), (204, ""), "{query}");
+        let deleted = sandbox
+            .control(&format!("DELETE /_sandbox/messages{query}"), "")
+            .await;
+        assert_eq!(
+            (deleted.status, deleted.body.as_str()),
+            (204, ""),
+            "{query}"
+        );
         assert_eq!(left().await, rest, "{query}");
     }
-    let mistyped = sandbox.control("DELETE /_sandbox/messages?too=ada@example.test", "").await;
+    let mistyped = sandbox
+        .control("DELETE /_sandbox/messages?too=ada@example.test", "")
+        .await;
     assert_eq!(mistyped.status, 422, "{mistyped:?}");
     // Everything else stays, also the emails of the messages.
     let emails = sandbox.control("GET /_sandbox/emails", "").await;
     assert_eq!(subjects(&emails.body).len(), 4, "{emails:?}");
-    assert!(sandbox.call("GET /api/v1/domains", "").await.body.contains("sandbox.test"));
+    assert!(
+        sandbox
+            .call("GET /api/v1/domains", "")
+            .await
+            .body
+            .contains("sandbox.test")
+    );
 }
 
 const RECEIVED: &str = r#"{"from":"eve@example.test","to":"hi@sandbox.test","subject":"Received"}"#;
@@ -232,7 +310,9 @@ async fn wait_returns_when_the_message_arrives() {
         let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hello"}"#;
         assert_eq!(sandbox.call(SEND, body).await.status, 202);
         // The wait goes on after a reset.
-        let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#).await;
+        let reset = sandbox
+            .control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#)
+            .await;
         assert_eq!(reset.status, 204);
         let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Your code"}"#;
         assert_eq!(sandbox.call(SEND, body).await.status, 202);
@@ -259,7 +339,9 @@ async fn wait_returns_408_after_the_timeout() {
 #[tokio::test]
 async fn a_wait_names_the_organization_that_has_the_message() {
     let sandbox = Sandbox::start().await;
-    let other = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Shop"}"#).await;
+    let other = sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"Shop"}"#)
+        .await;
     let has_it = format!(
         r#"; the organization \"Shop\" ({}) has it: name that as `organization`""#,
         other.id()
@@ -268,7 +350,9 @@ async fn a_wait_names_the_organization_that_has_the_message() {
         r#"{{"from":"a@{}","to":"ada@example.test","subject":"Code"}}"#,
         other.between(r#""domain":""#)
     );
-    let sent = sandbox.with_key(&other.between(r#""email_key":""#), SEND, &body).await;
+    let sent = sandbox
+        .with_key(&other.between(r#""email_key":""#), SEND, &body)
+        .await;
     assert_eq!(sent.status, 202, "{sent:?}");
     sandbox.settle().await;
     for (query, is_there) in [
@@ -280,7 +364,11 @@ async fn a_wait_names_the_organization_that_has_the_message() {
         let line = format!("GET /_sandbox/messages/wait?timeout=1ms&{query}");
         let response = sandbox.control(&line, "").await;
         assert_eq!(response.status, 408, "{query}: {response:?}");
-        assert_eq!(response.body.contains(&has_it), is_there, "{query}: {response:?}");
+        assert_eq!(
+            response.body.contains(&has_it),
+            is_there,
+            "{query}: {response:?}"
+        );
     }
 }
 
@@ -289,9 +377,13 @@ async fn organizations_do_not_see_each_others_messages() {
     let sandbox = Sandbox::start().await;
     send(&sandbox, "ada@example.test", "Ours", "").await;
     let ours = sandbox.control("GET /_sandbox/messages", "").await;
-    let other = sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
+    let other = sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"other"}"#)
+        .await;
     assert_eq!(other.status, 201);
-    let theirs = sandbox.control("GET /_sandbox/messages?organization=other", "").await;
+    let theirs = sandbox
+        .control("GET /_sandbox/messages?organization=other", "")
+        .await;
     assert_eq!(theirs.body, r#"{"data":[],"next":null}"#);
     let path = format!("GET /_sandbox/messages/{}?organization=other", ours.id());
     assert_eq!(sandbox.control(&path, "").await.status, 404);

@@ -24,7 +24,9 @@ async fn slow_headers_end_the_connection() {
     let sandbox =
         Sandbox::with(|builder| builder.limits(|limits| limits.header_timeout = short)).await;
     let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connect");
-    slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\n").await.expect("write");
+    slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\n")
+        .await
+        .expect("write");
     let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connect");
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
     // An idle client could take a response for that to its next request.
@@ -40,7 +42,10 @@ async fn a_malformed_request_does_not_affect_earlier_responses() {
         "GET /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n\r\n"
     );
     let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
-    stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("write");
+    stream
+        .write_all(format!("{good}no HTTP\r\n\r\n").as_bytes())
+        .await
+        .expect("write");
     let both = read_until_closed(&mut stream).await;
     let (first, second) = both.split_once("[]").expect("the first response");
     assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
@@ -53,7 +58,12 @@ async fn huge_headers_are_not_read() {
     let long = "x".repeat(200_000);
     for (query, headers) in [
         ("", format!("x-large: {long}\r\n")),
-        ("", (0..500).map(|number| format!("x-{number}: 1\r\n")).collect::<String>()),
+        (
+            "",
+            (0..500)
+                .map(|number| format!("x-{number}: 1\r\n"))
+                .collect::<String>(),
+        ),
         (long.as_str(), String::new()),
     ] {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
@@ -63,7 +73,10 @@ async fn huge_headers_are_not_read() {
         // take the response with it.
         let _ = stream.write_all(request.as_bytes()).await;
         let response = read_until_closed(&mut stream).await;
-        assert!(response.is_empty() || response.starts_with("HTTP/1.1 4"), "{response}");
+        assert!(
+            response.is_empty() || response.starts_with("HTTP/1.1 4"),
+            "{response}"
+        );
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }

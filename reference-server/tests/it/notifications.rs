@@ -29,7 +29,11 @@ impl Stream {
             "GET /_sandbox/events{query} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n{headers}\r\n"
         );
         stream.write_all(head.as_bytes()).await.expect("sent");
-        let mut stream = Self { lines: BufReader::new(stream), status: 0, id: String::new() };
+        let mut stream = Self {
+            lines: BufReader::new(stream),
+            status: 0,
+            id: String::new(),
+        };
         let line = stream.line().await.expect("a status line");
         stream.status = line[9..12].parse().expect("a status");
         while stream.line().await.is_some_and(|line| !line.is_empty()) {}
@@ -40,7 +44,8 @@ impl Stream {
     async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = within("a line of the stream", self.lines.read_line(&mut line)).await;
-        read.is_ok_and(|bytes| bytes > 0).then(|| line.trim_end().to_owned())
+        read.is_ok_and(|bytes| bytes > 0)
+            .then(|| line.trim_end().to_owned())
     }
 
     /// The type and the data of the next event; `None` at the end of the stream.
@@ -82,8 +87,14 @@ async fn send(sandbox: &Sandbox, subject: &str) {
 async fn a_stream_has_everything_that_changes() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
-    let hook = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &hook).await.status, 201);
+    let hook = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &hook).await.status,
+        201
+    );
     let mut stream = Stream::open(&sandbox, "", "").await;
     assert_eq!(stream.status, 200);
     assert_eq!(stream.next().await.expect("an event").0, "ready");
@@ -91,15 +102,31 @@ async fn a_stream_has_everything_that_changes() {
     send(&sandbox, "Hi").await;
     let kinds = stream.until(r#""state":"delivered""#).await;
     for kind in ["email", "request", "message", "delivery"] {
-        assert!(kinds.iter().any(|seen| seen == kind), "no {kind} in {kinds:?}");
+        assert!(
+            kinds.iter().any(|seen| seen == kind),
+            "no {kind} in {kinds:?}"
+        );
     }
     let (kind, data) = stream.next().await.expect("the attempt");
     assert_eq!(kind, "attempt");
-    assert!(data.contains(r#""number":1,"#) && data.contains(r#""status":200"#), "{data}");
+    assert!(
+        data.contains(r#""number":1,"#) && data.contains(r#""status":200"#),
+        "{data}"
+    );
 
     let operation = Some("emails.send".to_owned());
-    let fault = NewFault { operation, status: Some(500), ..NewFault::default() };
-    sandbox.server.client().unwrap().add_fault(&fault).await.unwrap();
+    let fault = NewFault {
+        operation,
+        status: Some(500),
+        ..NewFault::default()
+    };
+    sandbox
+        .server
+        .client()
+        .unwrap()
+        .add_fault(&fault)
+        .await
+        .unwrap();
     let change = (
         "change".to_owned(),
         r#"{"type":"change","resource":"faults","method":"POST"}"#.to_owned(),
@@ -127,7 +154,10 @@ async fn a_stream_is_resumed_without_a_gap() {
 
     let mut other = Stream::open(&sandbox, "?after=0123456789ab-7", "").await;
     let reset = r#"{"type":"reset","reason":"restarted"}"#;
-    assert_eq!(other.next().await, Some(("reset".to_owned(), reset.to_owned())));
+    assert_eq!(
+        other.next().await,
+        Some(("reset".to_owned(), reset.to_owned()))
+    );
 }
 
 #[tokio::test]
@@ -155,7 +185,10 @@ async fn a_reset_ends_the_stream_and_the_next_one_goes_on() {
     let id = stream.id.clone();
     assert_eq!(stream.next().await, None);
     send(&sandbox, "After").await;
-    Stream::open(&sandbox, &format!("?after={id}"), "").await.until("After").await;
+    Stream::open(&sandbox, &format!("?after={id}"), "")
+        .await
+        .until("After")
+        .await;
 }
 
 #[tokio::test]
@@ -194,7 +227,10 @@ async fn the_typed_client_waits_for_changes() {
         within("the changes", request.into_future()).await.unwrap()
     };
     let begun = events(sandbox.notifications(None, WAIT)).await;
-    assert!(matches!(begun.data[..], [Notification::Ready { .. }]), "{begun:?}");
+    assert!(
+        matches!(begun.data[..], [Notification::Ready { .. }]),
+        "{begun:?}"
+    );
     let client = server.email_client().unwrap();
     let waiting = tokio::spawn(sandbox.notifications(Some(&begun.next), WAIT).into_future());
     let email = Email::new("hello@sandbox.test", "bounced@example.test", "Hi").text("Hi");
@@ -226,7 +262,13 @@ async fn the_typed_client_waits_for_changes() {
     sandbox.reset().await.unwrap();
     let reset = events(sandbox.notifications(Some(&none.next), WAIT)).await;
     assert!(
-        matches!(&reset.data[..], [Notification::Reset { reason: ResetReason::Deleted, .. }]),
+        matches!(
+            &reset.data[..],
+            [Notification::Reset {
+                reason: ResetReason::Deleted,
+                ..
+            }]
+        ),
         "{reset:?}"
     );
     server.stop().await;
@@ -236,7 +278,9 @@ async fn the_typed_client_waits_for_changes() {
 async fn at_end(sandbox: &Client, mut position: String) -> (String, NotificationPage) {
     loop {
         let wait = sandbox.notifications(Some(&position), Duration::from_millis(50));
-        let found = within("the changes", wait.into_future()).await.expect("an event");
+        let found = within("the changes", wait.into_future())
+            .await
+            .expect("an event");
         if found.data.is_empty() {
             return (position, found);
         }

@@ -12,27 +12,48 @@ async fn every_operation_responds_as_described() {
     let s = &sandbox;
     s.freeze().await;
 
-    let audience = s.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await.id();
+    let audience = s
+        .call("POST /api/v1/audiences", r#"{"name":"Readers"}"#)
+        .await
+        .id();
     s.call("GET /api/v1/audiences", "").await;
-    s.call(&format!("GET /api/v1/audiences/{audience}"), "").await;
+    s.call(&format!("GET /api/v1/audiences/{audience}"), "")
+        .await;
     let contacts = format!("/api/v1/audiences/{audience}/contacts");
     let contact = r#"{"email":"ada@example.test","name":"Ada","metadata":{"a":1},"topics":["x"]}"#;
     let contact = s.call(&format!("POST {contacts}"), contact).await.id();
-    s.call(&format!("GET {contacts}?page=1&pageSize=1"), "").await;
+    s.call(&format!("GET {contacts}?page=1&pageSize=1"), "")
+        .await;
     s.control("GET /_sandbox/audiences", "").await;
-    s.control(&format!("GET /_sandbox/audiences/{audience}/contacts"), "").await;
-    s.call(&format!("PATCH /api/v1/contacts/{contact}"), r#"{"subscribed":false}"#).await;
-    s.call(&format!("DELETE /api/v1/contacts/{contact}"), "").await;
-    s.call(&format!("DELETE /api/v1/audiences/{audience}"), "").await;
+    s.control(&format!("GET /_sandbox/audiences/{audience}/contacts"), "")
+        .await;
+    s.call(
+        &format!("PATCH /api/v1/contacts/{contact}"),
+        r#"{"subscribed":false}"#,
+    )
+    .await;
+    s.call(&format!("DELETE /api/v1/contacts/{contact}"), "")
+        .await;
+    s.call(&format!("DELETE /api/v1/audiences/{audience}"), "")
+        .await;
 
-    let domain = s.call("POST /api/v1/domains", r#"{"name":"shop.test"}"#).await.id();
+    let domain = s
+        .call("POST /api/v1/domains", r#"{"name":"shop.test"}"#)
+        .await
+        .id();
     s.call("GET /api/v1/domains", "").await;
     s.control("GET /_sandbox/domains", "").await;
-    s.control("POST /_sandbox/dns/shop.test/publish", r#"{"records":["mx","spf"]}"#).await;
-    s.call(&format!("POST /api/v1/domains/{domain}/verify"), "").await;
+    s.control(
+        "POST /_sandbox/dns/shop.test/publish",
+        r#"{"records":["mx","spf"]}"#,
+    )
+    .await;
+    s.call(&format!("POST /api/v1/domains/{domain}/verify"), "")
+        .await;
     s.control("DELETE /_sandbox/dns/shop.test/mx", "").await;
     s.control("DELETE /_sandbox/dns/shop.test", "").await;
-    s.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
+    s.call(&format!("DELETE /api/v1/domains/{domain}"), "")
+        .await;
 
     webhooks(s).await;
     emails(s).await;
@@ -46,7 +67,10 @@ async fn every_operation_responds_as_described() {
         .into_iter()
         .filter(|operation| !seen.contains(operation))
         .collect();
-    assert!(missing.is_empty(), "described, but not called successfully here: {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "described, but not called successfully here: {missing:#?}"
+    );
 }
 
 async fn webhooks(s: &Sandbox) {
@@ -55,21 +79,37 @@ async fn webhooks(s: &Sandbox) {
     let webhook = s.call("POST /api/v1/webhooks", new).await.id();
     s.call("GET /api/v1/webhooks", "").await;
     s.control("GET /_sandbox/webhooks", "").await;
-    s.call(&format!("PATCH /api/v1/webhooks/{webhook}"), r#"{"active":true}"#).await;
-    s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+    s.call(
+        &format!("PATCH /api/v1/webhooks/{webhook}"),
+        r#"{"active":true}"#,
+    )
+    .await;
+    s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "")
+        .await;
 
     s.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
     let new = r#"{"url":"http://127.0.0.1:9/","events":["extraction.completed"]}"#;
-    let endpoint = s.with_key(EXTRACTION_KEY, "POST /v1/webhooks", new).await.id();
+    let endpoint = s
+        .with_key(EXTRACTION_KEY, "POST /v1/webhooks", new)
+        .await
+        .id();
     s.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await;
     let event = r#"{"event":"extraction.completed","data":{"total":"12.00"}}"#;
     let delivery = s.control("POST /_sandbox/extractions", event).await.id();
     s.advance("1h").await;
     s.control("GET /_sandbox/deliveries?state=failed", "").await;
-    s.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
-    s.control(&format!("POST /_sandbox/deliveries/{delivery}/replay"), "").await;
-    s.with_key(EXTRACTION_KEY, &format!("DELETE /v1/webhooks/{endpoint}"), "").await;
-    s.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+    s.control(&format!("GET /_sandbox/deliveries/{delivery}"), "")
+        .await;
+    s.control(&format!("POST /_sandbox/deliveries/{delivery}/replay"), "")
+        .await;
+    s.with_key(
+        EXTRACTION_KEY,
+        &format!("DELETE /v1/webhooks/{endpoint}"),
+        "",
+    )
+    .await;
+    s.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "")
+        .await;
 }
 
 async fn emails(s: &Sandbox) {
@@ -83,61 +123,99 @@ async fn emails(s: &Sandbox) {
     let later = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Later",
         "scheduledAt":"2999-01-01"}"#;
     let later = s.call("POST /api/v1/emails", later).await.id();
-    s.call(&format!("PATCH /api/v1/emails/{later}/cancel"), "").await;
+    s.call(&format!("PATCH /api/v1/emails/{later}/cancel"), "")
+        .await;
     s.settle().await;
     s.call(&format!("GET /api/v1/emails/{sent}"), "").await;
     let later =
         r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
     let later = s.call("POST /api/v1/emails", later).await.id();
-    s.control(&format!("POST /_sandbox/emails/{later}/send"), "").await;
-    s.control(&format!("POST /_sandbox/emails/{sent}/events"), r#"{"event":"complained"}"#).await;
-    s.control(&format!("GET /_sandbox/emails/{sent}/story"), "").await;
+    s.control(&format!("POST /_sandbox/emails/{later}/send"), "")
+        .await;
+    s.control(
+        &format!("POST /_sandbox/emails/{sent}/events"),
+        r#"{"event":"complained"}"#,
+    )
+    .await;
+    s.control(&format!("GET /_sandbox/emails/{sent}/story"), "")
+        .await;
 
-    let message = s.control("GET /_sandbox/messages/wait?subject=hi", "").await.id();
+    let message = s
+        .control("GET /_sandbox/messages/wait?subject=hi", "")
+        .await
+        .id();
     s.control("GET /_sandbox/messages?limit=1", "").await;
-    let sent = s.control("GET /_sandbox/messages?to=bob@example.test", "").await.id();
+    let sent = s
+        .control("GET /_sandbox/messages?to=bob@example.test", "")
+        .await
+        .id();
     for part in ["", "/raw", "/html", "/links", "/attachments/1"] {
-        s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "").await;
+        s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "")
+            .await;
     }
     s.control("GET /_sandbox/emails?status=cancelled", "").await;
-    let request = s.control("GET /_sandbox/requests?operation=emails.send", "").await.id();
-    s.control(&format!("GET /_sandbox/requests/{request}"), "").await;
-    s.control(&format!("GET /_sandbox/messages/{message}"), "").await;
+    let request = s
+        .control("GET /_sandbox/requests?operation=emails.send", "")
+        .await
+        .id();
+    s.control(&format!("GET /_sandbox/requests/{request}"), "")
+        .await;
+    s.control(&format!("GET /_sandbox/messages/{message}"), "")
+        .await;
     let incoming = r#"{"from":"ada@example.test","to":"help@sandbox.test","subject":"Help"}"#;
     let incoming = s.control("POST /_sandbox/inbound", incoming).await.id();
-    s.control(&format!("GET /_sandbox/messages/{incoming}"), "").await;
-    s.control(&format!("DELETE /_sandbox/messages/{incoming}"), "").await;
-    s.control("DELETE /_sandbox/messages?to=bob@example.test", "").await;
+    s.control(&format!("GET /_sandbox/messages/{incoming}"), "")
+        .await;
+    s.control(&format!("DELETE /_sandbox/messages/{incoming}"), "")
+        .await;
+    s.control("DELETE /_sandbox/messages?to=bob@example.test", "")
+        .await;
 }
 
 async fn control(s: &Sandbox) {
-    for path in
-        ["/readyz", "/_sandbox/health", "/_sandbox/seed", "/_sandbox/lease", "/_sandbox/clock"]
-    {
+    for path in [
+        "/readyz",
+        "/_sandbox/health",
+        "/_sandbox/seed",
+        "/_sandbox/lease",
+        "/_sandbox/clock",
+    ] {
         s.control(&format!("GET {path}"), "").await;
     }
-    s.control("POST /_sandbox/settle", r#"{"timeout":"60s"}"#).await;
+    s.control("POST /_sandbox/settle", r#"{"timeout":"60s"}"#)
+        .await;
     s.control("GET /_sandbox/events", "").await;
     s.control("GET /_sandbox/events/wait", "").await;
     s.control("POST /_sandbox/organizations", "").await;
     s.control("GET /_sandbox/organizations", "").await;
     let (key, _) = s.email_key(r#""emails:read""#).await;
-    s.control("POST /_sandbox/keys", r#"{"service":"extraction","scope":"full"}"#).await;
+    s.control(
+        "POST /_sandbox/keys",
+        r#"{"service":"extraction","scope":"full"}"#,
+    )
+    .await;
     s.control("GET /_sandbox/keys", "").await;
     s.control(&format!("DELETE /_sandbox/keys/{key}"), "").await;
-    s.control("PUT /_sandbox/templates/welcome", r#"{"html":"Hello {{ name }}"}"#).await;
+    s.control(
+        "PUT /_sandbox/templates/welcome",
+        r#"{"html":"Hello {{ name }}"}"#,
+    )
+    .await;
     s.control("GET /_sandbox/templates/welcome", "").await;
     s.control("GET /_sandbox/templates", "").await;
     let variables = r#"{"variables":{"name":"Ada"}}"#;
-    s.control("POST /_sandbox/templates/welcome/render", variables).await;
+    s.control("POST /_sandbox/templates/welcome/render", variables)
+        .await;
     s.control("DELETE /_sandbox/templates/welcome", "").await;
 
     let fault = r#"{"operation":"audiences.list","status":503,"latency":"1ms"}"#;
     let fault = s.control("POST /_sandbox/faults", fault).await.id();
     s.call("GET /api/v1/audiences", "").await;
     s.control("GET /_sandbox/faults", "").await;
-    s.control(&format!("GET /_sandbox/faults/{fault}"), "").await;
-    s.control(&format!("DELETE /_sandbox/faults/{fault}"), "").await;
+    s.control(&format!("GET /_sandbox/faults/{fault}"), "")
+        .await;
+    s.control(&format!("DELETE /_sandbox/faults/{fault}"), "")
+        .await;
     s.control("DELETE /_sandbox/faults", "").await;
 }
 
@@ -145,9 +223,14 @@ async fn control(s: &Sandbox) {
 #[should_panic(expected = "does not match its description")]
 async fn detects_an_undescribed_field() {
     let sandbox = Sandbox::start().await;
-    let mut response = sandbox.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await;
+    let mut response = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"Readers"}"#)
+        .await;
     response.body = response.body.replace(r#"{"id""#, r#"{"more":1,"id""#);
-    sandbox.description().await.check("POST /api/v1/audiences", &response);
+    sandbox
+        .description()
+        .await
+        .check("POST /api/v1/audiences", &response);
 }
 
 #[tokio::test]
@@ -156,7 +239,10 @@ async fn detects_an_undescribed_status() {
     let sandbox = Sandbox::start().await;
     let mut response = sandbox.call("GET /api/v1/audiences", "").await;
     response.status = 409;
-    sandbox.description().await.check("GET /api/v1/audiences", &response);
+    sandbox
+        .description()
+        .await
+        .check("GET /api/v1/audiences", &response);
 }
 
 #[tokio::test]
@@ -166,7 +252,10 @@ async fn every_event_is_delivered_as_described() {
     s.freeze().await;
     let receiver = Receiver::start(&[]).await;
     let email_events = r#""email.sent","email.delivered","email.bounced","email.opened","email.clicked","email.complained","email.failed","email.received""#;
-    let new = format!(r#"{{"url":"{}","events":[{email_events}]}}"#, receiver.url());
+    let new = format!(
+        r#"{{"url":"{}","events":[{email_events}]}}"#,
+        receiver.url()
+    );
     let webhook = s.call("POST /api/v1/webhooks", &new).await.id();
     let new = format!(
         r#"{{"url":"{}","events":["extraction.completed","extraction.failed"]}}"#,
@@ -181,9 +270,14 @@ async fn every_event_is_delivered_as_described() {
     s.settle().await;
     s.raw(&format!("GET /t/o/{sent}/3"), "", "").await;
     s.raw(&format!("GET /t/c/{sent}/3/0"), "", "").await;
-    s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+    s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "")
+        .await;
     for event in ["extraction.completed", "extraction.failed"] {
-        s.control("POST /_sandbox/extractions", &format!(r#"{{"event":"{event}"}}"#)).await;
+        s.control(
+            "POST /_sandbox/extractions",
+            &format!(r#"{{"event":"{event}"}}"#),
+        )
+        .await;
     }
     let event = r#"{"event":"extraction.completed","data":{"total":"12.00","lines":[1]}}"#;
     s.control("POST /_sandbox/extractions", event).await;
@@ -192,7 +286,12 @@ async fn every_event_is_delivered_as_described() {
     let description = s.description().await;
     let mut delivered = std::collections::BTreeSet::new();
     for delivery in receiver.received() {
-        let event = delivery.body.split('"').nth(3).expect("an event").to_owned();
+        let event = delivery
+            .body
+            .split('"')
+            .nth(3)
+            .expect("an event")
+            .to_owned();
         description.check_delivery(&event, &delivery);
         delivered.insert(event);
     }
@@ -206,10 +305,17 @@ async fn detects_a_delivery_that_does_not_match_its_description() {
     let receiver = Receiver::start(&[]).await;
     let new = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
     let webhook = sandbox.call("POST /api/v1/webhooks", &new).await.id();
-    sandbox.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+    sandbox
+        .call(&format!("POST /api/v1/webhooks/{webhook}/test"), "")
+        .await;
     let mut delivery = receiver.received().remove(0);
-    delivery.body = delivery.body.replace(r#""webhookId""#, r#""more":1,"webhookId""#);
-    sandbox.description().await.check_delivery("webhook.test", &delivery);
+    delivery.body = delivery
+        .body
+        .replace(r#""webhookId""#, r#""more":1,"webhookId""#);
+    sandbox
+        .description()
+        .await
+        .check_delivery("webhook.test", &delivery);
 }
 
 /// What generators of clients need, in each of the descriptions.
@@ -217,7 +323,10 @@ async fn detects_a_delivery_that_does_not_match_its_description() {
 async fn descriptions_are_plain() {
     let sandbox = Sandbox::start().await;
     for part in ["", "/email", "/extraction", "/control"] {
-        let text = sandbox.raw(&format!("GET /openapi{part}.json"), "", "").await.body;
+        let text = sandbox
+            .raw(&format!("GET /openapi{part}.json"), "", "")
+            .await
+            .body;
         let document: Value = serde_json::from_str(&text).unwrap();
         let mut problems = Vec::new();
         check_plain(&document["paths"], "paths", &mut problems);
@@ -225,7 +334,12 @@ async fn descriptions_are_plain() {
         check_plain(&document["components"], "components", &mut problems);
         for (path, methods) in document["paths"].as_object().unwrap() {
             for (method, operation) in methods.as_object().unwrap() {
-                check_operation(&document, operation, &format!("{method} {path}"), &mut problems);
+                check_operation(
+                    &document,
+                    operation,
+                    &format!("{method} {path}"),
+                    &mut problems,
+                );
             }
         }
         assert!(problems.is_empty(), "openapi{part}.json: {problems:#?}");
@@ -243,8 +357,9 @@ fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
             let is_map = path.ends_with("/properties") || path.ends_with("/schemas");
             // Of a parameter, or the response with any other status.
             let is_elsewhere = path.contains("/parameters/") || path.ends_with("/responses");
-            let unions =
-                ["oneOf", "anyOf", "allOf"].into_iter().filter(|name| object.contains_key(*name));
+            let unions = ["oneOf", "anyOf", "allOf"]
+                .into_iter()
+                .filter(|name| object.contains_key(*name));
             if !is_map && object.contains_key("properties") {
                 problems.extend(unions.map(|union| format!("{path}: {union} beside properties")));
             }
@@ -255,12 +370,16 @@ fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
             if !is_map && object.contains_key("default") && !is_elsewhere {
                 problems.push(format!("{path}: a default"));
             }
-            let is_array =
-                object.get("type").is_some_and(|kind| kind.to_string().contains("array"));
+            let is_array = object
+                .get("type")
+                .is_some_and(|kind| kind.to_string().contains("array"));
             if !is_map && is_array && !object.contains_key("items") {
                 problems.push(format!("{path}: an array without items"));
             }
-            for (name, part) in object.iter().filter(|(name, _)| !name.starts_with("example")) {
+            for (name, part) in object
+                .iter()
+                .filter(|(name, _)| !name.starts_with("example"))
+            {
                 check_plain(part, &format!("{path}/{name}"), problems);
             }
         }
@@ -271,7 +390,9 @@ fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
 /// Each error has a schema.
 fn check_operation(document: &Value, operation: &Value, name: &str, problems: &mut Vec<String>) {
     for (status, response) in operation["responses"].as_object().expect("responses") {
-        let Some(reference) = response["$ref"].as_str() else { continue };
+        let Some(reference) = response["$ref"].as_str() else {
+            continue;
+        };
         let response = document.pointer(&reference[1..]).expect("a response");
         let mut content = response["content"].as_object().expect("a content").values();
         if !content.all(|content| content["schema"].is_object()) {
@@ -289,7 +410,9 @@ async fn the_examples_of_requests_are_accepted() {
     let mut accepted = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         let content = &methods["post"]["requestBody"]["content"]["application/json"];
-        let Some(reference) = content["schema"]["$ref"].as_str() else { continue };
+        let Some(reference) = content["schema"]["$ref"].as_str() else {
+            continue;
+        };
         let example = &document.pointer(&reference[1..]).expect("a schema")["examples"][0];
         if example.is_null() || path.contains('{') {
             continue;
@@ -316,15 +439,34 @@ async fn operation_ids_say_what_the_operation_does() {
         ("/_sandbox/messages", "get", "sandboxMessagesList"),
         ("/_sandbox/messages", "delete", "sandboxMessagesClear"),
         ("/_sandbox/messages/{id}", "delete", "sandboxMessagesDelete"),
-        ("/_sandbox/messages/{id}/raw", "get", "sandboxMessagesGetRaw"),
+        (
+            "/_sandbox/messages/{id}/raw",
+            "get",
+            "sandboxMessagesGetRaw",
+        ),
         ("/_sandbox/clock", "post", "sandboxClockChange"),
         ("/_sandbox/settle", "post", "sandboxSettle"),
         ("/_sandbox/reset", "post", "sandboxReset"),
-        ("/_sandbox/deliveries/{id}/replay", "post", "sandboxDeliveriesReplay"),
-        ("/_sandbox/dns/{domain}/publish", "post", "sandboxDnsPublish"),
-        ("/_sandbox/dns/{domain}/{record}", "delete", "sandboxDnsWithdraw"),
+        (
+            "/_sandbox/deliveries/{id}/replay",
+            "post",
+            "sandboxDeliveriesReplay",
+        ),
+        (
+            "/_sandbox/dns/{domain}/publish",
+            "post",
+            "sandboxDnsPublish",
+        ),
+        (
+            "/_sandbox/dns/{domain}/{record}",
+            "delete",
+            "sandboxDnsWithdraw",
+        ),
     ] {
         let document: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(document["paths"][path][method]["operationId"], id, "{method} {path}");
+        assert_eq!(
+            document["paths"][path][method]["operationId"], id,
+            "{method} {path}"
+        );
     }
 }

@@ -23,8 +23,16 @@ async fn serves_every_file_with_a_policy_that_forbids_inline_scripts() {
     for folder in ["", "lib", "vendor", "views"] {
         for file in fs::read_dir(page.join(folder)).unwrap() {
             let path = file.unwrap().path();
-            let name = path.strip_prefix(&page).unwrap().to_str().unwrap().to_owned();
-            if ["js", "css", "svg", "json"].iter().any(|kind| name.ends_with(&format!(".{kind}"))) {
+            let name = path
+                .strip_prefix(&page)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            if ["js", "css", "svg", "json"]
+                .iter()
+                .any(|kind| name.ends_with(&format!(".{kind}")))
+            {
                 files.push((format!("/page/{name}"), path));
             }
         }
@@ -34,11 +42,24 @@ async fn serves_every_file_with_a_policy_that_forbids_inline_scripts() {
         let response = send(&sandbox, &format!("GET {url}"), &host, "").await;
         assert_eq!(response.status, 200, "{url}");
         // Not `assert_eq`, which would print both files.
-        assert!(response.body == fs::read_to_string(&path).unwrap(), "{url} differs");
+        assert!(
+            response.body == fs::read_to_string(&path).unwrap(),
+            "{url} differs"
+        );
         let policy = response.header("content-security-policy").unwrap();
-        assert!(policy.starts_with("default-src 'none'; script-src 'self' 'sha256-"), "{policy}");
-        assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
-        assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{url}");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self' 'sha256-"),
+            "{policy}"
+        );
+        assert!(
+            !policy.contains("unsafe") && !policy.contains("http"),
+            "{policy}"
+        );
+        assert_eq!(
+            response.header("x-content-type-options"),
+            Some("nosniff"),
+            "{url}"
+        );
     }
 }
 
@@ -56,7 +77,11 @@ async fn other_sites_reach_neither_the_page_nor_its_frame_nor_the_events() {
         let other_host = send(&sandbox, line, "host: evil.test\r\n", body).await;
         assert_eq!(other_host.status, 421, "{line}");
         let headers = format!("host: {addr}\r\norigin: http://evil.test\r\n");
-        assert_eq!(send(&sandbox, line, &headers, body).await.status, 403, "{line}");
+        assert_eq!(
+            send(&sandbox, line, &headers, body).await.status,
+            403,
+            "{line}"
+        );
     }
 }
 
@@ -74,7 +99,10 @@ async fn a_frame_has_neither_scripts_nor_an_origin_nor_content_from_elsewhere() 
         let policy = response.header("content-security-policy").unwrap();
         let start = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; ";
         assert!(policy.starts_with(start), "{policy}");
-        assert!(policy.contains(&format!("; img-src {sources};")), "{policy}");
+        assert!(
+            policy.contains(&format!("; img-src {sources};")),
+            "{policy}"
+        );
         assert!(!policy.contains("script"), "{policy}");
     }
     let other = send(&sandbox, "POST /page/preview", &headers, "text=x\r\n").await;
@@ -83,9 +111,12 @@ async fn a_frame_has_neither_scripts_nor_an_origin_nor_content_from_elsewhere() 
 
 #[tokio::test]
 async fn a_public_server_serves_the_page_without_its_token_and_behind_a_proxy() {
-    let sandbox =
-        Sandbox::with(|builder| public(builder).public_url("https://mail.example").expect("a URL"))
-            .await;
+    let sandbox = Sandbox::with(|builder| {
+        public(builder)
+            .public_url("https://mail.example")
+            .expect("a URL")
+    })
+    .await;
     let host = format!("host: {}\r\n", sandbox.addr());
     assert_eq!(send(&sandbox, "GET /", &host, "").await.status, 200);
     let keys = send(&sandbox, "GET /_sandbox/keys", &host, "").await;

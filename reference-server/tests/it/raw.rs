@@ -25,7 +25,10 @@ impl RawResponse {
 
     /// The text between `before` and the next `"` in the body.
     pub(crate) fn between(&self, before: &str) -> String {
-        let start = self.body.find(before).unwrap_or_else(|| panic!("no {before} in {self:?}"));
+        let start = self
+            .body
+            .find(before)
+            .unwrap_or_else(|| panic!("no {before} in {self:?}"));
         let rest = &self.body[start + before.len()..];
         rest[..rest.find('"').expect("a closing quote")].to_owned()
     }
@@ -51,7 +54,11 @@ async fn exchange(addr: SocketAddr, request: &[u8]) -> RawResponse {
         stream.write_all(request).await.expect("write");
         let head = read_head(&mut stream).await;
         let status = head[9..12].parse().expect("a status");
-        return RawResponse { status, head, body: String::new() };
+        return RawResponse {
+            status,
+            head,
+            body: String::new(),
+        };
     }
     send_on(&mut stream, request).await
 }
@@ -71,7 +78,9 @@ pub(crate) async fn try_send(addr: SocketAddr, request: &[u8]) -> Option<RawResp
 
 /// Reads one response.
 pub(crate) async fn read_response(stream: &mut TcpStream) -> RawResponse {
-    try_read_response(stream).await.expect("incomplete response")
+    try_read_response(stream)
+        .await
+        .expect("incomplete response")
 }
 
 async fn try_read_response(stream: &mut TcpStream) -> std::io::Result<RawResponse> {
@@ -83,10 +92,15 @@ async fn try_read_response(stream: &mut TcpStream) -> std::io::Result<RawRespons
         read_some(stream, &mut bytes).await?;
     };
     let head = String::from_utf8(bytes[..head_end].to_vec()).expect("head is not UTF-8");
-    let mut raw = RawResponse { status: 0, head, body: String::new() };
+    let mut raw = RawResponse {
+        status: 0,
+        head,
+        body: String::new(),
+    };
     raw.status = raw.head[9..12].parse().expect("a status");
-    let length: usize =
-        raw.header("content-length").map_or(0, |text| text.parse().expect("a length"));
+    let length: usize = raw
+        .header("content-length")
+        .map_or(0, |text| text.parse().expect("a length"));
     while bytes.len() < head_end + 4 + length {
         read_some(stream, &mut bytes).await?;
     }
@@ -107,5 +121,9 @@ async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Resu
     let mut chunk = [0; 16 * 1024];
     let count = stream.read(&mut chunk).await?;
     bytes.extend_from_slice(&chunk[..count]);
-    if count == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    if count == 0 {
+        Err(std::io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(())
+    }
 }

@@ -84,7 +84,11 @@ impl Receiver {
                 });
             }
         });
-        Self { addr, state, arrived }
+        Self {
+            addr,
+            state,
+            arrived,
+        }
     }
 
     /// Waits until `count` deliveries have arrived, and returns all of them.
@@ -103,7 +107,10 @@ impl Receiver {
         };
         let arrived = tokio::time::timeout(TIME_LIMIT, enough).await;
         arrived.unwrap_or_else(|_| {
-            panic!("only {} of {count} deliveries arrived in time", self.received().len())
+            panic!(
+                "only {} of {count} deliveries arrived in time",
+                self.received().len()
+            )
         })
     }
 
@@ -129,7 +136,12 @@ impl Receiver {
 
     /// Calls a function with each delivery received so far.
     pub(crate) fn for_each(&self, f: impl FnMut(&Received)) {
-        self.state.lock().expect("no panic").received.iter().for_each(f);
+        self.state
+            .lock()
+            .expect("no panic")
+            .received
+            .iter()
+            .for_each(f);
     }
 
     /// All deliveries received so far, in the order of arrival.
@@ -153,7 +165,10 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, arrived: &Notify) {
         let length: usize = head
             .lines()
             .find_map(|line| {
-                line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
+                line.to_ascii_lowercase()
+                    .strip_prefix("content-length: ")?
+                    .parse()
+                    .ok()
             })
             .expect("a length");
         while bytes.len() < head_end + 4 + length {
@@ -165,7 +180,10 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, arrived: &Notify) {
         bytes.drain(..head_end + 4 + length);
         let status = {
             let mut state = state.lock().expect("no panic");
-            state.received.push(Received { head, body: String::from_utf8(body).expect("text") });
+            state.received.push(Received {
+                head,
+                body: String::from_utf8(body).expect("text"),
+            });
             state.statuses.pop_front().unwrap_or(200)
         };
         arrived.notify_waiters();

@@ -49,7 +49,10 @@ impl MailServer {
     async fn serve(self, stream: TcpStream, connection: usize) {
         let mut stream = BufReader::new(stream);
         let mut reply = "220 ready".to_owned();
-        let mut message = Accepted { connection, ..Accepted::default() };
+        let mut message = Accepted {
+            connection,
+            ..Accepted::default()
+        };
         let mut in_data = false;
         let mut line = String::new();
         loop {
@@ -60,7 +63,11 @@ impl MailServer {
                 }
             }
             line.clear();
-            if !stream.read_line(&mut line).await.is_ok_and(|count| count > 0) {
+            if !stream
+                .read_line(&mut line)
+                .await
+                .is_ok_and(|count| count > 0)
+            {
                 return;
             }
             if self
@@ -81,7 +88,10 @@ impl MailServer {
             reply = match line.trim_end() {
                 "." if in_data => {
                     in_data = false;
-                    self.accepted.lock().expect("no panic").push(std::mem::take(&mut message));
+                    self.accepted
+                        .lock()
+                        .expect("no panic")
+                        .push(std::mem::take(&mut message));
                     message.connection = connection;
                     "250 OK".to_owned()
                 }
@@ -95,7 +105,10 @@ impl MailServer {
                 }
                 command => match command.split_once(":<") {
                     Some(("MAIL FROM", rest)) => {
-                        message = Accepted { connection, ..Accepted::default() };
+                        message = Accepted {
+                            connection,
+                            ..Accepted::default()
+                        };
                         message.from = rest.split('>').next().unwrap_or_default().to_owned();
                         "250 OK".to_owned()
                     }
@@ -118,7 +131,10 @@ impl MailServer {
     }
 
     fn set_replies(&self, address: &str, replies: &[&'static str]) {
-        self.replies.lock().expect("no panic").insert(address.to_owned(), replies.to_vec());
+        self.replies
+            .lock()
+            .expect("no panic")
+            .insert(address.to_owned(), replies.to_vec());
     }
 
     fn accepted(&self) -> Vec<Accepted> {
@@ -160,19 +176,39 @@ async fn messages_are_signed_and_share_a_connection() {
     assert_eq!(accepted.len(), 2);
     assert!(accepted.iter().all(|message| message.connection == 1));
     assert_eq!(accepted[0].from, "hello@sandbox.test");
-    assert_eq!(accepted[0].to, ["ada@out.example", "bob@out.example", "hidden@out.example"]);
-    assert!(accepted[0].source.starts_with("DKIM-Signature: v=1;"), "{}", accepted[0].source);
-    assert!(accepted[0].source.contains("\r\n\r\nHello\r\n..dot"), "{}", accepted[0].source);
-    assert!(!accepted[0].source.contains("hidden"), "{}", accepted[0].source);
+    assert_eq!(
+        accepted[0].to,
+        ["ada@out.example", "bob@out.example", "hidden@out.example"]
+    );
+    assert!(
+        accepted[0].source.starts_with("DKIM-Signature: v=1;"),
+        "{}",
+        accepted[0].source
+    );
+    assert!(
+        accepted[0].source.contains("\r\n\r\nHello\r\n..dot"),
+        "{}",
+        accepted[0].source
+    );
+    assert!(
+        !accepted[0].source.contains("hidden"),
+        "{}",
+        accepted[0].source
+    );
     // Relayed messages are stored locally as well.
-    let list = sandbox.control("GET /_sandbox/messages?to=ada@out.example", "").await;
+    let list = sandbox
+        .control("GET /_sandbox/messages?to=ada@out.example", "")
+        .await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 2, "{list:?}");
 }
 
 #[tokio::test]
 async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     let mail = MailServer::default();
-    mail.set_replies("later@out.example", &["451 4.7.1 greylisted", "450 not yet"]);
+    mail.set_replies(
+        "later@out.example",
+        &["451 4.7.1 greylisted", "450 not yet"],
+    );
     mail.set_replies("no@out.example", &["550 5.1.1 no such user"]);
     let sandbox = sandbox(&mail).await;
     let receiver = Receiver::start(&[]).await;
@@ -180,8 +216,15 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
         r#"{{"url":"{}","events":["email.sent","email.delivered","email.bounced"]}}"#,
         receiver.url()
     );
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
-    let id = send(&sandbox, r#""later@out.example","no@out.example","yes@out.example""#).await;
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
+    let id = send(
+        &sandbox,
+        r#""later@out.example","no@out.example","yes@out.example""#,
+    )
+    .await;
 
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     for part in [
@@ -191,7 +234,10 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     ] {
         assert!(found.body.contains(part), "{part} in {}", found.body);
     }
-    assert_eq!(mail.accepted()[0].to, ["yes@out.example", "hidden@out.example"]);
+    assert_eq!(
+        mail.accepted()[0].to,
+        ["yes@out.example", "hidden@out.example"]
+    );
 
     sandbox.advance("29s").await;
     assert_eq!(mail.accepted().len(), 1);
@@ -207,7 +253,9 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
         let address = format!(r#""recipient":"{address}""#);
         let event = format!(r#"{{"event":"{event}""#);
         let all = receiver.received();
-        all.iter().filter(|d| d.body.starts_with(&event) && d.body.contains(&address)).count()
+        all.iter()
+            .filter(|d| d.body.starts_with(&event) && d.body.contains(&address))
+            .count()
     };
     for (event, address, count) in [
         ("email.delivered", "later@out.example", 1),
@@ -232,7 +280,10 @@ async fn a_recipient_deferred_too_often_bounces() {
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     let soft = r#""status":"bounced","detail":{"reason":"452 4.2.2 mailbox full","type":"soft"}"#;
     assert!(found.body.contains(soft), "{found:?}");
-    assert_eq!(mail.replies.lock().expect("no panic")["full@out.example"].len(), 13);
+    assert_eq!(
+        mail.replies.lock().expect("no panic")["full@out.example"].len(),
+        13
+    );
 }
 
 /// Each recipient has its own tracking pixel and links.
@@ -241,7 +292,10 @@ async fn a_tracked_email_is_one_message_per_recipient() {
     let mail = MailServer::default();
     let sandbox = sandbox(&mail).await;
     let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.opened"]}"#;
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", hook).await.status,
+        201
+    );
     let body = r#"{"from":"a@sandbox.test","to":["b@out.example","c@out.example"],"subject":"s","html":"<p>x</p>"}"#;
     let id = sandbox.call("POST /api/v1/emails", body).await.id();
     sandbox.settle().await;
@@ -258,10 +312,16 @@ async fn relayed_mail_is_not_received_locally() {
     let mail = MailServer::default();
     let sandbox = sandbox(&mail).await;
     let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.received"]}"#;
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", hook).await.status,
+        201
+    );
     let id = send(&sandbox, r#""ada@sandbox.test""#).await;
     assert_eq!(status(&sandbox, &id).await, "delivered");
-    assert_eq!(mail.accepted()[0].to, ["ada@sandbox.test", "hidden@out.example"]);
+    assert_eq!(
+        mail.accepted()[0].to,
+        ["ada@sandbox.test", "hidden@out.example"]
+    );
     let deliveries = sandbox.control("GET /_sandbox/deliveries", "").await;
     assert_eq!(deliveries.body, r#"{"data":[],"next":null}"#);
 }
@@ -272,7 +332,10 @@ async fn magic_recipients_are_not_relayed() {
     let sandbox = sandbox(&mail).await;
     let id = send(&sandbox, r#""bounced+1@out.test","out@out.test""#).await;
     assert_eq!(status(&sandbox, &id).await, "bounced");
-    assert_eq!(mail.accepted()[0].to, ["out@out.test", "hidden@out.example"]);
+    assert_eq!(
+        mail.accepted()[0].to,
+        ["out@out.test", "hidden@out.example"]
+    );
 }
 
 #[tokio::test]
@@ -298,7 +361,10 @@ async fn a_stop_during_a_message() {
         let directory = private_dir();
         let start = async || {
             let on_disk = Sandbox::with(|builder| {
-                builder.data_dir(directory.path()).relay(&url).expect("a relay")
+                builder
+                    .data_dir(directory.path())
+                    .relay(&url)
+                    .expect("a relay")
             });
             on_disk.await
         };
@@ -311,7 +377,9 @@ async fn a_stop_during_a_message() {
 
         let sandbox = start().await;
         within("the message", sandbox.settle()).await;
-        let found = sandbox.call(&format!("GET /api/v1/emails/{sent}"), "").await;
+        let found = sandbox
+            .call(&format!("GET /api/v1/emails/{sent}"), "")
+            .await;
         assert_eq!(found.between(r#""status":""#), expected, "{found:?}");
         let reason = "did not confirm the message, and may have accepted it: this server ended \
                       before the reply";
@@ -334,7 +402,10 @@ async fn a_kill_after_the_final_dot() {
     sandbox.freeze().await;
     // A tracked email is one message for each recipient.
     let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.opened"]}"#;
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", hook).await.status,
+        201
+    );
     *mail.hangs_at.lock().expect("no panic") = Some((".", 1));
     let body = r#"{"from":"a@sandbox.test","to":["b@x.example","c@x.example"],"subject":"s","html":"<p>x</p>"}"#;
     let sent = sandbox.call("POST /api/v1/emails", body).await.id();
@@ -346,7 +417,9 @@ async fn a_kill_after_the_final_dot() {
     }
     let sandbox = start(copy.path()).await;
     within("the message", sandbox.settle()).await;
-    let found = sandbox.call(&format!("GET /api/v1/emails/{sent}"), "").await;
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{sent}"), "")
+        .await;
     let reason = "the relay did not confirm the message, and may have accepted it: this server ended before the reply";
     for part in [
         r#"{"address":"b@x.example","status":"delivered","detail":null}"#,

@@ -9,7 +9,10 @@ use crate::raw;
 #[tokio::test]
 async fn every_body_must_be_json() {
     let sandbox = Sandbox::start().await;
-    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+    let audience = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
+        .await
+        .id();
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
     let contact = sandbox.call(&line, r#"{"email":"a@b.test"}"#).await.id();
     let hook = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
@@ -31,19 +34,31 @@ async fn every_body_must_be_json() {
             assert_eq!(rejected.status, 400, "{line} {body:.20}");
             assert_eq!(rejected.between(r#""code":""#), "invalid_json", "{line}");
         }
-        for content in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
+        for content in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/jsonx",
+        ] {
             let headers = format!(
                 "authorization: Bearer {key}\r\ncontent-type: {content}\r\ncontent-length: 2\r\n"
             );
             let rejected = sandbox.literal(&line, &headers, "{}").await;
             assert_eq!(rejected.status, 415, "{line} {content}");
-            assert_eq!(rejected.between(r#""code":""#), "unsupported_media_type", "{line}");
+            assert_eq!(
+                rejected.between(r#""code":""#),
+                "unsupported_media_type",
+                "{line}"
+            );
         }
         for also in ["content-encoding: gzip", "content-type: text/plain"] {
             // Next to a valid header.
             let headers =
                 format!("authorization: Bearer {key}\r\ncontent-encoding: identity\r\n{also}\r\n");
-            assert_eq!(sandbox.raw(&line, &headers, "{}").await.status, 415, "{line} {also}");
+            assert_eq!(
+                sandbox.raw(&line, &headers, "{}").await.status,
+                415,
+                "{line} {also}"
+            );
         }
     }
 }
@@ -70,9 +85,13 @@ async fn rejects_json_that_is_not_utf8() {
 #[tokio::test]
 async fn rejects_an_array_in_place_of_an_object() {
     let sandbox = Sandbox::start().await;
-    let half = sandbox.call("POST /api/v1/audiences", r#"{"name":"\ud800"}"#).await;
+    let half = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"\ud800"}"#)
+        .await;
     assert_eq!(half.status, 400, "half a surrogate pair");
-    let rejected = sandbox.call("POST /api/v1/audiences", r#"["Readers"]"#).await;
+    let rejected = sandbox
+        .call("POST /api/v1/audiences", r#"["Readers"]"#)
+        .await;
     assert_eq!(rejected.status, 422);
     let nested = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","attachments":[["a.txt","aGk="]]}"#;
     let rejected = sandbox.call("POST /api/v1/emails", nested).await;
@@ -97,12 +116,20 @@ async fn unknown_paths_and_methods_get_the_same_error_format() {
         let expected =
             format!(r#"{{"error":{{"code":"not_found","message":"no such path{meant}"}}}}"#);
         assert_eq!(response.body, expected, "{path}");
-        assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
+        assert!(
+            response
+                .header("x-request-id")
+                .is_some_and(|id| id.starts_with("req_"))
+        );
     }
     let response = sandbox.call("PUT /api/v1/audiences", "{}").await;
     assert_eq!(response.status, 405);
     assert_eq!(response.between(r#""code":""#), "method_not_allowed");
-    assert_eq!(response.header("allow"), Some("POST,GET,HEAD"), "{response:?}");
+    assert_eq!(
+        response.header("allow"),
+        Some("POST,GET,HEAD"),
+        "{response:?}"
+    );
 }
 
 /// RFC 9112, section 3.2.
@@ -112,17 +139,49 @@ async fn requires_exactly_one_host_header() {
     let addr = sandbox.addr();
     for (line, hosts, status) in [
         ("GET /api/v1/audiences HTTP/1.1", "", 400),
-        ("GET /api/v1/audiences HTTP/1.1", "host: a\r\nhost: a\r\n", 400),
+        (
+            "GET /api/v1/audiences HTTP/1.1",
+            "host: a\r\nhost: a\r\n",
+            400,
+        ),
         ("GET /api/v1/audiences HTTP/1.1", "host: \r\n", 200),
         ("GET /api/v1/audiences HTTP/1.0", "", 200),
-        ("GET http://anything.test/api/v1/audiences HTTP/1.1", "host: localhost\r\n", 421),
-        ("GET http://localhost/api/v1/audiences HTTP/1.1", "host: a\r\n", 421),
-        ("GET http://localhost/api/v1/audiences HTTP/1.1", "host: 127.0.0.1:1\r\n", 200),
+        (
+            "GET http://anything.test/api/v1/audiences HTTP/1.1",
+            "host: localhost\r\n",
+            421,
+        ),
+        (
+            "GET http://localhost/api/v1/audiences HTTP/1.1",
+            "host: a\r\n",
+            421,
+        ),
+        (
+            "GET http://localhost/api/v1/audiences HTTP/1.1",
+            "host: 127.0.0.1:1\r\n",
+            200,
+        ),
         ("GET /_sandbox/keys HTTP/1.0", "", 421),
-        ("GET http://evil.test/_sandbox/keys HTTP/1.1", "host: OURS\r\n", 421),
-        ("GET http://OURS/_sandbox/keys HTTP/1.1", "host: evil.test\r\n", 421),
-        ("GET http://OURS/_sandbox/keys HTTP/1.1", "host: OURS\r\n", 200),
-        ("GET /_sandbox/health HTTP/1.1", "host: OURS\r\nhost: OURS\r\n", 400),
+        (
+            "GET http://evil.test/_sandbox/keys HTTP/1.1",
+            "host: OURS\r\n",
+            421,
+        ),
+        (
+            "GET http://OURS/_sandbox/keys HTTP/1.1",
+            "host: evil.test\r\n",
+            421,
+        ),
+        (
+            "GET http://OURS/_sandbox/keys HTTP/1.1",
+            "host: OURS\r\n",
+            200,
+        ),
+        (
+            "GET /_sandbox/health HTTP/1.1",
+            "host: OURS\r\nhost: OURS\r\n",
+            400,
+        ),
     ] {
         let text = format!("{line}\r\nauthorization: Bearer {KEY}\r\n{hosts}\r\n");
         let text = text.replace("OURS", &addr.to_string());
@@ -141,10 +200,23 @@ async fn requires_exactly_one_host_header() {
 #[tokio::test]
 async fn unusual_ids_are_not_found() {
     let sandbox = Sandbox::start().await;
-    for id in ["%2e%2e", "a%2Fb", "%C3%BC", "..", ".", "%00", "%FF", "x'--", &"i".repeat(3000)] {
+    for id in [
+        "%2e%2e",
+        "a%2Fb",
+        "%C3%BC",
+        "..",
+        ".",
+        "%00",
+        "%FF",
+        "x'--",
+        &"i".repeat(3000),
+    ] {
         let response = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert!([404, 400].contains(&response.status), "{id}: {response:?}");
-        assert!(response.body.starts_with(r#"{"error":{"code":""#), "{id}: {response:?}");
+        assert!(
+            response.body.starts_with(r#"{"error":{"code":""#),
+            "{id}: {response:?}"
+        );
     }
 }
 
@@ -152,9 +224,12 @@ async fn unusual_ids_are_not_found() {
 async fn every_response_has_a_unique_request_id() {
     let sandbox = Sandbox::start().await;
     let mut ids = Vec::new();
-    for line in
-        ["GET /api/v1/audiences", "GET /nowhere", "POST /api/v1/emails", "GET /_sandbox/health"]
-    {
+    for line in [
+        "GET /api/v1/audiences",
+        "GET /nowhere",
+        "POST /api/v1/emails",
+        "GET /_sandbox/health",
+    ] {
         let response = sandbox.call(line, "").await;
         ids.push(response.header("x-request-id").expect("an id").to_owned());
     }
@@ -170,7 +245,9 @@ async fn a_stalled_body_gets_408() {
     })
     .await;
     let headers = format!("authorization: Bearer {KEY}\r\ncontent-length: 100\r\n");
-    let response = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
+    let response = sandbox
+        .literal("POST /api/v1/audiences", &headers, r#"{"name":"#)
+        .await;
     assert_eq!(
         (response.status, response.between(r#""code":""#).as_str()),
         (408, "request_timeout")
@@ -191,5 +268,9 @@ async fn serves_the_openapi_description_without_a_key() {
     let described = sandbox.raw("GET /openapi.json", "", "").await;
     assert_eq!(described.status, 200);
     assert_eq!(described.header("content-type"), Some("application/json"));
-    assert!(described.body.contains(r#""openapi":"3.1.1""#), "{:.80}", described.body);
+    assert!(
+        described.body.contains(r#""openapi":"3.1.1""#),
+        "{:.80}",
+        described.body
+    );
 }

@@ -9,14 +9,20 @@ async fn subjects(sandbox: &Sandbox, list: &str, search: &str) -> String {
     let found = sandbox.control(&line, "").await;
     assert_eq!(found.status, 200, "{found:?}");
     let subjects = found.body.split(r#""subject":""#).skip(1);
-    subjects.map(|rest| rest.split('"').next().expect("a subject")).collect::<Vec<_>>().join(", ")
+    subjects
+        .map(|rest| rest.split('"').next().expect("a subject"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 async fn sandbox() -> Sandbox {
     let sandbox = Sandbox::start().await;
     // Port 9 is closed.
     let hook = r#"{"url":"http://127.0.0.1:9/","events":["email.delivered","email.bounced","email.received"]}"#;
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", hook).await.status,
+        201
+    );
     sandbox.freeze().await;
     for email in [
         r#""to":"Ada L\u00f6velace <ada@example.test>","subject":"Welcome","text":"Your code is 482913.","tags":{"kind":"signup"}"#,
@@ -29,7 +35,13 @@ async fn sandbox() -> Sandbox {
     let received = format!(
         r#"{{"from":"Eve <eve@example.test>","to":"help@sandbox.test","subject":"Question","text":"Gr\u00fc\u00dfe? {large}"}}"#
     );
-    assert_eq!(sandbox.control("POST /_sandbox/inbound", &received).await.status, 202);
+    assert_eq!(
+        sandbox
+            .control("POST /_sandbox/inbound", &received)
+            .await
+            .status,
+        202
+    );
     sandbox.settle().await;
     sandbox
 }
@@ -53,10 +65,20 @@ async fn messages_and_emails_are_found_by_any_part_of_them() {
         ("%C3%BCber 12", "", "Invoice \u{dc}ber"),
         ("nothing", "", ""),
     ] {
-        assert_eq!(subjects(&sandbox, "messages", search).await, messages, "{search}");
-        assert_eq!(subjects(&sandbox, "emails", search).await, emails, "{search}");
+        assert_eq!(
+            subjects(&sandbox, "messages", search).await,
+            messages,
+            "{search}"
+        );
+        assert_eq!(
+            subjects(&sandbox, "emails", search).await,
+            emails,
+            "{search}"
+        );
     }
-    let deleted = sandbox.control("DELETE /_sandbox/messages?search=482913", "").await;
+    let deleted = sandbox
+        .control("DELETE /_sandbox/messages?search=482913", "")
+        .await;
     assert_eq!(deleted.status, 204);
     assert_eq!(subjects(&sandbox, "messages", "").await, "Question");
 }
@@ -82,9 +104,12 @@ async fn deliveries_are_found_by_recipient_subject_and_event() {
         };
         assert_eq!(sorted(&list), sorted(found), "{search}");
     }
-    let one = sandbox.control("GET /_sandbox/deliveries?search=received", "").await;
+    let one = sandbox
+        .control("GET /_sandbox/deliveries?search=received", "")
+        .await;
     assert!(
-        one.body.contains(r#""recipient":"help@sandbox.test","subject":"Question""#),
+        one.body
+            .contains(r#""recipient":"help@sandbox.test","subject":"Question""#),
         "{one:?}"
     );
     // The data of an event with a long subject is stored apart.
@@ -94,18 +119,28 @@ async fn deliveries_are_found_by_recipient_subject_and_event() {
     );
     sandbox.call("POST /api/v1/emails", &email).await;
     sandbox.settle().await;
-    let one = sandbox.control("GET /_sandbox/deliveries?search=grace", "").await;
+    let one = sandbox
+        .control("GET /_sandbox/deliveries?search=grace", "")
+        .await;
     assert!(
-        one.body.contains(r#""recipient":"grace@example.test","subject":"long long"#),
+        one.body
+            .contains(r#""recipient":"grace@example.test","subject":"long long"#),
         "{one:?}"
     );
     // An event without a recipient.
     let hook = r#"{"url":"http://127.0.0.1:9/","events":["extraction.completed"]}"#;
-    sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", hook).await;
+    sandbox
+        .with_key(EXTRACTION_KEY, "POST /v1/webhooks", hook)
+        .await;
     let event = r#"{"event":"extraction.completed","data":{"recipient":1,"subject":{}}}"#;
     sandbox.control("POST /_sandbox/extractions", event).await;
-    let one = sandbox.control("GET /_sandbox/deliveries?search=extraction", "").await;
-    assert!(one.body.contains(r#""recipient":null,"subject":null"#), "{one:?}");
+    let one = sandbox
+        .control("GET /_sandbox/deliveries?search=extraction", "")
+        .await;
+    assert!(
+        one.body.contains(r#""recipient":null,"subject":null"#),
+        "{one:?}"
+    );
 }
 
 #[tokio::test]
@@ -120,6 +155,10 @@ async fn requests_are_found_by_operation_status_and_body() {
     ] {
         let line = format!("GET /_sandbox/requests?search={}", search.replace(' ', "+"));
         let found = sandbox.control(&line, "").await;
-        assert_eq!(found.body.matches(r#""operation":"#).count(), count, "{search}: {found:?}");
+        assert_eq!(
+            found.body.matches(r#""operation":"#).count(),
+            count,
+            "{search}: {found:?}"
+        );
     }
 }

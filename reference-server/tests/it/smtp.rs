@@ -23,7 +23,9 @@ impl Client {
     async fn connect(address: SocketAddr) -> Self {
         let connect = within("a connection", TcpStream::connect(address));
         let stream = connect.await.expect("a connection");
-        let mut client = Self { stream: BufReader::new(stream) };
+        let mut client = Self {
+            stream: BufReader::new(stream),
+        };
         assert_eq!(client.reply().await, "220 inbound.sandbox.localhost ESMTP");
         client
     }
@@ -68,19 +70,39 @@ async fn mail_for_a_verified_domain_is_received() {
     // Send a message, and deliver its signed source from the address that SPF allows.
     let body = r#"{"from":"a@sandbox.test","to":"help@sandbox.test","subject":"Hi","text":"Hello\n.\n..x\n"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
-    let sent = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
+    let sent = sandbox
+        .control("GET /_sandbox/messages/wait", "")
+        .await
+        .id();
     // Create the webhook only now, so that the local delivery above caused no event.
-    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
-    let source = sandbox.control(&format!("GET /_sandbox/messages/{sent}/raw"), "").await.body;
+    let body = format!(
+        r#"{{"url":"{}","events":["email.received"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
+    let source = sandbox
+        .control(&format!("GET /_sandbox/messages/{sent}/raw"), "")
+        .await
+        .body;
 
     let mut client = Client::connect(address).await;
-    assert_eq!(client.command("EHLO client.test").await, "250 ENHANCEDSTATUSCODES");
     assert_eq!(
-        client.command("MAIL FROM:<a@sandbox.test> BODY=8BITMIME").await,
+        client.command("EHLO client.test").await,
+        "250 ENHANCEDSTATUSCODES"
+    );
+    assert_eq!(
+        client
+            .command("MAIL FROM:<a@sandbox.test> BODY=8BITMIME")
+            .await,
         "250 2.1.0 sender OK"
     );
-    assert_eq!(client.command("RCPT TO:<help@sandbox.test>").await, "250 2.1.5 recipient OK");
+    assert_eq!(
+        client.command("RCPT TO:<help@sandbox.test>").await,
+        "250 2.1.5 recipient OK"
+    );
     assert!(client.command("DATA").await.starts_with("354 "));
     client.write(&source.replace("\r\n.", "\r\n..")).await;
     let reply = client.command(".").await;
@@ -89,7 +111,9 @@ async fn mail_for_a_verified_domain_is_received() {
     assert_eq!(client.reply().await, "");
     sandbox.settle().await;
 
-    let [received] = &receiver.received()[..] else { panic!("{:?}", receiver.received()) };
+    let [received] = &receiver.received()[..] else {
+        panic!("{:?}", receiver.received())
+    };
     for part in [
         r#""from":"a@sandbox.test","to":["help@sandbox.test"],"subject":"Hi","text":"Hello\r\n.\r\n..x\r\n","#,
         r#""spf":"pass","dkim":"pass","recipient":"help@sandbox.test""#,
@@ -97,7 +121,9 @@ async fn mail_for_a_verified_domain_is_received() {
         assert!(received.body.contains(part), "{part} in {}", received.body);
     }
     let list = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
-    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
+    let raw = sandbox
+        .control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "")
+        .await;
     let trace = "Return-Path: <a@sandbox.test>\r\n\
         Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test; dkim=pass\r\n\
         Received: from client.test ([127.0.0.1])\r\n\tby inbound.sandbox.localhost with ESMTP id req_";
@@ -110,8 +136,14 @@ async fn mail_for_a_verified_domain_is_received() {
 async fn mail_to_any_address_is_caught() {
     let (sandbox, address) = sandbox().await;
     let receiver = Receiver::start(&[]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = format!(
+        r#"{{"url":"{}","events":["email.received"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     let mut client = Client::connect(address).await;
     client.command("EHLO client.test").await;
     client.command("MAIL FROM:<webmaster@localhost>").await;
@@ -125,7 +157,10 @@ async fn mail_to_any_address_is_caught() {
     for recipient in ["ada@example.com", "x@sub.sandbox.test", "root@localhost"] {
         let found = format!("GET /_sandbox/messages/wait?to={recipient}&subject=caught");
         let found = sandbox.control(&found, "").await;
-        assert!(found.body.contains(r#""direction":"incoming""#), "{found:?}");
+        assert!(
+            found.body.contains(r#""direction":"incoming""#),
+            "{found:?}"
+        );
         assert!(found.body.contains(r#""codes":["481516"]"#), "{found:?}");
         // Nothing was looked up for it.
         assert!(found.body.contains(r#""authentication":null"#), "{found:?}");
@@ -143,7 +178,10 @@ async fn a_login_selects_the_organization() {
     let key = shop.between(r#""email_key":""#);
     let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     let plain = |user: &str, password: &str| {
-        vec![format!("AUTH PLAIN {}", base64(&format!("\0{user}\0{password}")))]
+        vec![format!(
+            "AUTH PLAIN {}",
+            base64(&format!("\0{user}\0{password}"))
+        )]
     };
     let login =
         |user: &str, password: &str| vec!["AUTH LOGIN".to_owned(), base64(user), base64(password)];
@@ -152,10 +190,19 @@ async fn a_login_selects_the_organization() {
         (plain(&key, ""), "Shop"),
         (plain("Shop", "secret"), "Shop"),
         (login(&shop.id(), "secret"), "Shop"),
-        (vec!["AUTH PLAIN".to_owned(), base64("\0user\0Shop")], "Shop"),
+        (
+            vec!["AUTH PLAIN".to_owned(), base64("\0user\0Shop")],
+            "Shop",
+        ),
         (plain("user", "secret"), "Sandbox"),
         (login("user", ""), "Sandbox"),
-        (vec![format!("AUTH LOGIN {}", base64("user")), base64("mk_test_sandbox")], "Sandbox"),
+        (
+            vec![
+                format!("AUTH LOGIN {}", base64("user")),
+                base64("mk_test_sandbox"),
+            ],
+            "Sandbox",
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -196,12 +243,24 @@ async fn a_login_that_is_not_one_is_refused() {
     );
     client.command("EHLO client.test").await;
     for (lines, reply) in [
-        (&["AUTH CRAM-MD5"][..], "504 5.5.4 only PLAIN and LOGIN are supported"),
+        (
+            &["AUTH CRAM-MD5"][..],
+            "504 5.5.4 only PLAIN and LOGIN are supported",
+        ),
         (&["AUTH PLAIN", "*"], "501 5.7.0 authentication cancelled"),
-        (&["AUTH PLAIN", "x"], "501 5.5.2 the response is not Base64 of UTF-8"),
-        (&["AUTH PLAIN ="], "501 5.5.2 the response is not that of AUTH PLAIN"),
+        (
+            &["AUTH PLAIN", "x"],
+            "501 5.5.2 the response is not Base64 of UTF-8",
+        ),
+        (
+            &["AUTH PLAIN ="],
+            "501 5.5.2 the response is not that of AUTH PLAIN",
+        ),
         (&["AUTH PLAIN AHgAeQ=="], "235 2.7.0 authenticated"),
-        (&["AUTH PLAIN AHgAeQ=="], "503 5.5.1 AUTH follows EHLO, once and before MAIL"),
+        (
+            &["AUTH PLAIN AHgAeQ=="],
+            "503 5.5.1 AUTH follows EHLO, once and before MAIL",
+        ),
     ] {
         let mut last = String::new();
         for line in lines {
@@ -227,9 +286,14 @@ async fn a_server_without_seed_data_catches_mail_only_with_a_login() {
         client.command("EHLO client.test").await;
         client.command("MAIL FROM:<a@b.test>").await;
         let refused = client.command("RCPT TO:<x@example.com>").await;
-        assert!(refused.starts_with("550 5.7.1 the domain is not verified"), "{refused}");
+        assert!(
+            refused.starts_with("550 5.7.1 the domain is not verified"),
+            "{refused}"
+        );
         client.command("RSET").await;
-        let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Shop"}"#).await;
+        let made = sandbox
+            .control("POST /_sandbox/organizations", r#"{"name":"Shop"}"#)
+            .await;
         assert_eq!(made.status, 201, "{made:?}");
         // The name of the organization, twice.
         let reply = client.command("AUTH PLAIN AFNob3AAU2hvcA==").await;
@@ -239,7 +303,10 @@ async fn a_server_without_seed_data_catches_mail_only_with_a_login() {
         }
         assert_eq!(reply, "235 2.7.0 authenticated");
         client.command("MAIL FROM:<a@b.test>").await;
-        assert_eq!(client.command("RCPT TO:<x@example.com>").await, "250 2.1.5 recipient OK");
+        assert_eq!(
+            client.command("RCPT TO:<x@example.com>").await,
+            "250 2.1.5 recipient OK"
+        );
     }
 }
 
@@ -249,9 +316,18 @@ async fn the_session_continues_after_a_refusal() {
     let mut client = Client::connect(address).await;
     client.command("HELO client.test").await;
     client.command("MAIL FROM:<>").await;
-    assert_eq!(client.command("RCPT TO:<x@>").await, "501 5.1.3 invalid recipient address");
-    assert_eq!(client.command("DATA").await, "554 5.5.1 no valid recipients");
-    assert_eq!(client.command("RCPT TO:<x@SANDBOX.test>").await, "250 2.1.5 recipient OK");
+    assert_eq!(
+        client.command("RCPT TO:<x@>").await,
+        "501 5.1.3 invalid recipient address"
+    );
+    assert_eq!(
+        client.command("DATA").await,
+        "554 5.5.1 no valid recipients"
+    );
+    assert_eq!(
+        client.command("RCPT TO:<x@SANDBOX.test>").await,
+        "250 2.1.5 recipient OK"
+    );
     assert!(client.command("DATA").await.starts_with("354 "));
     assert!(
         client
@@ -259,7 +335,9 @@ async fn the_session_continues_after_a_refusal() {
             .await
             .starts_with("250 ")
     );
-    let message = sandbox.control("GET /_sandbox/messages/wait?subject=forged", "").await;
+    let message = sandbox
+        .control("GET /_sandbox/messages/wait?subject=forged", "")
+        .await;
     // For an empty sender, SPF uses the HELO domain, which has no policy.
     let results = "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none";
     assert!(message.body.contains(results), "{}", message.body);
@@ -274,11 +352,26 @@ async fn parameters_that_the_server_does_not_offer_are_refused() {
     client.command("EHLO x").await;
     for (line, reply) in [
         ("STARTTLS foo", "501 5.5.4 STARTTLS has no parameters"),
-        ("MAIL FROM:<a@b.test> BODY=BINARYMIME", "504 5.5.4 BODY=BINARYMIME is not supported"),
-        ("MAIL FROM:<a@b.test> RET=HDRS", "555 5.5.4 a parameter is not supported"),
-        ("MAIL FROM:<a@b.test> ENVID=x", "555 5.5.4 a parameter is not supported"),
-        ("MAIL FROM:<a@b.test> SIZE=10 BODY=7BIT SMTPUTF8", "250 2.1.0 sender OK"),
-        ("RCPT TO:<c@sandbox.test> NOTIFY=SUCCESS", "555 5.5.4 a parameter is not supported"),
+        (
+            "MAIL FROM:<a@b.test> BODY=BINARYMIME",
+            "504 5.5.4 BODY=BINARYMIME is not supported",
+        ),
+        (
+            "MAIL FROM:<a@b.test> RET=HDRS",
+            "555 5.5.4 a parameter is not supported",
+        ),
+        (
+            "MAIL FROM:<a@b.test> ENVID=x",
+            "555 5.5.4 a parameter is not supported",
+        ),
+        (
+            "MAIL FROM:<a@b.test> SIZE=10 BODY=7BIT SMTPUTF8",
+            "250 2.1.0 sender OK",
+        ),
+        (
+            "RCPT TO:<c@sandbox.test> NOTIFY=SUCCESS",
+            "555 5.5.4 a parameter is not supported",
+        ),
         (
             "RCPT TO:<c@sandbox.test> ORCPT=rfc822;c@d.test",
             "555 5.5.4 a parameter is not supported",
@@ -296,12 +389,26 @@ async fn the_postmaster_needs_no_domain() {
     let mut client = Client::connect(address).await;
     client.command("EHLO x").await;
     client.command("MAIL FROM:<a@b.test>").await;
-    assert_eq!(client.command("RCPT TO:< >").await, "501 5.1.3 invalid recipient address");
-    assert_eq!(client.command("RCPT TO:<Postmaster>").await, "250 2.1.5 recipient OK");
+    assert_eq!(
+        client.command("RCPT TO:< >").await,
+        "501 5.1.3 invalid recipient address"
+    );
+    assert_eq!(
+        client.command("RCPT TO:<Postmaster>").await,
+        "250 2.1.5 recipient OK"
+    );
     client.command("DATA").await;
-    assert!(client.command("Subject: x\r\n\r\nx\r\n.").await.starts_with("250 2.0.0 queued"));
+    assert!(
+        client
+            .command("Subject: x\r\n\r\nx\r\n.")
+            .await
+            .starts_with("250 2.0.0 queued")
+    );
     let wait = "GET /_sandbox/messages/wait?to=postmaster@sandbox.test";
-    assert_eq!(sandbox.control(wait, "").await.between(r#""subject":""#), "x");
+    assert_eq!(
+        sandbox.control(wait, "").await.between(r#""subject":""#),
+        "x"
+    );
 }
 
 #[tokio::test]
@@ -331,7 +438,9 @@ async fn supports_pipelining_and_rejects_commands_out_of_order() {
         codes.push(client.reply().await[..3].to_owned());
     }
     assert_eq!(codes, ["250", "250", "354", "250", "250"]);
-    let message = sandbox.control("GET /_sandbox/messages/wait?to=c@sandbox.test", "").await;
+    let message = sandbox
+        .control("GET /_sandbox/messages/wait?to=c@sandbox.test", "")
+        .await;
     assert_eq!(message.between(r#""subject":""#), "all");
 }
 
@@ -341,12 +450,17 @@ async fn goes_on_after_errors_of_a_client_that_speaks_smtp() {
     let mut client = Client::connect(address).await;
     client.command("EHLO x").await;
     for _ in 0..20 {
-        assert_eq!(client.command("NONSENSE").await, "500 5.5.1 unknown command");
+        assert_eq!(
+            client.command("NONSENSE").await,
+            "500 5.5.1 unknown command"
+        );
     }
     // The session goes on after a long line.
     client.command("EHLO x").await;
     for command in ["EHLO", "NOOP"] {
-        let long = client.command(&format!("{command} {}", "x".repeat(100_000))).await;
+        let long = client
+            .command(&format!("{command} {}", "x".repeat(100_000)))
+            .await;
         assert_eq!(long, "500 5.5.6 line too long");
     }
     assert_eq!(client.command("EHLO x").await, "250 ENHANCEDSTATUSCODES");
@@ -405,15 +519,30 @@ async fn trace_fields_are_sanitized_and_recipients_deduplicated() {
     client.command("EHLO a;b(c").await;
     client.command("MAIL FROM:<a@b.test>").await;
     for _ in 0..2 {
-        assert_eq!(client.command("RCPT TO:<c@sandbox.test>").await, "250 2.1.5 recipient OK");
+        assert_eq!(
+            client.command("RCPT TO:<c@sandbox.test>").await,
+            "250 2.1.5 recipient OK"
+        );
     }
     client.command("DATA").await;
-    assert!(client.command("Subject: x\r\n\r\nx\r\n.").await.starts_with("250 2.0.0 queued"));
+    assert!(
+        client
+            .command("Subject: x\r\n\r\nx\r\n.")
+            .await
+            .starts_with("250 2.0.0 queued")
+    );
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
-    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
+    let raw = sandbox
+        .control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "")
+        .await;
     assert!(raw.body.contains(" smtp.helo=abc; "), "{}", raw.body);
-    assert!(raw.body.contains("\r\nReceived: from abc ([127.0.0.1])\r\n"), "{}", raw.body);
+    assert!(
+        raw.body
+            .contains("\r\nReceived: from abc ([127.0.0.1])\r\n"),
+        "{}",
+        raw.body
+    );
 }
 
 /// Starts TLS and verifies the server's certificate.
@@ -432,8 +561,12 @@ async fn encrypted(
     let name = ServerName::try_from("localhost").expect("a name");
     let connector = TlsConnector::from(Arc::new(config));
     let handshake = connector.connect(name, client.stream.into_inner());
-    let stream = within("the TLS handshake", handshake).await.expect("a handshake");
-    Client { stream: BufReader::new(stream) }
+    let stream = within("the TLS handshake", handshake)
+        .await
+        .expect("a handshake");
+    Client {
+        stream: BufReader::new(stream),
+    }
 }
 
 /// Many clients start TLS whenever it is offered, and then refuse a self-signed certificate.
@@ -443,7 +576,10 @@ async fn starttls_is_not_offered_without_a_certificate() {
     let mut client = Client::connect(address).await;
     let offered = client.command("EHLO x").await;
     assert!(!offered.contains("STARTTLS"), "{offered}");
-    assert_eq!(client.command("STARTTLS").await, "502 5.5.1 command not implemented");
+    assert_eq!(
+        client.command("STARTTLS").await,
+        "502 5.5.1 command not implemented"
+    );
 }
 
 #[tokio::test]
@@ -453,7 +589,9 @@ async fn receives_mail_over_starttls() {
     let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| {
-        let builder = builder.smtp(any_port).smtp_certificate(chain.as_bytes(), key.as_bytes());
+        let builder = builder
+            .smtp(any_port)
+            .smtp_certificate(chain.as_bytes(), key.as_bytes());
         builder.expect("a certificate")
     })
     .await;
@@ -466,7 +604,10 @@ async fn receives_mail_over_starttls() {
     assert_eq!(reply, "220 2.0.0 ready to start TLS");
 
     let mut client = encrypted(client, &generated.cert).await;
-    assert_eq!(client.command("MAIL FROM:<a@b.test>").await, "503 5.5.1 send EHLO first");
+    assert_eq!(
+        client.command("MAIL FROM:<a@b.test>").await,
+        "503 5.5.1 send EHLO first"
+    );
     client.write("EHLO client.test\r\n").await;
     let mut offered = String::new();
     while !offered.contains("250 ") {
@@ -475,13 +616,25 @@ async fn receives_mail_over_starttls() {
         assert!(count > 0, "the connection was closed: {offered}");
     }
     assert!(!offered.contains("STARTTLS"), "{offered}");
-    assert_eq!(client.command("STARTTLS").await, "503 5.5.1 TLS is already active");
+    assert_eq!(
+        client.command("STARTTLS").await,
+        "503 5.5.1 TLS is already active"
+    );
     client.command("MAIL FROM:<a@b.test>").await;
     client.command("RCPT TO:<c@sandbox.test>").await;
     client.command("DATA").await;
     let reply = client.command("Subject: secret\r\n\r\nx\r\n.").await;
     assert!(reply.starts_with("250 2.0.0 queued"), "{reply}");
-    let message = sandbox.control("GET /_sandbox/messages/wait?to=c@sandbox.test", "").await;
-    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", message.id()), "").await;
-    assert!(raw.body.contains("by inbound.sandbox.localhost with ESMTPS id "), "{}", raw.body);
+    let message = sandbox
+        .control("GET /_sandbox/messages/wait?to=c@sandbox.test", "")
+        .await;
+    let raw = sandbox
+        .control(&format!("GET /_sandbox/messages/{}/raw", message.id()), "")
+        .await;
+    assert!(
+        raw.body
+            .contains("by inbound.sandbox.localhost with ESMTPS id "),
+        "{}",
+        raw.body
+    );
 }

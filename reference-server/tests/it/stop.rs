@@ -22,15 +22,29 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[]).await;
     let patient = |builder: Builder| {
-        builder.data_dir(&path).limits(|limits| limits.stop_timeout = Duration::from_secs(100))
+        builder
+            .data_dir(&path)
+            .limits(|limits| limits.stop_timeout = Duration::from_secs(100))
     };
     let sandbox = Sandbox::with(patient).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     let emails = [EMAIL; EMAILS / 2].join(",");
     for _ in 0..2 {
         let batch = format!("[{emails}]");
-        assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+        assert_eq!(
+            sandbox
+                .call("POST /api/v1/emails/batch", &batch)
+                .await
+                .status,
+            200
+        );
     }
     // A request of which the server has only a part, and an idle connection.
     let addr = sandbox.addr();
@@ -58,11 +72,21 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     slow.write_all(second.as_bytes()).await.expect("written");
     let response = within("the response", raw::read_response(&mut slow)).await;
     assert_eq!(response.status, 202, "{response:?}");
-    within("the server to stop", stopping).await.expect("stopped");
+    within("the server to stop", stopping)
+        .await
+        .expect("stopped");
 
-    let sandbox = Sandbox::of(Server::builder().data_dir(&path).start().await.expect("started"));
+    let sandbox = Sandbox::of(
+        Server::builder()
+            .data_dir(&path)
+            .start()
+            .await
+            .expect("started"),
+    );
     sandbox.settle().await;
-    let found = sandbox.call(&format!("GET /api/v1/emails/{}", response.id()), "").await;
+    let found = sandbox
+        .call(&format!("GET /api/v1/emails/{}", response.id()), "")
+        .await;
     assert_eq!(found.between(r#""status":""#), "delivered");
     let received = receiver.received();
     let ids: BTreeSet<&str> = received.iter().map(Received::id).collect();
@@ -81,19 +105,36 @@ async fn a_stop_cuts_attempts_and_does_not_count_them() {
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[NEVER; 64]).await;
     let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     for _ in 0..WEBHOOKS {
-        assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+        assert_eq!(
+            sandbox.call("POST /api/v1/webhooks", &body).await.status,
+            201
+        );
     }
     let batch = format!("[{}]", [EMAIL; EMAILS].join(","));
-    assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/emails/batch", &batch)
+            .await
+            .status,
+        200
+    );
     receiver.until(64).await;
     assert_stops(sandbox).await;
 
     let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
     within("the deliveries", sandbox.settle()).await;
-    let deliveries = sandbox.control("GET /_sandbox/deliveries?limit=100", "").await;
-    let delivered = deliveries.body.matches(r#""state":"delivered","attemptCount":1,"#).count();
+    let deliveries = sandbox
+        .control("GET /_sandbox/deliveries?limit=100", "")
+        .await;
+    let delivered = deliveries
+        .body
+        .matches(r#""state":"delivered","attemptCount":1,"#)
+        .count();
     assert_eq!(delivered, 100, "{deliveries:?}");
     assert_eq!(receiver.received().len(), 64 + WEBHOOKS * EMAILS);
     sandbox.server.stop().await;
@@ -111,11 +152,16 @@ async fn assert_stops(sandbox: Sandbox) {
 #[tokio::test]
 async fn a_stop_waits_for_nothing_that_hangs() {
     let directory = tempfile::tempdir().unwrap();
-    let name_server = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let name_server = tokio::net::UdpSocket::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
     let resolver = name_server.local_addr().expect("an address");
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| {
-        builder.data_dir(directory.path()).smtp(any_port).resolver(resolver)
+        builder
+            .data_dir(directory.path())
+            .smtp(any_port)
+            .resolver(resolver)
     })
     .await;
     let addr = sandbox.addr();
@@ -125,7 +171,9 @@ async fn a_stop_waits_for_nothing_that_hangs() {
         let mut stream = TcpStream::connect(addr).await.expect("connected");
         stream.write_all(text.as_bytes()).await.expect("written");
         let mut read = vec![0; answer.len()];
-        within(text, stream.read_exact(&mut read)).await.expect("an answer");
+        within(text, stream.read_exact(&mut read))
+            .await
+            .expect("an answer");
         assert_eq!(String::from_utf8_lossy(&read), answer);
         open.push(stream);
     };
@@ -136,9 +184,19 @@ async fn a_stop_waits_for_nothing_that_hangs() {
     let body =
         "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 100\r\n\r\n{";
     hang(addr, &http("POST /api/v1/emails", body), "HTTP/1.1 100").await;
-    hang(addr, &http("GET /_sandbox/messages/wait?timeout=10m", "\r\n"), "").await;
+    hang(
+        addr,
+        &http("GET /_sandbox/messages/wait?timeout=10m", "\r\n"),
+        "",
+    )
+    .await;
     hang(addr, &http("GET /_sandbox/lease", "\r\n"), "HTTP/1.1 200").await;
-    hang(addr, &http("GET /openapi.json", "\r\n").repeat(200), "HTTP/1.1 200").await;
+    hang(
+        addr,
+        &http("GET /openapi.json", "\r\n").repeat(200),
+        "HTTP/1.1 200",
+    )
+    .await;
     // SMTP: a silent client, a message in transfer, and one whose sender's domain is looked up.
     let transfer = "EHLO a.test\r\nMAIL FROM:<a@slow.example.net>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\nSubject: x\r\n\r\nx";
     hang(smtp, "", "220 ").await;
@@ -148,13 +206,17 @@ async fn a_stop_waits_for_nothing_that_hangs() {
     query.expect("a query");
     // A webhook with a name that does not resolve.
     let body = r#"{"url":"https://slow3.example.net/","events":["email.delivered"]}"#;
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", body).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", body).await.status,
+        201
+    );
     assert_eq!(sandbox.call("POST /api/v1/emails", EMAIL).await.status, 202);
     let mut asked = String::new();
     while !asked.contains("slow3") {
         let mut query = [0; 512];
-        let length =
-            within("the other look-up", name_server.recv(&mut query)).await.expect("a query");
+        let length = within("the other look-up", name_server.recv(&mut query))
+            .await
+            .expect("a query");
         asked.push_str(&String::from_utf8_lossy(&query[..length]));
     }
     assert_stops(sandbox).await;
@@ -174,6 +236,9 @@ async fn a_stop_leaves_all_data_in_one_file() {
         sandbox.server.stop().await;
         assert!(directory.path().join("svc.db").exists());
         let log = directory.path().join("svc.db-wal");
-        assert!(!log.exists(), "round {round}: the write-ahead log still exists");
+        assert!(
+            !log.exists(),
+            "round {round}: the write-ahead log still exists"
+        );
     }
 }

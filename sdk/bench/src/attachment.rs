@@ -41,7 +41,10 @@ pub async fn print(only: Option<&str>) {
     let reqwest = reqwest::Client::new();
     let resend = resend(&server.url);
 
-    let mut table = Table { only, rows: Vec::new() };
+    let mut table = Table {
+        only,
+        rows: Vec::new(),
+    };
     for _ in 0..ROUNDS {
         table
             .measure("svc", async || {
@@ -85,7 +88,11 @@ pub async fn print(only: Option<&str>) {
                 json["attachments"] =
                     serde_json::json!([{"filename": "a.bin", "content": content}]);
                 let response = reqwest.post(&url).bearer_auth("k").json(&json).send().await;
-                response.expect("response").bytes().await.expect("read the body");
+                response
+                    .expect("response")
+                    .bytes()
+                    .await
+                    .expect("read the body");
             })
             .await;
         table
@@ -149,7 +156,12 @@ const CHUNK_SIZE: usize = 96 * 1024;
 impl Streamed {
     fn new(path: &std::path::Path) -> Self {
         let file = std::fs::File::open(path).expect("open the file");
-        Self { file, left: SIZE, started: false, ended: false }
+        Self {
+            file,
+            left: SIZE,
+            started: false,
+            ended: false,
+        }
     }
 }
 

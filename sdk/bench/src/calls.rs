@@ -1,6 +1,5 @@
 //! The benchmarked calls: the same email sent with each client.
 
-
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
@@ -69,8 +68,16 @@ pub fn body() -> Body {
 }
 
 pub fn email() -> Email {
-    let Body { from, subject, text, html, mut to } = body();
-    Email::new(from, to.remove(0), subject).text(text).html(html)
+    let Body {
+        from,
+        subject,
+        text,
+        html,
+        mut to,
+    } = body();
+    Email::new(from, to.remove(0), subject)
+        .text(text)
+        .html(html)
 }
 
 fn batch_response() -> String {
@@ -79,11 +86,17 @@ fn batch_response() -> String {
             r#"{{"index":{index},"id":"eml_0190a5e0-7f3c-7000-8000-{index:012}","status":"queued"}}"#
         )
     };
-    format!(r#"{{"results":[{}]}}"#, (0..100).map(item).collect::<Vec<_>>().join(","))
+    format!(
+        r#"{{"results":[{}]}}"#,
+        (0..100).map(item).collect::<Vec<_>>().join(",")
+    )
 }
 
 pub async fn allocations(names: &[&str], count: u32) {
-    println!("{:<18} {:>12} {:>10}", "per call", "allocations", "peak KiB");
+    println!(
+        "{:<18} {:>12} {:>10}",
+        "per call", "allocations", "peak KiB"
+    );
     for name in names {
         measure(name, count).await;
     }
@@ -129,7 +142,10 @@ pub fn resend_email(body: &Body) -> CreateEmailBaseOptions {
 }
 
 pub fn svix(url: &str) -> svix::api::Svix {
-    let options = svix::api::SvixOptions { server_url: Some(url.into()), ..Default::default() };
+    let options = svix::api::SvixOptions {
+        server_url: Some(url.into()),
+        ..Default::default()
+    };
     svix::api::Svix::new("testsk_secret".into(), Some(options))
 }
 
@@ -152,14 +168,25 @@ async fn measure(name: &str, times: u32) {
             let url = format!("{}/api/v1/emails", server.url);
             let client = reqwest::Client::new();
             count(name, times, async || {
-                let response = client.post(&url).bearer_auth("mk_secret").json(&body_).send().await;
-                response.expect("response").json::<Accepted>().await.expect("json");
+                let response = client
+                    .post(&url)
+                    .bearer_auth("mk_secret")
+                    .json(&body_)
+                    .send()
+                    .await;
+                response
+                    .expect("response")
+                    .json::<Accepted>()
+                    .await
+                    .expect("json");
             })
             .await;
         }
         "send/hyper" => {
             let server = MockServer::start(ACCEPTED);
-            let url: hyper::Uri = format!("{}/api/v1/emails", server.url).parse().expect("uri");
+            let url: hyper::Uri = format!("{}/api/v1/emails", server.url)
+                .parse()
+                .expect("uri");
             let client: HyperClient<_, Full<Bytes>> =
                 HyperClient::builder(TokioExecutor::new()).build_http();
             count(name, times, async || {
@@ -170,7 +197,12 @@ async fn measure(name: &str, times: u32) {
                     .body(body)
                     .expect("request");
                 let response = client.request(request).await.expect("response");
-                let body = response.into_body().collect().await.expect("body").to_bytes();
+                let body = response
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("body")
+                    .to_bytes();
                 serde_json::from_slice::<Accepted>(&body).expect("json");
             })
             .await;
@@ -190,7 +222,11 @@ async fn measure(name: &str, times: u32) {
             let payload = serde_json::to_value(&body_).expect("json");
             count(name, times, async || {
                 let message = svix::models::MessageIn::new("email.sent".into(), payload.clone());
-                client.message().create("app_1".into(), message, None).await.expect("accepted");
+                client
+                    .message()
+                    .create("app_1".into(), message, None)
+                    .await
+                    .expect("accepted");
             })
             .await;
         }
@@ -209,9 +245,17 @@ async fn measure(name: &str, times: u32) {
             let client = reqwest::Client::new();
             let bodies = vec![body_; 100];
             count(name, times / 10, async || {
-                let response =
-                    client.post(&url).bearer_auth("mk_secret").json(&bodies).send().await;
-                response.expect("response").json::<BatchResponse>().await.expect("json");
+                let response = client
+                    .post(&url)
+                    .bearer_auth("mk_secret")
+                    .json(&bodies)
+                    .send()
+                    .await;
+                response
+                    .expect("response")
+                    .json::<BatchResponse>()
+                    .await
+                    .expect("json");
             })
             .await;
         }
@@ -221,7 +265,11 @@ async fn measure(name: &str, times: u32) {
             let client = resend(&server.url);
             let email = resend_email(&body_);
             count(name, times / 10, async || {
-                client.batch.send(vec![email.clone(); 100]).await.expect("accepted");
+                client
+                    .batch
+                    .send(vec![email.clone(); 100])
+                    .await
+                    .expect("accepted");
             })
             .await;
         }

@@ -11,8 +11,11 @@ const MANY: u32 = 1_200;
 pub fn print() {
     println!("{:<18} {:>14}", "per call", "instructions");
     for name in ALL {
-        let calls =
-            f64::from(if name.starts_with("batch") { (MANY - FEW) / 10 } else { MANY - FEW });
+        let calls = f64::from(if name.starts_with("batch") {
+            (MANY - FEW) / 10
+        } else {
+            MANY - FEW
+        });
         let per_call = (run(name, MANY) - run(name, FEW)) / calls;
         println!("{name:<18} {per_call:>14.0}");
     }
@@ -26,7 +29,9 @@ fn run(name: &str, count: u32) -> f64 {
         .output()
         .expect("valgrind");
     let text = String::from_utf8_lossy(&out.stderr);
-    let collected = text.lines().find_map(|line| line.split_once("Collected : "));
+    let collected = text
+        .lines()
+        .find_map(|line| line.split_once("Collected : "));
     let (_, collected) = collected.unwrap_or_else(|| panic!("no instruction count in: {text}"));
     collected.trim().parse().expect("number")
 }

@@ -27,19 +27,35 @@ pub async fn print() {
     };
     for _ in 0..ROUNDS {
         let figures = measure(&async || {
-            let response = reqwest.post(&url).bearer_auth("mk_secret").json(&body).send().await;
-            response.expect("response").json::<Accepted>().await.expect("json");
+            let response = reqwest
+                .post(&url)
+                .bearer_auth("mk_secret")
+                .json(&body)
+                .send()
+                .await;
+            response
+                .expect("response")
+                .json::<Accepted>()
+                .await
+                .expect("json");
         })
         .await;
         note("reqwest", figures);
         let figures = measure(&async || {
-            resend.emails.send(resend_email(&body)).await.expect("accepted");
+            resend
+                .emails
+                .send(resend_email(&body))
+                .await
+                .expect("accepted");
         })
         .await;
         note("resend-rs", figures);
         let figures = measure(&async || {
             let message = svix::models::MessageIn::new("email.sent".into(), payload.clone());
-            svix.message().create("app_1".into(), message, None).await.expect("accepted");
+            svix.message()
+                .create("app_1".into(), message, None)
+                .await
+                .expect("accepted");
         })
         .await;
         note("svix", figures);
@@ -49,7 +65,10 @@ pub async fn print() {
         .await;
         note("svc", figures);
     }
-    println!("{:<18} {:>10} {:>10} {:>14}", "send", "p50 µs", "p99 µs", "CPU µs at 64");
+    println!(
+        "{:<18} {:>10} {:>10} {:>14}",
+        "send", "p50 µs", "p99 µs", "CPU µs at 64"
+    );
     for (name, [p50, p99, cpu]) in least {
         println!("{name:<18} {p50:>10.1} {p99:>10.1} {cpu:>14.1}");
     }
@@ -78,7 +97,10 @@ async fn measure<F: AsyncFn()>(call: &F) -> [f64; 3] {
 
 /// CPU time of this process, including all threads and system time.
 pub fn cpu() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid, writable `timespec`.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(failed, 0);

@@ -19,8 +19,13 @@ impl MockServer {
             .expect("start the server process");
         let mut url = String::new();
         let out = child.stdout.take().expect("piped stdout");
-        BufReader::new(out).read_line(&mut url).expect("read the URL");
-        Self { url: url.trim().to_owned(), child }
+        BufReader::new(out)
+            .read_line(&mut url)
+            .expect("read the URL");
+        Self {
+            url: url.trim().to_owned(),
+            child,
+        }
     }
 }
 
@@ -51,7 +56,10 @@ fn serve(mut stream: TcpStream, response: &[u8]) {
     let mut filled = 0;
     loop {
         let head = loop {
-            if let Some(at) = buffer[..filled].windows(4).position(|end| end == b"\r\n\r\n") {
+            if let Some(at) = buffer[..filled]
+                .windows(4)
+                .position(|end| end == b"\r\n\r\n")
+            {
                 break at + 4;
             }
             match stream.read(&mut buffer[filled..]) {

@@ -47,12 +47,18 @@ pub(super) enum Failure {
 
 impl Failed {
     fn permanent(error: Error) -> Self {
-        Self { failure: Failure::Permanent, error }
+        Self {
+            failure: Failure::Permanent,
+            error,
+        }
     }
 
     fn timed_out() -> Self {
         let error = Error::new(ErrorKind::Timeout, Outcome::Unknown);
-        Self { failure: Failure::Transient, error }
+        Self {
+            failure: Failure::Transient,
+            error,
+        }
     }
 }
 
@@ -104,13 +110,17 @@ pub(super) async fn attempt(
         headers.remove(CONTENT_LENGTH);
         headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
     }
-    outgoing.headers_mut().insert(&shared.key_header, key.clone());
+    outgoing
+        .headers_mut()
+        .insert(&shared.key_header, key.clone());
     *outgoing.body_mut() = match &request.payload {
         Payload::Empty => None,
         Payload::Bytes(bytes, _) => Some(bytes.clone().into()),
         Payload::Files(pieces) => Some(reqwest::Body::wrap(body(pieces))),
     };
-    let sent = timeout_at(end, http.execute(outgoing)).await.map_err(|_| Failed::timed_out())?;
+    let sent = timeout_at(end, http.execute(outgoing))
+        .await
+        .map_err(|_| Failed::timed_out())?;
     let mut response = sent.map_err(classify_error)?;
     if response.url() != url {
         // The application's own HTTP client followed a redirect, perhaps with another method.
@@ -147,13 +157,22 @@ async fn receive(
         return Err(Failed { failure, error });
     }
     let limit = shared.settings.max_response_size;
-    let is_complete = match response.content_length().is_some_and(|length| length > limit) {
+    let is_complete = match response
+        .content_length()
+        .is_some_and(|length| length > limit)
+    {
         true => Ok(Ok(false)),
         false => timeout_at(end, read(&mut body, &mut response, limit)).await,
     };
     // The request was processed, whatever became of the response.
     let (failure, kind) = match &is_complete {
-        Ok(Ok(true)) => return Ok(Success { status, headers, body: body.freeze() }),
+        Ok(Ok(true)) => {
+            return Ok(Success {
+                status,
+                headers,
+                body: body.freeze(),
+            });
+        }
         Ok(Ok(false)) => (Failure::Permanent, ErrorKind::response_too_large(limit)),
         Ok(Err(_)) => (Failure::Transient, ErrorKind::ConnectionLost),
         Err(_) => (Failure::Transient, ErrorKind::Timeout),
@@ -161,7 +180,10 @@ async fn receive(
     let error = Error::new(kind, Outcome::Unknown);
     let error = error.with_response_parts(status, headers, Bytes::new());
     Err(match is_complete {
-        Ok(Err(lost)) => Failed { failure, error: error.with_source(lost.without_url()) },
+        Ok(Err(lost)) => Failed {
+            failure,
+            error: error.with_source(lost.without_url()),
+        },
         _ => Failed { failure, error },
     })
 }
@@ -196,14 +218,25 @@ fn classify_error(error: reqwest::Error) -> Failed {
         return Failed::permanent(error);
     }
     let (failure, kind, outcome) = if error.is_connect() {
-        let kind = if is_tls(&error) { ErrorKind::Tls } else { ErrorKind::Connect };
+        let kind = if is_tls(&error) {
+            ErrorKind::Tls
+        } else {
+            ErrorKind::Connect
+        };
         (Failure::NotSent, kind, Outcome::NotSent)
     } else if error.is_timeout() {
         (Failure::Transient, ErrorKind::Timeout, Outcome::Unknown)
     } else {
-        (Failure::Transient, ErrorKind::ConnectionLost, Outcome::Unknown)
+        (
+            Failure::Transient,
+            ErrorKind::ConnectionLost,
+            Outcome::Unknown,
+        )
     };
-    Failed { failure, error: Error::new(kind, outcome).with_source(error.without_url()) }
+    Failed {
+        failure,
+        error: Error::new(kind, outcome).with_source(error.without_url()),
+    }
 }
 
 /// Whether a connection failed because of TLS. The platform's library does not tell.
@@ -217,7 +250,10 @@ fn is_tls(error: &reqwest::Error) -> bool {
 fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(error.source(), |&error| {
         // An I/O error does not return its inner error from `source`.
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
             Some(inner) => Some(inner as &(dyn StdError + 'static)),
             None => error.source(),
         }
@@ -234,7 +270,11 @@ fn response_error(
 ) -> Error {
     let report = ErrorReport::read(&body);
     let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report);
-    let header = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let header = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
     // Compare with the service's own clock if the response contains it.
     let date = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
     let now = date.unwrap_or_else(SystemTime::now);
@@ -284,7 +324,10 @@ fn classify_status(
         401 => ErrorKind::Unauthorized,
         403 if report.about_scope => {
             let documented = operation.and_then(Operation::required_scope);
-            ErrorKind::MissingScope { required: documented.or(report.named_scope), granted }
+            ErrorKind::MissingScope {
+                required: documented.or(report.named_scope),
+                granted,
+            }
         }
         403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,
@@ -312,7 +355,9 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number that overflows means practically forever.
-        return Some(Duration::from_secs(value.parse().unwrap_or(u64::from(u32::MAX))));
+        return Some(Duration::from_secs(
+            value.parse().unwrap_or(u64::from(u32::MAX)),
+        ));
     }
     let at = httpdate::parse_http_date(value).ok()?;
     // A date in the past means no wait.

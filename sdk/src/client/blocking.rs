@@ -19,7 +19,12 @@ pub(crate) fn block<F: Future>(future: F) -> Result<F::Output, Error> {
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(1).thread_name("svc-sdk").enable_all().build().ok()
+        builder
+            .worker_threads(1)
+            .thread_name("svc-sdk")
+            .enable_all()
+            .build()
+            .ok()
     });
     match runtime {
         Some(runtime) => Ok(runtime.block_on(future)),

@@ -24,7 +24,10 @@ pub(crate) struct FileSource {
 impl FileSource {
     /// Opens the file. May block.
     pub(super) fn open(&self) -> io::Result<Chunks> {
-        Ok(Chunks { file: File::open(&self.path)?, left: self.length })
+        Ok(Chunks {
+            file: File::open(&self.path)?,
+            left: self.length,
+        })
     }
 }
 
@@ -49,7 +52,9 @@ impl Chunks {
         (&mut self.file).take(limit).read_to_end(&mut content)?;
         match content.len() as u64 == wanted {
             true if wanted == 0 => Ok(None),
-            true => Ok(Some(base64_simd::STANDARD.encode_to_string(&content).into())),
+            true => Ok(Some(
+                base64_simd::STANDARD.encode_to_string(&content).into(),
+            )),
             false => Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED)),
         }
     }
@@ -80,7 +85,10 @@ impl Piece {
 
 /// The length of a body of these pieces.
 pub(super) fn length(pieces: &[Piece]) -> u64 {
-    pieces.iter().map(Piece::length).fold(0, u64::saturating_add)
+    pieces
+        .iter()
+        .map(Piece::length)
+        .fold(0, u64::saturating_add)
 }
 
 /// A body of these pieces, which reads the files while it is sent. An error ends the request
@@ -89,35 +97,44 @@ pub(super) fn body(
     pieces: &Arc<[Piece]>,
 ) -> impl Body<Data = Bytes, Error = Error> + Send + Sync + 'static {
     let state = (Arc::clone(pieces), 0, None::<Chunks>);
-    StreamBody::new(stream::try_unfold(state, |(pieces, mut next, mut chunks)| async move {
-        loop {
-            let data = match pieces.get(next) {
-                None => return Ok(None),
-                Some(Piece::Text(text)) => {
-                    next += 1;
-                    text.clone()
-                }
-                Some(Piece::File { source, email, attachment }) => {
-                    let (source, open) = (source.clone(), chunks.take());
-                    // On a thread that may block.
-                    let read = spawn_blocking(move || -> io::Result<_> {
-                        let mut chunks = open.map_or_else(|| source.open(), Ok)?;
-                        Ok((chunks.next_chunk()?, chunks))
-                    });
-                    let read = read.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)));
-                    let (chunk, open) =
-                        read.map_err(|error| unreadable(*email, *attachment, error))?;
-                    let Some(chunk) = chunk else {
+    StreamBody::new(stream::try_unfold(
+        state,
+        |(pieces, mut next, mut chunks)| async move {
+            loop {
+                let data = match pieces.get(next) {
+                    None => return Ok(None),
+                    Some(Piece::Text(text)) => {
                         next += 1;
-                        continue;
-                    };
-                    chunks = Some(open);
-                    chunk
-                }
-            };
-            return Ok(Some((Frame::data(data), (pieces, next, chunks))));
-        }
-    }))
+                        text.clone()
+                    }
+                    Some(Piece::File {
+                        source,
+                        email,
+                        attachment,
+                    }) => {
+                        let (source, open) = (source.clone(), chunks.take());
+                        // On a thread that may block.
+                        let read = spawn_blocking(move || -> io::Result<_> {
+                            let mut chunks = open.map_or_else(|| source.open(), Ok)?;
+                            Ok((chunks.next_chunk()?, chunks))
+                        });
+                        let read = read
+                            .await
+                            .unwrap_or_else(|stopped| Err(io::Error::other(stopped)));
+                        let (chunk, open) =
+                            read.map_err(|error| unreadable(*email, *attachment, error))?;
+                        let Some(chunk) = chunk else {
+                            next += 1;
+                            continue;
+                        };
+                        chunks = Some(open);
+                        chunk
+                    }
+                };
+                return Ok(Some((Frame::data(data), (pieces, next, chunks))));
+            }
+        },
+    ))
 }
 
 /// The body ends before its length, so the service has no complete request.
@@ -126,6 +143,9 @@ fn unreadable(email: usize, attachment: usize, error: io::Error) -> Error {
         io::ErrorKind::InvalidData => CHANGED,
         _ => "cannot be read",
     };
-    Error::new(ErrorKind::attachment(email, attachment, problem), Outcome::NotSent)
-        .with_source(error)
+    Error::new(
+        ErrorKind::attachment(email, attachment, problem),
+        Outcome::NotSent,
+    )
+    .with_source(error)
 }

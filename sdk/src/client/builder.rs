@@ -73,9 +73,19 @@ impl<C> fmt::Debug for ClientBuilder<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientBuilder")
             // A URL that is not a valid base URL may contain a password.
-            .field("base", &parse_base_url(&self.base).ok().as_ref().map(Url::as_str))
+            .field(
+                "base",
+                &parse_base_url(&self.base).ok().as_ref().map(Url::as_str),
+            )
             .field("key_header", &self.key_header)
-            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field(
+                "headers",
+                &self
+                    .headers
+                    .iter()
+                    .map(|(name, _)| name)
+                    .collect::<Vec<_>>(),
+            )
             .field("settings", &self.settings)
             .field("proxy", &self.http.proxy)
             .finish_non_exhaustive()
@@ -401,7 +411,9 @@ impl<C> ClientBuilder<C> {
                 .map_err(|problem| Error::config(format!("the header {name} {problem}")))?;
             headers.insert(name, value);
         }
-        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+        headers
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static("application/json"));
         headers.entry(USER_AGENT).or_insert(DEFAULT_USER_AGENT);
         let connect = (self.settings.timeout / 3).min(Duration::from_secs(10));
         self.http.connect_timeout.get_or_insert(connect);

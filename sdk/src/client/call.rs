@@ -105,7 +105,11 @@ impl<T> Call<T> {
                 confirmation: None,
             })
         };
-        Self::from_request(read, shared, request().map_err(|error| error.with_operation(operation)))
+        Self::from_request(
+            read,
+            shared,
+            request().map_err(|error| error.with_operation(operation)),
+        )
     }
 
     pub(super) fn from_request(
@@ -114,7 +118,12 @@ impl<T> Call<T> {
         request: Result<Request, Error>,
     ) -> Self {
         let (shared, options) = (Arc::clone(shared), Options::default());
-        Self { shared, request, options, read: Box::new(read) }
+        Self {
+            shared,
+            request,
+            options,
+            read: Box::new(read),
+        }
     }
 
     /// Sets the deadline of this call, including all attempts and the pauses between them.
@@ -151,8 +160,10 @@ impl<T> Call<T> {
             !key.trim().is_empty() && key.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         match HeaderValue::from_str(key) {
             Ok(value) if can_be_sent => self.options.idempotency_key = Some(value),
-            _ => self
-                .reject(InvalidInput::new("idempotency key", "must be non-empty printable ASCII")),
+            _ => self.reject(InvalidInput::new(
+                "idempotency key",
+                "must be non-empty printable ASCII",
+            )),
         }
         self
     }
@@ -182,9 +193,19 @@ impl<T> Call<T> {
     where
         T: 'static,
     {
-        let Self { shared, request, options, read } = self;
+        let Self {
+            shared,
+            request,
+            options,
+            read,
+        } = self;
         let read = Box::new(move |received: &Received| Ok(received.with_value(read(received)?)));
-        Call { shared, request, options, read }
+        Call {
+            shared,
+            request,
+            options,
+            read,
+        }
     }
 
     /// Returns the exact request that would be sent, with the API key masked, without
@@ -204,7 +225,11 @@ impl<T> Call<T> {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
-        Ok(RequestPreview::new(&self.shared, &self.request?, &self.options))
+        Ok(RequestPreview::new(
+            &self.shared,
+            &self.request?,
+            &self.options,
+        ))
     }
 
     /// The operation. `None` for a raw request that matches no documented operation.
@@ -226,7 +251,10 @@ impl<T> Call<T> {
     /// done what was asked for; `is_done` reads its body.
     pub(crate) fn confirmed_by<U>(mut self, get: Call<U>, is_done: fn(&[u8]) -> bool) -> Self {
         if let (Ok(request), Ok(get)) = (&mut self.request, get.request) {
-            request.confirmation = Some(Box::new(Confirmation { request: get, is_done }));
+            request.confirmation = Some(Box::new(Confirmation {
+                request: get,
+                is_done,
+            }));
         }
         self
     }
@@ -239,13 +267,23 @@ impl<T> Call<T> {
     where
         T: 'static,
     {
-        let Self { shared, request, options, read } = self;
+        let Self {
+            shared,
+            request,
+            options,
+            read,
+        } = self;
         let read = Box::new(move |received: &Received| {
             let value = read(received)?;
             check(received, &value)?;
             Ok(value)
         });
-        Self { shared, request, options, read }
+        Self {
+            shared,
+            request,
+            options,
+            read,
+        }
     }
 
     pub(crate) fn with_query(mut self, name: &str, value: Option<u64>) -> Self {
@@ -308,6 +346,8 @@ impl<T: 'static> IntoFuture for Call<T> {
 
 impl<T> fmt::Debug for Call<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("operation", &self.operation()).finish_non_exhaustive()
+        f.debug_struct("Call")
+            .field("operation", &self.operation())
+            .finish_non_exhaustive()
     }
 }

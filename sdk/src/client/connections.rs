@@ -97,7 +97,9 @@ impl HttpConfig {
 
 /// Whether `NO_PROXY` disables proxies for all hosts.
 fn env_disables_proxy() -> bool {
-    let named = ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let named = ["NO_PROXY", "no_proxy"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok());
     let mut named = named.filter(|value| !value.is_empty());
     named.next().is_some_and(|list| matches_all_hosts(&list))
 }
@@ -124,7 +126,10 @@ impl HttpClients {
     pub(super) fn new(config: HttpConfig) -> Result<Self, Error> {
         // Built now, so that mistakes in the configuration are found.
         let first = config.client()?;
-        Ok(Self { config, clients: Mutex::new(vec![(None, first)]) })
+        Ok(Self {
+            config,
+            clients: Mutex::new(vec![(None, first)]),
+        })
     }
 
     /// The HTTP client of the current runtime.
@@ -141,7 +146,9 @@ impl HttpClients {
         })?;
         let id = runtime.id();
         let mut clients = lock(&self.clients);
-        let known = clients.iter_mut().find(|(known, _)| known.is_none_or(|known| known == id));
+        let known = clients
+            .iter_mut()
+            .find(|(known, _)| known.is_none_or(|known| known == id));
         if let Some((known, client)) = known {
             *known = Some(id);
             return Ok(client.clone());

@@ -12,11 +12,13 @@ pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
 pub(crate) fn variable(name: &str, read: Read<'_>) -> Result<Option<String>, Error> {
     match read(name) {
         Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
-        Ok(_) => Err(Error::config(format!("the environment variable {name} is empty"))),
+        Ok(_) => Err(Error::config(format!(
+            "the environment variable {name} is empty"
+        ))),
         Err(VarError::NotPresent) => Ok(None),
-        Err(VarError::NotUnicode(_)) => {
-            Err(Error::config(format!("the environment variable {name} is not UTF-8")))
-        }
+        Err(VarError::NotUnicode(_)) => Err(Error::config(format!(
+            "the environment variable {name} is not UTF-8"
+        ))),
     }
 }
 

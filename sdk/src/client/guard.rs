@@ -58,7 +58,10 @@ impl RecipientGuard {
     ///
     /// `RecipientGuard::default()` allows every recipient, to set only other limits.
     pub fn allow<T: Into<String>>(rules: impl IntoIterator<Item = T>) -> Self {
-        Self { allowed: Some(rules.into_iter().map(Into::into).collect()), ..Self::default() }
+        Self {
+            allowed: Some(rules.into_iter().map(Into::into).collect()),
+            ..Self::default()
+        }
     }
 
     /// Sends every email to this address instead of its recipients. The headers
@@ -105,7 +108,9 @@ impl RecipientGuard {
         };
         let allowed = text("SVC_ALLOW_RECIPIENTS")?;
         let guard = Self {
-            allowed: allowed.as_deref().map(|text| Self::split_rules(text).collect()),
+            allowed: allowed
+                .as_deref()
+                .map(|text| Self::split_rules(text).collect()),
             redirect: text("SVC_REDIRECT_RECIPIENTS")?,
             max_per_run: number("SVC_MAX_RECIPIENTS_PER_RUN")?,
         };
@@ -136,13 +141,19 @@ impl RecipientGuard {
     }
 }
 
-const VARIABLES: [&str; 3] =
-    ["SVC_ALLOW_RECIPIENTS", "SVC_REDIRECT_RECIPIENTS", "SVC_MAX_RECIPIENTS_PER_RUN"];
+const VARIABLES: [&str; 3] = [
+    "SVC_ALLOW_RECIPIENTS",
+    "SVC_REDIRECT_RECIPIENTS",
+    "SVC_MAX_RECIPIENTS_PER_RUN",
+];
 
 /// A misspelled variable must not allow everyone.
 fn check_names(names: impl Iterator<Item = String>) -> Result<(), Error> {
     let is_similar = |name: &String| name.starts_with("SVC_") && name.contains("RECIP");
-    match names.filter(is_similar).find(|name| !VARIABLES.contains(&name.as_str())) {
+    match names
+        .filter(is_similar)
+        .find(|name| !VARIABLES.contains(&name.as_str()))
+    {
         Some(name) => Err(Error::config(format!(
             "the environment variable {name} is none of the recipient guard, which are {}; \
              rename or unset it",
@@ -160,9 +171,17 @@ impl fmt::Display for RecipientGuard {
             [] => "no recipient".to_owned(),
             rules => format!("only {}", rules.join(", ")),
         });
-        let redirect = self.redirect.as_ref().map(|to| format!("all emails go to {to}"));
-        let limit = self.max_per_run.map(|limit| format!("at most {limit} recipients per run"));
-        let parts = [redirect, allowed, limit].into_iter().flatten().collect::<Vec<_>>();
+        let redirect = self
+            .redirect
+            .as_ref()
+            .map(|to| format!("all emails go to {to}"));
+        let limit = self
+            .max_per_run
+            .map(|limit| format!("at most {limit} recipients per run"));
+        let parts = [redirect, allowed, limit]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>();
         match parts.is_empty() {
             true => f.write_str("every recipient"),
             false => f.write_str(&parts.join("; ")),
@@ -188,16 +207,26 @@ impl ActiveGuard {
     pub(super) fn new(guard: RecipientGuard) -> Result<Self, Error> {
         let failed = |problem: String| Error::config(format!("recipient guard: {problem}"));
         let rules = guard.allowed.as_ref().map(|rules| {
-            rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<Vec<_>, String>>()
+            rules
+                .iter()
+                .map(|rule| Rule::parse(rule))
+                .collect::<Result<Vec<_>, String>>()
         });
-        let active = Self { rules: rules.transpose().map_err(failed)?, guard, used: 0.into() };
+        let active = Self {
+            rules: rules.transpose().map_err(failed)?,
+            guard,
+            used: 0.into(),
+        };
         if let Some(text) = active.redirect() {
             let problem = match Address::parse(text) {
                 None => "is not an address",
                 Some(address) if !active.allows(&address) => "matches none of its rules",
                 Some(_) => return Ok(active),
             };
-            return Err(failed(format!("the redirect address {} {problem}", shown(text))));
+            return Err(failed(format!(
+                "the redirect address {} {problem}",
+                shown(text)
+            )));
         }
         Ok(active)
     }
@@ -218,13 +247,18 @@ impl ActiveGuard {
             Some(address) if self.allows(&address) => None,
             Some(_) => Some(match self.guard.allowed.as_deref().unwrap_or_default() {
                 [] => format!("{text} is not allowed; no recipient is allowed"),
-                rules => format!("{text} is not allowed; allowed are only {}", rules.join(", ")),
+                rules => format!(
+                    "{text} is not allowed; allowed are only {}",
+                    rules.join(", ")
+                ),
             }),
         }
     }
 
     fn allows(&self, address: &Address) -> bool {
-        self.rules.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(address)))
+        self.rules
+            .as_ref()
+            .is_none_or(|rules| rules.iter().any(|rule| rule.matches(address)))
     }
 
     /// The error of a raw request that sends emails, or may do so.
@@ -242,7 +276,10 @@ impl ActiveGuard {
         }
         let limit = self.guard.max_per_run.unwrap_or(u64::MAX);
         let add = |used: u64| used.checked_add(recipients).filter(|used| *used <= limit);
-        if let Err(used) = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+        if let Err(used) = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+        {
             let problem = format!(
                 "{recipients} more recipients exceed the limit of {limit} per run, of which \
                  {used} are used"
@@ -271,9 +308,11 @@ mod tests {
     #[test]
     fn a_misspelled_variable_is_an_error() {
         let check = |name: &str| check_names([name.to_owned()].into_iter());
-        for name in
-            ["SVC_ALLOWED_RECIPIENTS", "SVC_REDIRECT_RECIPIENT", "SVC_MAX_RECIPIENTS_PER_HOUR"]
-        {
+        for name in [
+            "SVC_ALLOWED_RECIPIENTS",
+            "SVC_REDIRECT_RECIPIENT",
+            "SVC_MAX_RECIPIENTS_PER_HOUR",
+        ] {
             assert!(check(name).unwrap_err().to_string().contains(name));
         }
         for name in ["SVC_ALLOW_RECIPIENTS", "SVC_EMAIL_KEY", "RECIPIENTS"] {
@@ -286,12 +325,17 @@ mod tests {
         let read = |set: &'static [(&str, &str)]| {
             RecipientGuard::from_variables(&|name| {
                 let found = set.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
+                found
+                    .map(|(_, value)| (*value).to_owned())
+                    .ok_or(VarError::NotPresent)
             })
         };
         assert!(read(&[]).unwrap().is_none());
         let all = read(&[
-            ("SVC_ALLOW_RECIPIENTS", " @example.com,me@x.test  you@x.test"),
+            (
+                "SVC_ALLOW_RECIPIENTS",
+                " @example.com,me@x.test  you@x.test",
+            ),
             ("SVC_REDIRECT_RECIPIENTS", "me@x.test"),
             ("SVC_MAX_RECIPIENTS_PER_RUN", "5"),
         ]);
@@ -301,8 +345,15 @@ mod tests {
              recipients per run"
         );
         let error = read(&[("SVC_ALLOW_RECIPIENTS", " ")]).unwrap_err();
-        assert!(error.to_string().contains("SVC_ALLOW_RECIPIENTS is empty"), "{error}");
+        assert!(
+            error.to_string().contains("SVC_ALLOW_RECIPIENTS is empty"),
+            "{error}"
+        );
         let error = read(&[("SVC_MAX_RECIPIENTS_PER_RUN", "many")]).unwrap_err();
-        assert!(error.to_string().contains("SVC_MAX_RECIPIENTS_PER_RUN is not a number"));
+        assert!(
+            error
+                .to_string()
+                .contains("SVC_MAX_RECIPIENTS_PER_RUN is not a number")
+        );
     }
 }

@@ -50,7 +50,12 @@ pub struct Attempt<'a> {
 impl<'a> Attempt<'a> {
     /// Returns the request that was sent, as a dry run shows it. This allocates.
     pub fn request(&self) -> RequestPreview {
-        let Exchange { shared, request, options, .. } = self.exchange;
+        let Exchange {
+            shared,
+            request,
+            options,
+            ..
+        } = self.exchange;
         RequestPreview::new(shared, request, options)
     }
 

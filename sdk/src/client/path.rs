@@ -9,7 +9,11 @@ use crate::error::InvalidInput;
 use crate::operation::{Operation, Service};
 
 /// The characters to percent-encode: all but the unreserved ones (RFC 3986).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Returns the operation's path with these ids inserted.
 pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<Cow<'static, str>, InvalidInput> {
@@ -180,7 +184,10 @@ mod tests {
             find(http::Method::PATCH, "/api/v1/emails/x/cancel"),
             Some(Operation::EmailsCancel)
         );
-        assert_eq!(find(http::Method::POST, "/api/v1/emails?x=y"), Some(Operation::EmailsSend));
+        assert_eq!(
+            find(http::Method::POST, "/api/v1/emails?x=y"),
+            Some(Operation::EmailsSend)
+        );
         assert_eq!(find(http::Method::PUT, "/api/v1/emails"), None);
         assert_eq!(find(http::Method::GET, "/api/v1/emails/"), None);
         assert_eq!(find(http::Method::GET, "/v1/me"), None);

@@ -41,7 +41,10 @@ impl RequestPreview {
         }
         headers.push((shared.key_header.as_str().to_owned(), masked_key(shared)));
         if has_body {
-            headers.push(("content-length".to_owned(), request.payload.length().to_string()));
+            headers.push((
+                "content-length".to_owned(),
+                request.payload.length().to_string(),
+            ));
         }
         Self {
             method: request.method.as_str().to_owned(),
@@ -71,9 +74,15 @@ impl RequestPreview {
 /// Keeps only the documented prefix of the key.
 fn masked_key(shared: &Shared) -> String {
     let value = shared.current_key();
-    let value = value.as_ref().ok().and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = value
+        .as_ref()
+        .ok()
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let key = value.strip_prefix(&shared.key_prefix).unwrap_or_default();
-    let known = ["sk_live_", "sk_test_"].into_iter().find(|prefix| key.starts_with(prefix));
+    let known = ["sk_live_", "sk_test_"]
+        .into_iter()
+        .find(|prefix| key.starts_with(prefix));
     format!("{}{}***", shared.key_prefix, known.unwrap_or_default())
 }
 

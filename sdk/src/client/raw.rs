@@ -27,7 +27,10 @@ pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
         let reads = matches!(method, Method::GET | Method::HEAD);
         let is_refused = match operation {
             Some(operation) => {
-                matches!(operation, Operation::EmailsSend | Operation::EmailsSendBatch)
+                matches!(
+                    operation,
+                    Operation::EmailsSend | Operation::EmailsSendBatch
+                )
             }
             None => !reads,
         };

@@ -89,7 +89,12 @@ pub struct RawResponse {
 impl RawResponse {
     /// Creates a response, for example for a test, without headers.
     pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
-        Self { status, headers: HeaderMap::new(), request_id: None, body: body.into() }
+        Self {
+            status,
+            headers: HeaderMap::new(),
+            request_id: None,
+            body: body.into(),
+        }
     }
 
     /// Decodes the body as JSON.
@@ -141,7 +146,10 @@ impl Received {
     }
 
     fn is_html(&self) -> bool {
-        let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = self
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
         self.body.trim_ascii_start().starts_with(b"<")
             || (content_type.is_some_and(|text| text.starts_with("text/html"))
                 && !self.body.trim_ascii().is_empty())
@@ -244,7 +252,10 @@ impl FromResponse for Deleted {
             }
             _ => {}
         }
-        Ok(Self { already_gone: response.already_gone, extra })
+        Ok(Self {
+            already_gone: response.already_gone,
+            extra,
+        })
     }
 }
 

@@ -96,13 +96,20 @@ struct Progress<'a> {
 impl Progress<'_> {
     /// Returns the response, and whether it says that an earlier attempt has deleted the resource.
     async fn run(&mut self) -> Result<(Success, bool), Error> {
-        let Self { shared, request, options, .. } = *self;
+        let Self {
+            shared,
+            request,
+            options,
+            ..
+        } = *self;
         let limit = options.attempt_timeout.or(shared.settings.attempt_timeout);
         let mut last_error = None;
         loop {
             let key = shared.current_key()?;
             let longest = shared.settings.max_retry_after;
-            let waited = shared.pauses.wait(&key, self.timeout, self.deadline, longest);
+            let waited = shared
+                .pauses
+                .wait(&key, self.timeout, self.deadline, longest);
             if let Err(end) = waited.await {
                 return Err(last_error.unwrap_or_else(|| held_back(end)));
             }
@@ -130,7 +137,11 @@ impl Progress<'_> {
                 // The earlier attempt, whose response was lost, most likely deleted it.
                 self.notify(elapsed, Err((&error, None)));
                 let (status, headers) = (error.status().unwrap_or_default(), error.headers());
-                let gone = Success { status, headers: headers.clone(), body: Bytes::new() };
+                let gone = Success {
+                    status,
+                    headers: headers.clone(),
+                    body: Bytes::new(),
+                };
                 return Ok((gone, true));
             }
             self.may_be_processed |= error.outcome() == Outcome::Unknown;
@@ -193,9 +204,16 @@ impl Progress<'_> {
                 most.mul_f64(0.5 + jitter / 2.0)
             }
             true => Duration::ZERO,
-            false => settings.back_off.after(counted).mul_f64(jitter).max(requested),
+            false => settings
+                .back_off
+                .after(counted)
+                .mul_f64(jitter)
+                .max(requested),
         };
-        if now.checked_add(wait.max(requested)).is_none_or(|start| start >= self.deadline) {
+        if now
+            .checked_add(wait.max(requested))
+            .is_none_or(|start| start >= self.deadline)
+        {
             return (error, None);
         }
         (error, Some(wait))
@@ -205,9 +223,19 @@ impl Progress<'_> {
     /// what was asked for.
     async fn confirm(&mut self, confirmation: &Confirmation) -> Option<Success> {
         let Confirmation { request, is_done } = confirmation;
-        let (key, url) = (self.shared.current_key().ok()?, self.shared.url(&request.path));
+        let (key, url) = (
+            self.shared.current_key().ok()?,
+            self.shared.url(&request.path),
+        );
         self.attempts += 1;
-        let attempt = attempt(self.shared, request, self.options, &url, &key, self.deadline);
+        let attempt = attempt(
+            self.shared,
+            request,
+            self.options,
+            &url,
+            &key,
+            self.deadline,
+        );
         let response = attempt.await.ok()?;
         is_done(&response.body).then_some(response)
     }
@@ -217,13 +245,30 @@ impl Progress<'_> {
             return;
         }
         let (status, headers, body, failure, retry_in) = match result {
-            Ok(success) => (Some(success.status), &success.headers, &*success.body, None, None),
+            Ok(success) => (
+                Some(success.status),
+                &success.headers,
+                &*success.body,
+                None,
+                None,
+            ),
             Err((error, wait)) => {
                 let wait = wait.map(|wait| wait.max(error.retry_after().unwrap_or_default()));
-                (error.status(), error.headers(), error.body(), Some(error.kind()), wait)
+                (
+                    error.status(),
+                    error.headers(),
+                    error.body(),
+                    Some(error.kind()),
+                    wait,
+                )
             }
         };
-        let Self { shared, request, options, .. } = *self;
+        let Self {
+            shared,
+            request,
+            options,
+            ..
+        } = *self;
         let attempt = Attempt {
             operation: request.operation,
             method: request.method.as_str(),
@@ -234,8 +279,17 @@ impl Progress<'_> {
             failure,
             elapsed,
             retry_in,
-            exchange: Exchange { shared, request, options, headers, body },
+            exchange: Exchange {
+                shared,
+                request,
+                options,
+                headers,
+                body,
+            },
         };
-        self.shared.observers.iter().for_each(|observe| observe(&attempt));
+        self.shared
+            .observers
+            .iter()
+            .for_each(|observe| observe(&attempt));
     }
 }

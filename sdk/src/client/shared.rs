@@ -105,7 +105,11 @@ impl Shared {
     /// A client with another key and everything else shared. Its scopes are unknown.
     pub(crate) fn with_key(&self, key: &Secret) -> Result<Arc<Self>, Error> {
         let key = Key::Fixed(key_value(&self.key_prefix, key)?);
-        Ok(Arc::new(Self { key, scopes: Arc::default(), ..self.clone() }))
+        Ok(Arc::new(Self {
+            key,
+            scopes: Arc::default(),
+            ..self.clone()
+        }))
     }
 
     /// The value of the key's header for the next attempt.
@@ -207,7 +211,9 @@ impl Pauses {
         loop {
             let end = lock(&self.until).get(key).copied();
             let now = Instant::now();
-            let Some(end) = end.filter(|end| *end > now) else { return Ok(()) };
+            let Some(end) = end.filter(|end| *end > now) else {
+                return Ok(());
+            };
             if end >= latest || end - now > longest {
                 return Err(end);
             }

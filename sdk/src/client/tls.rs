@@ -13,7 +13,11 @@ pub(super) struct TlsChoice {
 
 impl Default for TlsChoice {
     fn default() -> Self {
-        Self { bundles: Vec::new(), platform: true, native: !cfg!(feature = "rustls") }
+        Self {
+            bundles: Vec::new(),
+            platform: true,
+            native: !cfg!(feature = "rustls"),
+        }
     }
 }
 
@@ -63,10 +67,15 @@ impl TlsChoice {
             let verifier =
                 rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider);
             let verifier = Arc::new(verifier.map_err(failed)?);
-            config.dangerous().with_custom_certificate_verifier(verifier)
+            config
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
         } else {
             let mut roots = rustls::RootCertStore::empty();
-            extra.into_iter().try_for_each(|each| roots.add(each)).map_err(failed)?;
+            extra
+                .into_iter()
+                .try_for_each(|each| roots.add(each))
+                .map_err(failed)?;
             config.with_root_certificates(roots)
         };
         Ok(config.with_no_client_auth())

@@ -47,7 +47,10 @@ pub(super) async fn traced(
         Ok(success) => (Some(success.status), request_id(&success.headers)),
         Err(failed) => (failed.error.status(), failed.error.request_id()),
     };
-    span.record("http.response.status_code", status.map(|status| status.as_u16()));
+    span.record(
+        "http.response.status_code",
+        status.map(|status| status.as_u16()),
+    );
     span.record("svc.request_id", id);
     if let Err(Failed { error, .. }) = &result {
         span.record("otel.status_code", "ERROR");

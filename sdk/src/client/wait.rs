@@ -140,8 +140,14 @@ impl<T: Clone + Send + 'static> Wait<T> {
         // The clock cannot represent the deadline if the timeout is very long.
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
-        let state =
-            State { pause: None, deadline, failure: None, done: false, last: false, wait: self };
+        let state = State {
+            pause: None,
+            deadline,
+            failure: None,
+            done: false,
+            last: false,
+            wait: self,
+        };
         let polls = stream::unfold(state, |mut state| async move {
             if state.done {
                 return None;

@@ -5,15 +5,25 @@ use crate::client::{ActiveGuard, refuse, shown};
 use crate::error::{Error, InvalidInput};
 
 /// Headers of an email that a service may take for recipients.
-const RECIPIENT_HEADERS: [&str; 7] =
-    ["to", "cc", "bcc", "resent-to", "resent-cc", "resent-bcc", "apparently-to"];
+const RECIPIENT_HEADERS: [&str; 7] = [
+    "to",
+    "cc",
+    "bcc",
+    "resent-to",
+    "resent-cc",
+    "resent-bcc",
+    "apparently-to",
+];
 
 const LINE_END: &str = "contains a line end, which may start another header";
 
 /// Returns the email as it may be sent. `prefix` is its place in a batch.
 pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<Email, Error> {
     let refused = |field: String, problem: &str| {
-        Err(refuse(InvalidInput::new(format!("{prefix}{field}"), problem.to_owned())))
+        Err(refuse(InvalidInput::new(
+            format!("{prefix}{field}"),
+            problem.to_owned(),
+        )))
     };
     let has_line_end = |text: &str| text.contains(['\r', '\n']);
     for (name, value) in &email.extra {
@@ -27,7 +37,10 @@ pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<
     for (name, value) in &email.headers {
         let field = format!("headers.{}", shown(name));
         if RECIPIENT_HEADERS.contains(&name.trim().to_ascii_lowercase().as_str()) {
-            return refused(field, "a header that names recipients; use `to`, `cc` or `bcc`");
+            return refused(
+                field,
+                "a header that names recipients; use `to`, `cc` or `bcc`",
+            );
         }
         if has_line_end(name) || value.as_str().is_some_and(has_line_end) {
             return refused(field, LINE_END);
@@ -56,14 +69,23 @@ pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<
 /// Replaces the recipients, and names them in headers.
 fn redirect(email: &mut Email, address: &str) {
     let originals = [
-        ("X-Original-To", std::mem::replace(&mut email.to, vec![address.to_owned()])),
+        (
+            "X-Original-To",
+            std::mem::replace(&mut email.to, vec![address.to_owned()]),
+        ),
         ("X-Original-Cc", std::mem::take(&mut email.cc)),
         ("X-Original-Bcc", std::mem::take(&mut email.bcc)),
     ];
     for (name, list) in originals {
-        email.headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
+        email
+            .headers
+            .retain(|known, _| !known.eq_ignore_ascii_case(name));
         if !list.is_empty() {
-            let list = list.iter().map(|text| shown(text)).collect::<Vec<_>>().join(", ");
+            let list = list
+                .iter()
+                .map(|text| shown(text))
+                .collect::<Vec<_>>()
+                .join(", ");
             email.headers.insert(name.to_owned(), list.into());
         }
     }

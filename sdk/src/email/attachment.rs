@@ -63,21 +63,39 @@ impl Attachment {
         let path = path.as_ref();
         let metadata = std::fs::metadata(path)?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
         }
-        let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let file = FileSource { path: path.into(), length: metadata.len() };
+        let filename = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let file = FileSource {
+            path: path.into(),
+            length: metadata.len(),
+        };
         Ok(Self::new(filename, Source::File(file)))
     }
 
     fn new(filename: impl Into<String>, source: Source) -> Self {
-        Self { filename: filename.into(), content_type: None, source }
+        Self {
+            filename: filename.into(),
+            content_type: None,
+            source,
+        }
     }
 
     /// Its JSON with this content.
     pub(super) fn object(&self, content: String) -> AttachmentObject {
         let (filename, content_type) = (self.filename.clone(), self.content_type.clone());
-        AttachmentObject { filename, content_type, content }
+        AttachmentObject {
+            filename,
+            content_type,
+            content,
+        }
     }
 
     /// Sets the file name.
@@ -135,7 +153,10 @@ impl<'de> Deserialize<'de> for Attachment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = AttachmentObject::deserialize(deserializer)?;
         let attachment = Self::from_base64(object.filename, object.content);
-        Ok(Self { content_type: object.content_type, ..attachment })
+        Ok(Self {
+            content_type: object.content_type,
+            ..attachment
+        })
     }
 }
 

@@ -16,7 +16,10 @@ use crate::operation::Operation;
 #[non_exhaustive]
 pub struct Audience {
     /// The audience's id; empty if the response has none.
-    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "decode::id",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub id: String,
     /// The audience's name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,16 +54,31 @@ impl Audiences {
 
     /// Lists all audiences.
     pub fn list(&self) -> Call<List<Audience>> {
-        Call::new(&self.shared, Operation::AudiencesList, &[], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::AudiencesList,
+            &[],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Returns an audience.
     pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
-        Call::new(&self.shared, Operation::AudiencesGet, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::AudiencesGet,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Deletes an audience.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(&self.shared, Operation::AudiencesDelete, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::AudiencesDelete,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 }

@@ -134,13 +134,19 @@ impl BatchResponse {
         let is_plausible = items.iter().all(|item| item.index.is_none_or(&mut is_own));
         for item in &mut items {
             // The service counts only what it received.
-            item.index = item.index.filter(|_| is_plausible).map(|index| plan.sent[index]);
+            item.index = item
+                .index
+                .filter(|_| is_plausible)
+                .map(|index| plan.sent[index]);
         }
         items.extend(plan.rejected.iter().map(BatchItem::rejected));
         if items.iter().all(|item| item.index.is_some()) {
             items.sort_by_key(|item| item.index);
         }
-        Ok(Self { items, requested: plan.len() })
+        Ok(Self {
+            items,
+            requested: plan.len(),
+        })
     }
 }
 
@@ -148,7 +154,10 @@ impl BatchItem {
     /// Creates the result of the email with this index, which starts at 0, for example for a
     /// test.
     pub fn new(index: impl Into<Option<usize>>, outcome: BatchOutcome) -> Self {
-        Self { index: index.into(), outcome }
+        Self {
+            index: index.into(),
+            outcome,
+        }
     }
 
     /// An item is an object, or just an id.
@@ -156,13 +165,19 @@ impl BatchItem {
         let mut fields = match value {
             Value::Object(fields) => fields,
             Value::String(id) => {
-                let email = EmailRecord { id, ..EmailRecord::default() };
+                let email = EmailRecord {
+                    id,
+                    ..EmailRecord::default()
+                };
                 return Self::new(None, BatchOutcome::Accepted(email));
             }
             other => Map::from_iter([("result".to_owned(), other)]),
         };
         let index = fields.remove("index");
-        let index = index.as_ref().and_then(whole_number).and_then(|at| at.try_into().ok());
+        let index = index
+            .as_ref()
+            .and_then(whole_number)
+            .and_then(|at| at.try_into().ok());
         let is_refused = has_error(&fields);
         let email: EmailRecord = read_fields(&fields);
         if email.is_identified() && !is_refused {
@@ -213,7 +228,10 @@ pub(crate) struct BatchPlan {
 impl BatchPlan {
     /// Sends all emails.
     pub(crate) fn all(emails: &[Email]) -> Self {
-        Self { sent: (0..emails.len()).collect(), rejected: Vec::new() }
+        Self {
+            sent: (0..emails.len()).collect(),
+            rejected: Vec::new(),
+        }
     }
 
     /// Sends the emails that keep to the documented limits.

@@ -70,7 +70,9 @@ impl EmailClient {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the key is empty, or contains
     /// characters that are not allowed in a header.
     pub fn with_key(&self, key: impl Into<Secret>) -> Result<Self, Error> {
-        Ok(Self { shared: self.shared.with_key(&key.into())? })
+        Ok(Self {
+            shared: self.shared.with_key(&key.into())?,
+        })
     }
 
     /// Starts building a client for the service at `base_url`, authenticated with the API
@@ -84,27 +86,37 @@ impl EmailClient {
 
     /// Operations on emails: send, fetch, cancel, and wait for a final status.
     pub fn emails(&self) -> Emails {
-        Emails { shared: Arc::clone(&self.shared) }
+        Emails {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Operations on audiences, which are lists of contacts.
     pub fn audiences(&self) -> Audiences {
-        Audiences { shared: Arc::clone(&self.shared) }
+        Audiences {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Operations on the contacts of audiences.
     pub fn contacts(&self) -> Contacts {
-        Contacts { shared: Arc::clone(&self.shared) }
+        Contacts {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Operations on sending domains, including their verification.
     pub fn domains(&self) -> Domains {
-        Domains { shared: Arc::clone(&self.shared) }
+        Domains {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Operations on webhooks, including test deliveries.
     pub fn webhooks(&self) -> Webhooks {
-        Webhooks { shared: Arc::clone(&self.shared) }
+        Webhooks {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Sends a request to any endpoint of the service, such as one that this crate does not
@@ -156,7 +168,9 @@ impl EmailClientBuilder {
     /// `https` URL, it uses `https` and the crate was compiled without TLS or the platform has no
     /// certificates, the key is empty, or the value of an option is invalid.
     pub fn build(self) -> Result<EmailClient, Error> {
-        Ok(EmailClient { shared: self.build_shared(Service::Email)? })
+        Ok(EmailClient {
+            shared: self.build_shared(Service::Email)?,
+        })
     }
 }
 

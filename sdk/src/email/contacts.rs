@@ -25,7 +25,10 @@ use crate::request::{self, request_type};
 #[non_exhaustive]
 pub struct Contact {
     /// The contact's id; empty if the response has none.
-    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "decode::id",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub id: String,
     /// The email address.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,7 +228,12 @@ impl Contacts {
             true => Err(InvalidInput::new("email", "not an email address, such as `a@b`").into()),
             false => request::payload(contact),
         };
-        Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload)
+        Call::new(
+            &self.shared,
+            Operation::ContactsCreate,
+            &[audience.as_ref()],
+            payload,
+        )
     }
 
     /// Returns one page of an audience's contacts: the first one, of the service's default
@@ -240,7 +248,12 @@ impl Contacts {
     /// # }
     /// ```
     pub fn list(&self, audience: impl AsRef<str>) -> Call<List<Contact>> {
-        Call::new(&self.shared, Operation::ContactsList, &[audience.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::ContactsList,
+            &[audience.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Returns a stream of all contacts of an audience, which requests page after page.
@@ -256,7 +269,12 @@ impl Contacts {
     /// ```
     pub fn stream(&self, audience: impl AsRef<str>) -> ContactStream {
         let audience = audience.as_ref().to_owned();
-        ContactStream { contacts: self.clone(), audience, page_size: None, contacts_left: None }
+        ContactStream {
+            contacts: self.clone(),
+            audience,
+            page_size: None,
+            contacts_left: None,
+        }
     }
 
     /// Changes a contact. Custom data is merged into the existing data.
@@ -272,12 +290,22 @@ impl Contacts {
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<ContactUpdate>) -> Call<Contact> {
         let payload = request::payload(update.into());
-        Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)
+        Call::new(
+            &self.shared,
+            Operation::ContactsUpdate,
+            &[id.as_ref()],
+            payload,
+        )
     }
 
     /// Deletes a contact.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(&self.shared, Operation::ContactsDelete, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::ContactsDelete,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 }
 
@@ -332,7 +360,9 @@ impl ContactStream {
         Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
             let call = contacts.list(&audience);
             async move {
-                let Some(mut paginator) = paginator else { return Ok(None) };
+                let Some(mut paginator) = paginator else {
+                    return Ok(None);
+                };
                 let call = call.with_query("page", paginator.next);
                 let page = call.with_query("pageSize", page_size).await?;
                 Ok(match paginator.step(&page)? {
@@ -351,7 +381,9 @@ impl ContactStream {
     /// runtime.
     pub fn block_iter(mut self) -> impl Iterator<Item = Result<Contact, Error>> {
         std::iter::from_fn(move || {
-            crate::client::block(self.try_next()).and_then(|next| next).transpose()
+            crate::client::block(self.try_next())
+                .and_then(|next| next)
+                .transpose()
         })
     }
 }

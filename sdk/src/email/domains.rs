@@ -17,7 +17,10 @@ use crate::operation::Operation;
 #[non_exhaustive]
 pub struct Domain {
     /// The domain's id; empty if the response has none, as after a verification.
-    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "decode::id",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub id: String,
     /// The domain name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +55,12 @@ impl Domain {
     }
 
     fn flags(&self) -> [Option<bool>; 4] {
-        [self.mx_verified, self.spf_verified, self.dkim_verified, self.dmarc_verified]
+        [
+            self.mx_verified,
+            self.spf_verified,
+            self.dkim_verified,
+            self.dmarc_verified,
+        ]
     }
 
     /// The DNS records to publish, if the response contains them: an array of objects, or an
@@ -60,15 +68,24 @@ impl Domain {
     pub fn dns_records(&self) -> Vec<DnsRecord> {
         const NAMES: [&str; 4] = ["records", "dnsRecords", "dns_records", "dns"];
         let records = |value: &Value| match value {
-            Value::Array(items) => {
-                Some(items.iter().filter_map(|item| DnsRecord::read(None, item)).collect())
-            }
+            Value::Array(items) => Some(
+                items
+                    .iter()
+                    .filter_map(|item| DnsRecord::read(None, item))
+                    .collect(),
+            ),
             Value::Object(kinds) => Some(
-                kinds.iter().filter_map(|(kind, item)| DnsRecord::read(Some(kind), item)).collect(),
+                kinds
+                    .iter()
+                    .filter_map(|(kind, item)| DnsRecord::read(Some(kind), item))
+                    .collect(),
             ),
             _ => None,
         };
-        NAMES.iter().find_map(|name| records(self.extra.get(*name)?)).unwrap_or_default()
+        NAMES
+            .iter()
+            .find_map(|name| records(self.extra.get(*name)?))
+            .unwrap_or_default()
     }
 }
 
@@ -94,7 +111,10 @@ impl DnsRecord {
     fn read(kind: Option<&String>, item: &Value) -> Option<Self> {
         let fields: &Map<String, Value> = item.as_object()?;
         let text = |names: &[&str]| {
-            names.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned)
+            names
+                .iter()
+                .find_map(|name| fields.get(*name)?.as_str())
+                .map(str::to_owned)
         };
         Some(Self {
             kind: text(&["kind", "purpose", "record"]).or_else(|| kind.cloned()),
@@ -122,7 +142,12 @@ impl Domains {
 
     /// Lists all domains.
     pub fn list(&self) -> Call<List<Domain>> {
-        Call::new(&self.shared, Operation::DomainsList, &[], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::DomainsList,
+            &[],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Makes the service check the domain's DNS records now. Returns the result of each
@@ -136,7 +161,12 @@ impl Domains {
     /// # }
     /// ```
     pub fn verify(&self, id: impl AsRef<str>) -> Call<Domain> {
-        Call::new(&self.shared, Operation::DomainsVerify, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::DomainsVerify,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Repeats [`verify`](Self::verify) until the domain is verified. DNS changes can take
@@ -165,6 +195,11 @@ impl Domains {
 
     /// Permanently deletes a domain and all mailboxes under it.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(&self.shared, Operation::DomainsDelete, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::DomainsDelete,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 }

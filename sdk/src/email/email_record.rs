@@ -19,7 +19,10 @@ use crate::names::{debug_fields, text_enum};
 #[non_exhaustive]
 pub struct EmailRecord {
     /// The email's id; empty if the response has none.
-    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "decode::id",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub id: String,
     /// The delivery status.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,16 +31,28 @@ pub struct EmailRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The recipients.
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub to: Vec<String>,
     /// Recipients of copies (Cc).
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub cc: Vec<String>,
     /// Recipients of blind copies (Bcc).
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub bcc: Vec<String>,
     /// Addresses for replies.
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub reply_to: Vec<String>,
     /// The subject.
     #[serde(skip_serializing_if = "Option::is_none")]

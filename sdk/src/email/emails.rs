@@ -45,7 +45,9 @@ impl Emails {
             if self.shared.settings.local_checks {
                 email.check()?;
             }
-            let Some(guard) = &self.shared.guard else { return request_body::single(email) };
+            let Some(guard) = &self.shared.guard else {
+                return request_body::single(email);
+            };
             let admitted = admit(guard, email, "")?;
             recipients = admitted.recipients();
             request_body::single(&admitted)
@@ -115,7 +117,12 @@ impl Emails {
 
     /// Returns an email with its status. Requires the scope `emails:read`.
     pub fn get(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
-        Call::new(&self.shared, Operation::EmailsGet, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::EmailsGet,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Waits until the status of an email is [final](EmailStatus::is_final). Requires the
@@ -162,7 +169,12 @@ impl Emails {
             let status = email.ok().and_then(|email| email.status);
             status.is_some_and(|status| matches!(status.as_str(), "cancelled" | "canceled"))
         };
-        Call::new(&self.shared, Operation::EmailsCancel, &[id], Ok(Payload::Empty))
-            .confirmed_by(self.get(id), is_cancelled)
+        Call::new(
+            &self.shared,
+            Operation::EmailsCancel,
+            &[id],
+            Ok(Payload::Empty),
+        )
+        .confirmed_by(self.get(id), is_cancelled)
     }
 }

@@ -51,13 +51,22 @@ pub struct Email {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Recipients of copies (Cc).
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub cc: Vec<String>,
     /// Recipients of blind copies (Bcc).
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub bcc: Vec<String>,
     /// Addresses for replies (`Reply-To`).
-    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "decode::one_or_many",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub reply_to: Vec<String>,
     /// Additional headers of the email.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -99,7 +108,12 @@ impl Email {
         subject: impl Into<String>,
     ) -> Self {
         let to = to.into().0;
-        Self { from: from.into(), to, subject: subject.into(), ..Self::default() }
+        Self {
+            from: from.into(),
+            to,
+            subject: subject.into(),
+            ..Self::default()
+        }
     }
 
     /// Adds one or more recipients.
@@ -147,7 +161,8 @@ impl Email {
     /// Adds a header to the email itself.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.insert(name.into(), Value::String(value.into()));
+        self.headers
+            .insert(name.into(), Value::String(value.into()));
         self
     }
 
@@ -212,19 +227,39 @@ impl Email {
             return not_an_address("from".into());
         }
         if self.to.is_empty() {
-            return Err(InvalidInput::new("to", "at least one recipient is required"));
+            return Err(InvalidInput::new(
+                "to",
+                "at least one recipient is required",
+            ));
         }
         at_most("to", "recipients", MAX_TO, self.to.len())?;
-        for (field, list) in
-            [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc), ("replyTo", &self.reply_to)]
-        {
+        for (field, list) in [
+            ("to", &self.to),
+            ("cc", &self.cc),
+            ("bcc", &self.bcc),
+            ("replyTo", &self.reply_to),
+        ] {
             if let Some(index) = list.iter().position(|address| !can_be_address(address)) {
                 return not_an_address(format!("{field}[{index}]").into());
             }
         }
-        at_most("subject", "characters", MAX_SUBJECT, self.subject.chars().count())?;
-        at_most("attachments", "attachments", MAX_ATTACHMENTS, self.attachments.len())?;
-        match self.attachments.iter().position(|attachment| attachment.filename.is_empty()) {
+        at_most(
+            "subject",
+            "characters",
+            MAX_SUBJECT,
+            self.subject.chars().count(),
+        )?;
+        at_most(
+            "attachments",
+            "attachments",
+            MAX_ATTACHMENTS,
+            self.attachments.len(),
+        )?;
+        match self
+            .attachments
+            .iter()
+            .position(|attachment| attachment.filename.is_empty())
+        {
             Some(index) => {
                 let field = format!("attachments[{index}].filename");
                 Err(InvalidInput::new(field, "must not be empty"))
@@ -238,16 +273,25 @@ impl Email {
         if self.extra.is_empty() {
             return None;
         }
-        let typed = Self { extra: Map::new(), ..self.without_attachments() };
+        let typed = Self {
+            extra: Map::new(),
+            ..self.without_attachments()
+        };
         let typed = serde_json::to_value(typed).unwrap_or_default();
         let is_typed = |name: &str| {
             typed.get(name).is_some() || (name == "attachments" && !self.attachments.is_empty())
         };
-        self.extra.keys().map(String::as_str).find(|name| is_typed(name))
+        self.extra
+            .keys()
+            .map(String::as_str)
+            .find(|name| is_typed(name))
     }
 
     pub(super) fn without_attachments(&self) -> Self {
-        Self { attachments: Vec::new(), ..self.clone() }
+        Self {
+            attachments: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// The number of recipients in `to`, `cc` and `bcc`.
@@ -385,7 +429,11 @@ pub struct ScheduledAt(String);
 impl ScheduledAt {
     /// Formats an instant in UTC with milliseconds.
     pub fn at<Tz: TimeZone>(instant: &DateTime<Tz>) -> Self {
-        Self(instant.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Millis, true))
+        Self(
+            instant
+                .with_timezone(&Utc)
+                .to_rfc3339_opts(SecondsFormat::Millis, true),
+        )
     }
 
     /// The text as it is sent.
@@ -424,10 +472,25 @@ mod tests {
 
     #[test]
     fn rejects_only_impossible_addresses() {
-        for good in ["a@b", "Ada <a@b>", "\"A @ B\" <a@b>", "ä@ö.example", " a@b ", "a@[::1]"] {
+        for good in [
+            "a@b",
+            "Ada <a@b>",
+            "\"A @ B\" <a@b>",
+            "ä@ö.example",
+            " a@b ",
+            "a@[::1]",
+        ] {
             assert!(can_be_address(good), "{good}");
         }
-        for bad in ["", "a", "a b@c", "Ada <a b@c>", "a@b\r\nBcc: x", "Ada a@b", "<>"] {
+        for bad in [
+            "",
+            "a",
+            "a b@c",
+            "Ada <a b@c>",
+            "a@b\r\nBcc: x",
+            "Ada a@b",
+            "<>",
+        ] {
             assert!(!can_be_address(bad), "{bad}");
         }
     }
@@ -449,7 +512,10 @@ mod tests {
             let invalid = bad.check().unwrap_err();
             assert_eq!(invalid.field, field);
             let (actual, limit) = (limit + 1, format!("exceed the limit of {limit}"));
-            assert!(invalid.problem.starts_with(&actual.to_string()), "{invalid}");
+            assert!(
+                invalid.problem.starts_with(&actual.to_string()),
+                "{invalid}"
+            );
             assert!(invalid.problem.ends_with(&limit), "{invalid}");
         }
     }

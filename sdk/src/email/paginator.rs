@@ -21,7 +21,12 @@ pub(super) struct Paginator {
 
 impl Paginator {
     pub(super) fn new(first: u64) -> Self {
-        Self { first, next: None, items: 0, pages: HashSet::new() }
+        Self {
+            first,
+            next: None,
+            items: 0,
+            pages: HashSet::new(),
+        }
     }
 
     /// Processes a page and decides how to continue.
@@ -30,7 +35,9 @@ impl Paginator {
             return Ok(Step::End);
         }
         let mut hasher = DefaultHasher::new();
-        serde_json::to_string(page).unwrap_or_default().hash(&mut hasher);
+        serde_json::to_string(page)
+            .unwrap_or_default()
+            .hash(&mut hasher);
         if !self.pages.insert(hasher.finish()) {
             // A response without paging fields that is the same for every page number is
             // the whole list.
@@ -51,8 +58,14 @@ impl Paginator {
         };
         self.next = number.checked_add(1);
         let by_total = page.total.is_some_and(|total| self.items >= total);
-        let by_pages = page.total_pages.is_some_and(|pages| self.pages.len() as u64 >= pages);
-        Ok(if by_total || by_pages || self.next.is_none() { Step::Last } else { Step::More })
+        let by_pages = page
+            .total_pages
+            .is_some_and(|pages| self.pages.len() as u64 >= pages);
+        Ok(if by_total || by_pages || self.next.is_none() {
+            Step::Last
+        } else {
+            Step::More
+        })
     }
 }
 
@@ -82,7 +95,10 @@ mod tests {
     }
 
     fn list(page: &Page) -> List<Contact> {
-        let contact = |id: &u8| Contact { id: id.to_string(), ..Contact::default() };
+        let contact = |id: &u8| Contact {
+            id: id.to_string(),
+            ..Contact::default()
+        };
         List {
             items: page.ids.iter().map(contact).collect(),
             page: page.page,

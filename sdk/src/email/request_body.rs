@@ -78,9 +78,14 @@ impl Writer {
         write_json(&mut self.text, &attachment.object(String::new()))?;
         // The file goes between the quotes of the content, which is the last field.
         let end = self.text.split_off(self.text.len() - 2);
-        self.pieces.push(Piece::Text(std::mem::replace(&mut self.text, end).into()));
+        self.pieces
+            .push(Piece::Text(std::mem::replace(&mut self.text, end).into()));
         let source = source.clone();
-        self.pieces.push(Piece::File { source, email, attachment: position });
+        self.pieces.push(Piece::File {
+            source,
+            email,
+            attachment: position,
+        });
         Ok(())
     }
 }

@@ -21,7 +21,10 @@ use crate::secret::Secret;
 #[non_exhaustive]
 pub struct Webhook {
     /// The webhook's id; empty if the response has none.
-    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "decode::id",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub id: String,
     /// The URL of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,31 +151,54 @@ impl FromResponse for WebhookTest {
         let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
         let status = find_status(&value);
         let Value::Object(mut fields) = value else {
-            return Ok(Self { status, extra: Extra::default() });
+            return Ok(Self {
+                status,
+                extra: Extra::default(),
+            });
         };
         fields.remove(STATUS_NAMES[0]);
-        Ok(Self { status, extra: Extra(fields) })
+        Ok(Self {
+            status,
+            extra: Extra(fields),
+        })
     }
 }
 
-const STATUS_NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
+const STATUS_NAMES: [&str; 5] = [
+    "statusCode",
+    "status_code",
+    "status",
+    "responseStatus",
+    "code",
+];
 
 /// Finds the endpoint's status: the first integer from 100 to 599, preferring well-known field
 /// names. A null in such a field means that there was no response.
 fn find_status(value: &Value) -> Option<StatusCode> {
-    let Value::Object(fields) = value else { return as_status(value) };
+    let Value::Object(fields) = value else {
+        return as_status(value);
+    };
     let named = STATUS_NAMES.iter().find_map(|name| fields.get(*name));
     if named == Some(&Value::Null) {
         return None;
     }
-    named.into_iter().chain(fields.values()).find_map(as_status).or_else(|| {
-        let mut objects = fields.values().filter(|value| value.is_object());
-        objects.next().filter(|_| objects.next().is_none()).and_then(find_status)
-    })
+    named
+        .into_iter()
+        .chain(fields.values())
+        .find_map(as_status)
+        .or_else(|| {
+            let mut objects = fields.values().filter(|value| value.is_object());
+            objects
+                .next()
+                .filter(|_| objects.next().is_none())
+                .and_then(find_status)
+        })
 }
 
 fn as_status(value: &Value) -> Option<StatusCode> {
-    let number = u16::try_from(value.as_u64()?).ok().filter(|status| *status < 600)?;
+    let number = u16::try_from(value.as_u64()?)
+        .ok()
+        .filter(|status| *status < 600)?;
     StatusCode::from_u16(number).ok()
 }
 
@@ -198,13 +224,20 @@ impl Webhooks {
     /// ```
     pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
         let webhook = webhook.into();
-        let payload = self.check_url(Some(&webhook.url)).and_then(|()| payload(webhook));
+        let payload = self
+            .check_url(Some(&webhook.url))
+            .and_then(|()| payload(webhook));
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload)
     }
 
     /// Lists all webhooks.
     pub fn list(&self) -> Call<List<Webhook>> {
-        Call::new(&self.shared, Operation::WebhooksList, &[], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::WebhooksList,
+            &[],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Changes a webhook.
@@ -220,13 +253,25 @@ impl Webhooks {
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<WebhookUpdate>) -> Call<Webhook> {
         let update = update.into();
-        let payload = self.check_url(update.url.as_deref()).and_then(|()| payload(update));
-        Call::new(&self.shared, Operation::WebhooksUpdate, &[id.as_ref()], payload)
+        let payload = self
+            .check_url(update.url.as_deref())
+            .and_then(|()| payload(update));
+        Call::new(
+            &self.shared,
+            Operation::WebhooksUpdate,
+            &[id.as_ref()],
+            payload,
+        )
     }
 
     /// Deletes a webhook.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(&self.shared, Operation::WebhooksDelete, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::WebhooksDelete,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Makes the service send a test delivery to the endpoint, and returns the endpoint's
@@ -240,13 +285,20 @@ impl Webhooks {
     /// # }
     /// ```
     pub fn test(&self, id: impl AsRef<str>) -> Call<WebhookTest> {
-        Call::new(&self.shared, Operation::WebhooksTest, &[id.as_ref()], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::WebhooksTest,
+            &[id.as_ref()],
+            Ok(Payload::Empty),
+        )
     }
 
     /// The service requires `https`; a local server may accept `http`.
     fn check_url(&self, url: Option<&str>) -> Result<(), Error> {
-        let is_https =
-            |url: &str| url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+        let is_https = |url: &str| {
+            url.get(..8)
+                .is_some_and(|start| start.eq_ignore_ascii_case("https://"))
+        };
         let is_checked =
             self.shared.settings.local_checks && !self.shared.allows_insecure_webhook_urls();
         if is_checked && url.is_some_and(|url| !is_https(url)) {

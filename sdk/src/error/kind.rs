@@ -219,7 +219,9 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// Creates [`Config`](Self::Config).
     pub fn config(problem: impl Into<String>) -> Self {
-        Self::Config { problem: problem.into() }
+        Self::Config {
+            problem: problem.into(),
+        }
     }
 
     /// Creates [`MissingScope`](Self::MissingScope). `granted` is `None` if the scopes of
@@ -230,7 +232,9 @@ impl ErrorKind {
 
     /// Creates [`InvalidResponse`](Self::InvalidResponse).
     pub fn invalid_response(problem: impl Into<String>) -> Self {
-        Self::InvalidResponse { problem: problem.into() }
+        Self::InvalidResponse {
+            problem: problem.into(),
+        }
     }
 
     /// Creates [`ResponseTooLarge`](Self::ResponseTooLarge), with the limit in bytes.
@@ -240,12 +244,19 @@ impl ErrorKind {
 
     /// Creates [`Attachment`](Self::Attachment), with indexes that start at 0.
     pub fn attachment(email: usize, attachment: usize, problem: impl Into<String>) -> Self {
-        Self::Attachment { email, attachment, problem: problem.into() }
+        Self::Attachment {
+            email,
+            attachment,
+            problem: problem.into(),
+        }
     }
 
     /// Creates [`WrongOrganization`](Self::WrongOrganization).
     pub fn wrong_organization(expected: impl Into<String>, actual: impl Into<String>) -> Self {
-        Self::WrongOrganization { expected: expected.into(), actual: actual.into() }
+        Self::WrongOrganization {
+            expected: expected.into(),
+            actual: actual.into(),
+        }
     }
 
     /// A stable name for logs and metrics, such as `missing_scope`.
@@ -312,12 +323,18 @@ pub struct InvalidInput {
 impl InvalidInput {
     /// Creates an error about a field that cannot be sent as it is.
     pub fn new(field: impl Into<Cow<'static, str>>, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+        }
     }
 
     /// A name must occur once in a JSON object.
     pub(crate) fn given_twice(name: &str) -> Self {
-        Self::new(name.to_owned(), "given twice: by its own method and by `extra`; remove one")
+        Self::new(
+            name.to_owned(),
+            "given twice: by its own method and by `extra`; remove one",
+        )
     }
 
     pub(crate) fn within(mut self, outer: &str) -> Self {
@@ -334,7 +351,12 @@ fn missing_scope(required: Option<Scope>, granted: Option<&BTreeSet<Scope>>) -> 
     if let Some(granted) = granted {
         let names: Vec<_> = granted.iter().map(|scope| scope.as_str()).collect();
         text += ", granted scopes: ";
-        text += if names.is_empty() { "none".to_owned() } else { names.join(", ") }.as_str();
+        text += if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+        .as_str();
     }
     text
 }

@@ -21,7 +21,10 @@ pub struct FieldProblem {
 impl FieldProblem {
     /// Creates a problem, for example for a test.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
     }
 
     /// The field's name for `Display` of the error.
@@ -32,7 +35,10 @@ impl FieldProblem {
 
 impl From<&InvalidInput> for FieldProblem {
     fn from(invalid: &InvalidInput) -> Self {
-        Self { field: invalid.field.to_string(), message: invalid.problem.to_string() }
+        Self {
+            field: invalid.field.to_string(),
+            message: invalid.problem.to_string(),
+        }
     }
 }
 
@@ -60,7 +66,9 @@ pub(crate) struct ErrorReport {
 impl ErrorReport {
     /// The code for `Display` and `Debug`.
     pub(crate) fn shown_code(&self) -> Option<&str> {
-        self.code.as_deref().filter(|code| is_identifier(code, b"_-."))
+        self.code
+            .as_deref()
+            .filter(|code| is_identifier(code, b"_-."))
     }
 
     pub(crate) fn read(body: &Bytes) -> Self {
@@ -78,9 +86,13 @@ impl ErrorReport {
     /// (RFC 9457), and lists of errors: code and message are those of the innermost object.
     pub(crate) fn from_object(object: &Map<String, Value>) -> Self {
         let inner = object.get("error").and_then(Value::as_object);
-        let first = ["errors", "error", "detail"]
-            .iter()
-            .find_map(|name| object.get(*name)?.as_array()?.iter().find_map(Value::as_object));
+        let first = ["errors", "error", "detail"].iter().find_map(|name| {
+            object
+                .get(*name)?
+                .as_array()?
+                .iter()
+                .find_map(Value::as_object)
+        });
         let reported = || [inner, Some(object), first].into_iter().flatten();
         let mut report = Self {
             code: reported().find_map(|each| first_text(each, &CODES)),
@@ -109,7 +121,10 @@ impl ErrorReport {
                 _ => {}
             }
         }
-        let details = inner.unwrap_or(object).get("details").or_else(|| object.get("details"));
+        let details = inner
+            .unwrap_or(object)
+            .get("details")
+            .or_else(|| object.get("details"));
         report.detect_scope_mention(details);
         report
     }
@@ -126,9 +141,19 @@ impl ErrorReport {
 
     /// Reads the scope and the fields that an object names.
     fn read_details(&mut self, holder: &Map<String, Value>) {
-        for key in ["required_scope", "requiredScope", "required_scopes", "scope", "scopes"] {
-            let Some(value) = holder.get(key) else { continue };
-            let text = value.as_str().or_else(|| value.as_array()?.first()?.as_str());
+        for key in [
+            "required_scope",
+            "requiredScope",
+            "required_scopes",
+            "scope",
+            "scopes",
+        ] {
+            let Some(value) = holder.get(key) else {
+                continue;
+            };
+            let text = value
+                .as_str()
+                .or_else(|| value.as_array()?.first()?.as_str());
             let named = text.and_then(|text| text.parse().ok());
             self.about_scope |= named.is_some() || key.starts_with("required");
             self.named_scope = self.named_scope.or(named);
@@ -140,7 +165,10 @@ impl ErrorReport {
                 Some(Value::Object(items)) if matches!(key, "fields" | "errors") => {
                     self.fields.extend(items.iter().map(|(field, value)| {
                         let message = text(value).unwrap_or_else(|| value.to_string());
-                        FieldProblem { field: field.clone(), message }
+                        FieldProblem {
+                            field: field.clone(),
+                            message,
+                        }
                     }));
                 }
                 _ => {}
@@ -150,10 +178,16 @@ impl ErrorReport {
 
     fn add_fields(&mut self, items: &[Value]) {
         for item in items.iter().filter_map(Value::as_object) {
-            let field = FIELD_NAMES.iter().find_map(|name| field_name(item.get(*name)?));
+            let field = FIELD_NAMES
+                .iter()
+                .find_map(|name| field_name(item.get(*name)?));
             let message = || first_text(item, &MESSAGES).unwrap_or_default();
-            let problem = field.map(|field| FieldProblem { field, message: message() });
-            self.fields.extend(problem.filter(|problem| !self.fields.contains(problem)));
+            let problem = field.map(|field| FieldProblem {
+                field,
+                message: message(),
+            });
+            self.fields
+                .extend(problem.filter(|problem| !self.fields.contains(problem)));
         }
     }
 
@@ -169,7 +203,9 @@ impl ErrorReport {
             let text = text.to_ascii_lowercase();
             let names_scope =
                 |scope: &Scope| scope.as_str().contains(':') && text.contains(scope.as_str());
-            ["scope", "permission"].iter().any(|word| text.contains(word))
+            ["scope", "permission"]
+                .iter()
+                .any(|word| text.contains(word))
                 || Scope::ALL.iter().any(names_scope)
         });
     }
@@ -179,7 +215,9 @@ impl ErrorReport {
 /// must not reach logs.
 fn is_identifier(text: &str, signs: &[u8]) -> bool {
     (1..=64).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
 
 /// Fields that hold a code.
@@ -203,8 +241,15 @@ const MESSAGES: [&str; 12] = [
 ];
 
 /// Fields that hold problems of individual fields.
-const FIELD_LISTS: [&str; 7] =
-    ["fields", "errors", "detail", "violations", "issues", "invalid_params", "invalid-params"];
+const FIELD_LISTS: [&str; 7] = [
+    "fields",
+    "errors",
+    "detail",
+    "violations",
+    "issues",
+    "invalid_params",
+    "invalid-params",
+];
 
 /// Fields that hold the name of a field.
 const FIELD_NAMES: [&str; 10] = [
@@ -223,14 +268,17 @@ const FIELD_NAMES: [&str; 10] = [
 /// Whether `error` or `errors` says something. An accepted email must not be sent again because of
 /// `"error": ""`.
 pub(crate) fn has_error(object: &Map<String, Value>) -> bool {
-    ["error", "errors"].into_iter().filter_map(|name| object.get(name)).any(|value| match value {
-        Value::Null => false,
-        Value::Bool(is_set) => *is_set,
-        Value::Number(code) => code.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-    })
+    ["error", "errors"]
+        .into_iter()
+        .filter_map(|name| object.get(name))
+        .any(|value| match value {
+            Value::Null => false,
+            Value::Bool(is_set) => *is_set,
+            Value::Number(code) => code.as_f64() != Some(0.0),
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(fields) => !fields.is_empty(),
+        })
 }
 
 /// Whether the body of a response with a success status reports a failure: `{"error": …}`,
@@ -264,7 +312,12 @@ fn field_name(value: &Value) -> Option<String> {
             let pointer = first_text(source, &["pointer", "parameter"])?;
             let pointer = pointer.trim_start_matches('/');
             let pointer = pointer.strip_prefix("data/").unwrap_or(pointer);
-            Some(pointer.strip_prefix("attributes/").unwrap_or(pointer).replace('/', "."))
+            Some(
+                pointer
+                    .strip_prefix("attributes/")
+                    .unwrap_or(pointer)
+                    .replace('/', "."),
+            )
         }
         other => text(other),
     }
@@ -308,7 +361,10 @@ mod tests {
 
     #[test]
     fn parses_every_common_error_format() {
-        assert_eq!(read(r#"{"error":{"code":"a","message":"b"}}"#), pair("a", "b"));
+        assert_eq!(
+            read(r#"{"error":{"code":"a","message":"b"}}"#),
+            pair("a", "b")
+        );
         assert_eq!(read(r#"{"error":"b"}"#), pair("", "b"));
         assert_eq!(read(r#"{"error":"a","message":"b"}"#), pair("a", "b"));
         assert_eq!(read(r#"{"code":"a","message":"b"}"#), pair("a", "b"));
@@ -329,7 +385,10 @@ mod tests {
             pair("a", "b")
         );
         assert_eq!(read(r#"{"errors":["b","c"]}"#), pair("", "b; c"));
-        assert_eq!(read(r#"{"detail":[{"loc":["body","to",0],"msg":"b"}]}"#), pair("", "b"));
+        assert_eq!(
+            read(r#"{"detail":[{"loc":["body","to",0],"msg":"b"}]}"#),
+            pair("", "b")
+        );
         assert_eq!(read(r#"{"detail":"b"}"#), pair("", "b"));
         assert_eq!(
             read(r#"{"statusCode":400,"error":"a","message":["b","c"]}"#),
@@ -374,7 +433,10 @@ mod tests {
     fn collects_field_problems() {
         let fields =
             |body: &str| ErrorReport::read(&Bytes::copy_from_slice(body.as_bytes())).fields;
-        let to = FieldProblem { field: "to".into(), message: "too many".into() };
+        let to = FieldProblem {
+            field: "to".into(),
+            message: "too many".into(),
+        };
         for body in [
             r#"{"error":{"code":"v","details":{"fields":[{"field":"to","message":"too many"}]}}}"#,
             r#"{"message":"v","errors":[{"path":"to","message":"too many"}]}"#,
@@ -394,7 +456,10 @@ mod tests {
 
     #[test]
     fn shows_only_codes_that_look_like_identifiers() {
-        let report = |code: &str| ErrorReport { code: Some(code.into()), ..Default::default() };
+        let report = |code: &str| ErrorReport {
+            code: Some(code.into()),
+            ..Default::default()
+        };
         assert_eq!(report("not_found").shown_code(), Some("not_found"));
         assert_eq!(report("Dear Ada, hello").shown_code(), None);
     }

@@ -53,7 +53,9 @@ impl ExtractionClient {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the key is empty, or contains
     /// characters that are not allowed in a header.
     pub fn with_key(&self, key: impl Into<Secret>) -> Result<Self, Error> {
-        Ok(Self { shared: self.shared.with_key(&key.into())? })
+        Ok(Self {
+            shared: self.shared.with_key(&key.into())?,
+        })
     }
 
     /// Starts building a client for the service at `base_url`, authenticated with the API
@@ -81,8 +83,14 @@ impl ExtractionClient {
         let shared = Arc::clone(&self.shared);
         let me = Call::<Me>::new(&self.shared, Operation::Me, &[], Ok(Payload::Empty));
         me.checked(move |_, me| {
-            let scope = me.auth.scope.as_deref().and_then(|scope| scope.parse().ok());
-            scope.into_iter().for_each(|scope| shared.learn_scope(scope));
+            let scope = me
+                .auth
+                .scope
+                .as_deref()
+                .and_then(|scope| scope.parse().ok());
+            scope
+                .into_iter()
+                .for_each(|scope| shared.learn_scope(scope));
             Ok(())
         })
     }
@@ -98,18 +106,21 @@ impl ExtractionClient {
     /// another organization; otherwise as for [`me`](Self::me).
     pub fn verify_organization(&self, expected: impl Into<String>) -> Call<Me> {
         let expected = expected.into();
-        self.me().checked(move |response, me| match me.organization.id == expected {
-            true => Ok(()),
-            false => {
-                let kind = ErrorKind::wrong_organization(expected, &me.organization.id);
-                Err(response.error(kind, Outcome::Refused))
-            }
-        })
+        self.me()
+            .checked(move |response, me| match me.organization.id == expected {
+                true => Ok(()),
+                false => {
+                    let kind = ErrorKind::wrong_organization(expected, &me.organization.id);
+                    Err(response.error(kind, Outcome::Refused))
+                }
+            })
     }
 
     /// Operations on webhook endpoints.
     pub fn webhooks(&self) -> Webhooks {
-        Webhooks { shared: Arc::clone(&self.shared) }
+        Webhooks {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Sends a request to any endpoint of the service, such as submitting an extraction,
@@ -146,7 +157,10 @@ impl ExtractionClientBuilder {
     pub fn from_env() -> Result<Self, Error> {
         let read = |name: &str| std::env::var(name);
         let url = required("SVC_EXTRACTION_URL", &read)?;
-        Ok(Self::new(url, required("SVC_EXTRACTION_KEY", &read)?.into()))
+        Ok(Self::new(
+            url,
+            required("SVC_EXTRACTION_KEY", &read)?.into(),
+        ))
     }
 
     /// Builds the client. This sends nothing. It loads the platform's certificates if the base URL
@@ -158,6 +172,8 @@ impl ExtractionClientBuilder {
     /// `https` URL, it uses `https` and the crate was compiled without TLS or the platform has no
     /// certificates, the key is empty, or the value of an option is invalid.
     pub fn build(self) -> Result<ExtractionClient, Error> {
-        Ok(ExtractionClient { shared: self.build_shared(Service::Extraction)? })
+        Ok(ExtractionClient {
+            shared: self.build_shared(Service::Extraction)?,
+        })
     }
 }

@@ -18,7 +18,10 @@ use crate::secret::Secret;
 #[non_exhaustive]
 pub struct Webhook {
     /// The endpoint's id; empty if the response has none.
-    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "decode::id",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub id: String,
     /// The URL of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,12 +77,22 @@ impl Webhooks {
     /// ```
     pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
         let payload = payload(webhook.into());
-        Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
+        Call::new(
+            &self.shared,
+            Operation::ExtractionWebhooksCreate,
+            &[],
+            payload,
+        )
     }
 
     /// Lists the organization's endpoints.
     pub fn list(&self) -> Call<List<Webhook>> {
-        Call::new(&self.shared, Operation::ExtractionWebhooksList, &[], Ok(Payload::Empty))
+        Call::new(
+            &self.shared,
+            Operation::ExtractionWebhooksList,
+            &[],
+            Ok(Payload::Empty),
+        )
     }
 
     /// Deletes an endpoint.

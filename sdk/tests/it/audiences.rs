@@ -10,7 +10,10 @@ async fn create() {
     let request = server.single_request();
     assert_eq!(request.line, "POST /api/v1/audiences HTTP/1.1");
     assert_eq!(request.body, r#"{"name":"News \"now\""}"#);
-    assert_eq!((audience.id.as_str(), audience.name.as_deref()), ("aud_1", Some("News \"now\"")));
+    assert_eq!(
+        (audience.id.as_str(), audience.name.as_deref()),
+        ("aud_1", Some("News \"now\""))
+    );
 }
 
 #[tokio::test]
@@ -27,12 +30,21 @@ async fn create_with_an_additional_field() {
 
 #[tokio::test]
 async fn list() {
-    let server =
-        MockServer::json(200, r#"[{"id":"aud_1","name":"A"},{"id":"aud_2","name":"B"}]"#).await;
+    let server = MockServer::json(
+        200,
+        r#"[{"id":"aud_1","name":"A"},{"id":"aud_2","name":"B"}]"#,
+    )
+    .await;
     let client = server.email().build().unwrap();
     let audiences = client.audiences().list().await.unwrap();
-    assert_eq!(server.single_request().line, "GET /api/v1/audiences HTTP/1.1");
-    assert_eq!(audiences.iter().map(|a| &*a.id).collect::<Vec<_>>(), ["aud_1", "aud_2"]);
+    assert_eq!(
+        server.single_request().line,
+        "GET /api/v1/audiences HTTP/1.1"
+    );
+    assert_eq!(
+        audiences.iter().map(|a| &*a.id).collect::<Vec<_>>(),
+        ["aud_1", "aud_2"]
+    );
 }
 
 #[tokio::test]
@@ -40,7 +52,10 @@ async fn get() {
     let server = MockServer::json(200, r#"{"id":"aud_1","name":"A"}"#).await;
     let client = server.email().build().unwrap();
     let audience = client.audiences().get("aud_1").await.unwrap();
-    assert_eq!(server.single_request().line, "GET /api/v1/audiences/aud_1 HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "GET /api/v1/audiences/aud_1 HTTP/1.1"
+    );
     assert_eq!(audience.name.as_deref(), Some("A"));
 }
 
@@ -49,6 +64,9 @@ async fn delete() {
     let server = MockServer::json(204, "").await;
     let client = server.email().build().unwrap();
     let deleted = client.audiences().delete("aud_1").await.unwrap();
-    assert_eq!(server.single_request().line, "DELETE /api/v1/audiences/aud_1 HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "DELETE /api/v1/audiences/aud_1 HTTP/1.1"
+    );
     assert!(!deleted.already_gone);
 }

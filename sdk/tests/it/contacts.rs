@@ -17,10 +17,16 @@ async fn create() {
     )
     .await;
     let client = server.email().build().unwrap();
-    let contact = NewContact::new("ada@x.test").name("Ada").metadata("age", 36).topic("news");
+    let contact = NewContact::new("ada@x.test")
+        .name("Ada")
+        .metadata("age", 36)
+        .topic("news");
     let contact = client.contacts().create("aud_1", contact).await.unwrap();
     let request = server.single_request();
-    assert_eq!(request.line, "POST /api/v1/audiences/aud_1/contacts HTTP/1.1");
+    assert_eq!(
+        request.line,
+        "POST /api/v1/audiences/aud_1/contacts HTTP/1.1"
+    );
     assert_eq!(
         request.body,
         r#"{"email":"ada@x.test","name":"Ada","metadata":{"age":36},"topics":["news"]}"#
@@ -36,7 +42,11 @@ async fn create() {
 async fn create_from_an_email_address() {
     let server = MockServer::json(201, r#"{"id":"con_1"}"#).await;
     let client = server.email().build().unwrap();
-    client.contacts().create("aud_1", "ada@x.test").await.unwrap();
+    client
+        .contacts()
+        .create("aud_1", "ada@x.test")
+        .await
+        .unwrap();
     assert_eq!(server.single_request().body, r#"{"email":"ada@x.test"}"#);
     // An impossible address is rejected before sending, unless local checks are disabled.
     let error = client.contacts().create("aud_1", "ada").await.unwrap_err();
@@ -73,7 +83,10 @@ async fn list_sends_only_the_paging_parameters_that_are_set() {
     let client = server.email().build().unwrap();
     let page = client.contacts().list("aud_1").await.unwrap();
     assert!(page.is_empty());
-    assert_eq!(server.single_request().line, "GET /api/v1/audiences/aud_1/contacts HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "GET /api/v1/audiences/aud_1/contacts HTTP/1.1"
+    );
 }
 
 #[tokio::test]
@@ -99,11 +112,22 @@ async fn update() {
 async fn update_distinguishes_unset_from_empty_topics() {
     let server = MockServer::json(200, r#"{"id":"con_1"}"#).await;
     let client = server.email().build().unwrap();
-    client.contacts().update("con_1", ContactUpdate::new()).await.unwrap();
+    client
+        .contacts()
+        .update("con_1", ContactUpdate::new())
+        .await
+        .unwrap();
     let none: [&str; 0] = [];
-    client.contacts().update("con_1", ContactUpdate::new().topics(none)).await.unwrap();
-    let bodies: Vec<_> =
-        server.received_requests().into_iter().map(|request| request.body).collect();
+    client
+        .contacts()
+        .update("con_1", ContactUpdate::new().topics(none))
+        .await
+        .unwrap();
+    let bodies: Vec<_> = server
+        .received_requests()
+        .into_iter()
+        .map(|request| request.body)
+        .collect();
     assert_eq!(bodies, ["{}", r#"{"topics":[]}"#]);
 }
 
@@ -112,7 +136,10 @@ async fn delete() {
     let server = MockServer::json(204, "").await;
     let client = server.email().build().unwrap();
     client.contacts().delete("con_1").await.unwrap();
-    assert_eq!(server.single_request().line, "DELETE /api/v1/contacts/con_1 HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "DELETE /api/v1/contacts/con_1 HTTP/1.1"
+    );
 }
 
 /// Streams all contacts from a server with these responses. Returns the ids, the queries
@@ -136,8 +163,11 @@ async fn stream(
         .request_lines()
         .into_iter()
         .map(|line| {
-            let query =
-                line.split(' ').nth(1).unwrap().strip_prefix("/api/v1/audiences/a/contacts");
+            let query = line
+                .split(' ')
+                .nth(1)
+                .unwrap()
+                .strip_prefix("/api/v1/audiences/a/contacts");
             query.unwrap().to_owned()
         })
         .collect();
@@ -154,7 +184,10 @@ async fn stream_follows_the_page_numbers_of_the_responses() {
         ],
     )
     .await;
-    assert_eq!((ids.join(""), queries.join(" "), error), ("123".into(), " ?page=2".into(), None));
+    assert_eq!(
+        (ids.join(""), queries.join(" "), error),
+        ("123".into(), " ?page=2".into(), None)
+    );
 
     // Either the total or the number of pages is enough to detect the end.
     for end in [r#""total":3"#, r#""totalPages":2"#] {
@@ -176,7 +209,10 @@ async fn stream_follows_the_page_numbers_of_the_responses() {
         ],
     )
     .await;
-    assert_eq!((ids.join(""), queries.join(" "), error), ("12".into(), " ?page=1".into(), None));
+    assert_eq!(
+        (ids.join(""), queries.join(" "), error),
+        ("12".into(), " ?page=1".into(), None)
+    );
 }
 
 #[tokio::test]
@@ -184,11 +220,17 @@ async fn stream_counts_pages_if_responses_have_no_page_number() {
     let bodies = [r#"[{"id":"1"}]"#, r#"[{"id":"2"}]"#, "[]"];
     let (ids, queries, error) = stream(1, &bodies).await;
     let queries = queries.join(" ");
-    assert_eq!((ids.join(""), queries, error), ("12".into(), " ?page=2 ?page=3".into(), None));
+    assert_eq!(
+        (ids.join(""), queries, error),
+        ("12".into(), " ?page=2 ?page=3".into(), None)
+    );
 
     let (ids, queries, error) = stream(0, &bodies).await;
     let queries = queries.join(" ");
-    assert_eq!((ids.join(""), queries, error), ("12".into(), " ?page=1 ?page=2".into(), None));
+    assert_eq!(
+        (ids.join(""), queries, error),
+        ("12".into(), " ?page=1 ?page=2".into(), None)
+    );
 }
 
 #[tokio::test]
@@ -205,16 +247,27 @@ async fn stream_detects_a_repeated_page() {
 
     let server = MockServer::json(200, r#"{"data":[{"id":"1"}],"page":1,"total":9}"#).await;
     let client = server.email().build().unwrap();
-    let error = client.contacts().stream("a").try_collect::<Vec<_>>().await.unwrap_err();
+    let error = client
+        .contacts()
+        .stream("a")
+        .try_collect::<Vec<_>>()
+        .await
+        .unwrap_err();
     assert_eq!(
         (error.operation(), error.outcome()),
         (Some(Operation::ContactsList), Outcome::Refused)
     );
 
     // A longer cycle is detected as well.
-    let (ids, _, error) =
-        stream(1, &[r#"[{"id":"1"}]"#, r#"[{"id":"2"}]"#, r#"[{"id":"1"}]"#]).await;
-    assert_eq!((ids.join(""), error), ("12".into(), Some(ErrorKind::PageRepeated)));
+    let (ids, _, error) = stream(
+        1,
+        &[r#"[{"id":"1"}]"#, r#"[{"id":"2"}]"#, r#"[{"id":"1"}]"#],
+    )
+    .await;
+    assert_eq!(
+        (ids.join(""), error),
+        ("12".into(), Some(ErrorKind::PageRepeated))
+    );
 }
 
 #[tokio::test]

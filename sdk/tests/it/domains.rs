@@ -16,7 +16,10 @@ async fn create() {
     let request = server.single_request();
     assert_eq!(request.line, "POST /api/v1/domains HTTP/1.1");
     assert_eq!(request.body, r#"{"name":"shop.test"}"#);
-    assert_eq!((domain.id.as_str(), domain.name.as_deref()), ("dom_1", Some("shop.test")));
+    assert_eq!(
+        (domain.id.as_str(), domain.name.as_deref()),
+        ("dom_1", Some("shop.test"))
+    );
     assert_eq!(
         (domain.verified, domain.mx_verified, domain.spf_verified),
         (Some(false), Some(false), None)
@@ -47,8 +50,11 @@ async fn decodes_dns_records_keyed_by_kind() {
 
 #[tokio::test]
 async fn list() {
-    let server =
-        MockServer::json(200, r#"[{"id":"dom_1","name":"shop.test","verified":true}]"#).await;
+    let server = MockServer::json(
+        200,
+        r#"[{"id":"dom_1","name":"shop.test","verified":true}]"#,
+    )
+    .await;
     let client = server.email().build().unwrap();
     let domains = client.domains().list().await.unwrap();
     assert_eq!(server.single_request().line, "GET /api/v1/domains HTTP/1.1");
@@ -88,7 +94,11 @@ async fn verify() {
         ("{}".to_owned(), false),
     ] {
         let client = MockServer::json(200, &body).await.email().build().unwrap();
-        assert_eq!(client.domains().verify("d").await.unwrap().is_verified(), verified, "{body}");
+        assert_eq!(
+            client.domains().verify("d").await.unwrap().is_verified(),
+            verified,
+            "{body}"
+        );
     }
 }
 
@@ -97,6 +107,9 @@ async fn delete() {
     let server = MockServer::json(200, r#"{"ok":true}"#).await;
     let client = server.email().build().unwrap();
     let deleted = client.domains().delete("dom_1").await.unwrap();
-    assert_eq!(server.single_request().line, "DELETE /api/v1/domains/dom_1 HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "DELETE /api/v1/domains/dom_1 HTTP/1.1"
+    );
     assert_eq!(deleted.extra.get("ok"), Some(&true.into()));
 }

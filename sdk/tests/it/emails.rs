@@ -57,14 +57,21 @@ async fn send_serializes_every_documented_field() {
     );
     assert_eq!(accepted.id, "eml_1");
     assert_eq!(accepted.status, Some(EmailStatus::Queued));
-    assert_eq!(accepted.created_at.unwrap().to_rfc3339(), "2026-01-02T03:04:05+00:00");
+    assert_eq!(
+        accepted.created_at.unwrap().to_rfc3339(),
+        "2026-01-02T03:04:05+00:00"
+    );
 }
 
 #[tokio::test]
 async fn send_serializes_only_required_fields() {
     let server = MockServer::json(202, r#"{"id":"eml_1","status":"queued"}"#).await;
     let client = server.email().build().unwrap();
-    client.emails().send(Email::new("a@b.test", "c@d.test", "Hi")).await.unwrap();
+    client
+        .emails()
+        .send(Email::new("a@b.test", "c@d.test", "Hi"))
+        .await
+        .unwrap();
     assert_eq!(
         server.single_request().body,
         r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi"}"#
@@ -110,7 +117,10 @@ async fn send_batch() {
     )
     .await;
     let client = server.email().build().unwrap();
-    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@x.test", "c@d.test", "2")];
+    let emails = [
+        Email::new("a@b.test", "c@d.test", "1"),
+        Email::new("a@x.test", "c@d.test", "2"),
+    ];
     let response = client.emails().send_batch(&emails).await.unwrap();
 
     let request = server.single_request();
@@ -127,14 +137,21 @@ async fn send_batch() {
     let (index, email) = response.accepted().next().unwrap();
     assert_eq!((index, email.id.as_str()), (Some(0), "eml_1"));
     let (index, refusal) = response.refused().next().unwrap();
-    assert_eq!((index, refusal.code.as_deref()), (Some(1), Some("domain_not_verified")));
+    assert_eq!(
+        (index, refusal.code.as_deref()),
+        (Some(1), Some("domain_not_verified"))
+    );
     assert_eq!(refusal.message.as_deref(), Some("no"));
 }
 
 #[tokio::test]
 async fn batch_shape_object_wraps_the_emails() {
     let server = MockServer::json(200, r#"[{"id":"eml_1"}]"#).await;
-    let client = server.email().batch_shape(BatchShape::Object("emails".into())).build().unwrap();
+    let client = server
+        .email()
+        .batch_shape(BatchShape::Object("emails".into()))
+        .build()
+        .unwrap();
     let email =
         Email::new("a@b.test", "c@d.test", "1").attachment(Attachment::from_bytes("n", "hello"));
     let response = client.emails().send_batch(&[email]).await.unwrap();
@@ -150,7 +167,10 @@ async fn batch_shape_object_wraps_the_emails() {
 
 #[tokio::test]
 async fn send_batch_decodes_every_response_shape() {
-    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
+    let emails = [
+        Email::new("a@b.test", "c@d.test", "1"),
+        Email::new("a@b.test", "c@d.test", "2"),
+    ];
     for body in [
         r#"[{"id":"x"},{"error":{"code":"no","message":"m"}}]"#,
         r#"{"data":[{"id":"x"},{"error":"m","code":"no"}]}"#,
@@ -163,10 +183,15 @@ async fn send_batch_decodes_every_response_shape() {
         let client = server.email().build().unwrap();
         let response = client.emails().send_batch(&emails).await.unwrap();
         assert!(response.is_complete(), "{body}");
-        let accepted: Vec<_> = response.accepted().map(|(at, email)| (at, &*email.id)).collect();
+        let accepted: Vec<_> = response
+            .accepted()
+            .map(|(at, email)| (at, &*email.id))
+            .collect();
         assert_eq!(accepted, [(Some(0), "x")], "{body}");
-        let refused: Vec<_> =
-            response.refused().map(|(at, refusal)| (at, refusal.code.as_deref())).collect();
+        let refused: Vec<_> = response
+            .refused()
+            .map(|(at, refusal)| (at, refusal.code.as_deref()))
+            .collect();
         assert_eq!(refused, [(Some(1), Some("no"))], "{body}");
     }
 }
@@ -182,8 +207,11 @@ async fn empty_error_fields_do_not_mean_refusal() {
         r#""errors":[]"#,
         r#""error":null,"errors":{},"message":"queued""#,
     ] {
-        let server =
-            MockServer::json(200, &format!(r#"[{{"id":"x","status":"queued",{nothing}}}]"#)).await;
+        let server = MockServer::json(
+            200,
+            &format!(r#"[{{"id":"x","status":"queued",{nothing}}}]"#),
+        )
+        .await;
         let client = server.email().build().unwrap();
         let email = Email::new("a@b.test", "c@d.test", "1");
         let response = client.emails().send_batch(&[email]).await.unwrap();
@@ -210,19 +238,28 @@ async fn a_batch_response_with_a_different_count_is_incomplete() {
     let server =
         MockServer::json(200, r#"{"results":[{"id":"x"},{"status":"?"},{"id":"z"}]}"#).await;
     let client = server.email().build().unwrap();
-    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
+    let emails = [
+        Email::new("a@b.test", "c@d.test", "1"),
+        Email::new("a@b.test", "c@d.test", "2"),
+    ];
     let response = client.emails().send_batch(&emails).await.unwrap();
     assert!(!response.is_complete());
     assert!(!response.all_accepted());
     assert_eq!((response.requested, response.items.len()), (2, 3));
     assert!(response.items.iter().all(|item| item.index.is_none()));
-    assert!(matches!(response.items[1].outcome, BatchOutcome::Unrecognized(_)));
+    assert!(matches!(
+        response.items[1].outcome,
+        BatchOutcome::Unrecognized(_)
+    ));
 }
 
 /// What contradicts itself is a mismatch: no result is given to an email by a guess.
 #[tokio::test]
 async fn an_index_that_is_repeated_or_too_high_makes_a_batch_incomplete() {
-    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
+    let emails = [
+        Email::new("a@b.test", "c@d.test", "1"),
+        Email::new("a@b.test", "c@d.test", "2"),
+    ];
     for body in [
         r#"[{"index":0,"id":"x"},{"index":0,"id":"y"}]"#,
         r#"[{"index":1,"id":"x"},{"index":2,"id":"y"}]"#,
@@ -231,8 +268,14 @@ async fn an_index_that_is_repeated_or_too_high_makes_a_batch_incomplete() {
         let server = MockServer::json(200, body).await;
         let client = server.email().build().unwrap();
         let response = client.emails().send_batch(&emails).await.unwrap();
-        assert!(!response.is_complete() && !response.all_accepted(), "{body}");
-        let accepted: Vec<_> = response.accepted().map(|(at, email)| (at, &*email.id)).collect();
+        assert!(
+            !response.is_complete() && !response.all_accepted(),
+            "{body}"
+        );
+        let accepted: Vec<_> = response
+            .accepted()
+            .map(|(at, email)| (at, &*email.id))
+            .collect();
         assert_eq!(accepted, [(None, "x"), (None, "y")], "{body}");
     }
     // Also in a response that a test made.
@@ -247,7 +290,10 @@ async fn get() {
     let email = client.emails().get("eml_1").await.unwrap();
     let request = server.single_request();
     assert_eq!(request.line, "GET /api/v1/emails/eml_1 HTTP/1.1");
-    assert_eq!((request.body.as_str(), request.header("content-type")), ("", None));
+    assert_eq!(
+        (request.body.as_str(), request.header("content-type")),
+        ("", None)
+    );
     assert_eq!(email.status, Some(EmailStatus::Delivered));
     assert_eq!(email.extra.keys().collect::<Vec<_>>(), ["ip"]);
     assert_eq!(
@@ -303,14 +349,21 @@ async fn start_batch_server() -> (String, Arc<Mutex<Vec<Vec<String>>>>) {
                 while let Some(request) = read_request(&mut stream, &mut buffer).await {
                     let emails: Vec<serde_json::Value> =
                         serde_json::from_str(&request.body).unwrap();
-                    let to = emails.iter().map(|email| email["to"][0].as_str().unwrap().to_owned());
+                    let to = emails
+                        .iter()
+                        .map(|email| email["to"][0].as_str().unwrap().to_owned());
                     let to: Vec<_> = to.collect();
-                    let ids: Vec<_> =
-                        to.iter().map(|to| format!(r#"{{"id":"for {to}"}}"#)).collect();
+                    let ids: Vec<_> = to
+                        .iter()
+                        .map(|to| format!(r#"{{"id":"for {to}"}}"#))
+                        .collect();
                     batches.lock().unwrap().push(to);
                     let body = format!("[{}]", ids.join(","));
                     let response = crate::mock_server::response(202, &body);
-                    stream.write_all(response.to_string().as_bytes()).await.unwrap();
+                    stream
+                        .write_all(response.to_string().as_bytes())
+                        .await
+                        .unwrap();
                 }
             });
         }
@@ -322,10 +375,17 @@ async fn start_batch_server() -> (String, Arc<Mutex<Vec<Vec<String>>>>) {
 #[tokio::test]
 async fn a_bad_email_stops_no_other_of_its_batch() {
     let (url, received) = start_batch_server().await;
-    let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let client = svc_sdk::EmailClient::builder(url, "k")
+        .no_proxy()
+        .build()
+        .unwrap();
     let is_bad = |row: usize| row % 500 == 250;
     let email = |row: usize| {
-        let to = if is_bad(row) { "private".to_owned() } else { format!("{row}@d.test") };
+        let to = if is_bad(row) {
+            "private".to_owned()
+        } else {
+            format!("{row}@d.test")
+        };
         Email::new("a@b.test", to, "s")
     };
     let rows: Vec<_> = (0..5_000).map(email).collect();
@@ -346,7 +406,10 @@ async fn a_bad_email_stops_no_other_of_its_batch() {
             assert_eq!(refusal.code.as_deref(), Some("invalid_input"));
             assert_eq!(refusal.fields[0].field, "to[0]");
             let message = refusal.message.as_deref().unwrap();
-            assert_eq!(message, "to[0]: not an email address; use `a@b` or `Name <a@b>`");
+            assert_eq!(
+                message,
+                "to[0]: not an email address; use `a@b` or `Name <a@b>`"
+            );
             assert!(!format!("{refusal:?}").contains("private"));
             refused.push(row(index));
         }
@@ -354,7 +417,10 @@ async fn a_bad_email_stops_no_other_of_its_batch() {
     let (bad, good): (Vec<_>, Vec<_>) = (0..5_000).partition(|row| is_bad(*row));
     assert_eq!((refused, accepted.len()), (bad, good.len()));
     assert_eq!(accepted, good);
-    assert_eq!(received.lock().unwrap().iter().map(Vec::len).sum::<usize>(), 4_990);
+    assert_eq!(
+        received.lock().unwrap().iter().map(Vec::len).sum::<usize>(),
+        4_990
+    );
 }
 
 /// The service's indices count what it received, the response's what was passed to the call.
@@ -370,7 +436,10 @@ async fn indices_of_a_batch_skip_the_emails_that_were_not_sent() {
     let emails = ["bad", "b@d.test", "bad", "d@d.test"].map(|to| Email::new("a@b.test", to, "s"));
     let response = client.emails().send_batch(&emails).await.unwrap();
     assert!(response.is_complete() && !response.all_accepted());
-    let accepted: Vec<_> = response.accepted().map(|(index, email)| (index, &*email.id)).collect();
+    let accepted: Vec<_> = response
+        .accepted()
+        .map(|(index, email)| (index, &*email.id))
+        .collect();
     assert_eq!(accepted, [(Some(1), "eml_1")]);
     let refused: Vec<_> = response
         .refused()

@@ -47,7 +47,11 @@ async fn maps_each_status_to_a_kind_and_an_outcome() {
         (307, ErrorKind::Redirected, Outcome::Refused),
     ] {
         let error = send(status, "").await;
-        assert_eq!((error.kind(), error.outcome()), (&kind, outcome), "{status}");
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (&kind, outcome),
+            "{status}"
+        );
     }
 }
 
@@ -66,9 +70,17 @@ async fn parses_code_and_message_from_every_error_format() {
             (Some("domain_not_verified"), Some("verify it"))
         );
     }
-    for body in [r#"{"error":"verify it"}"#, r#"{"message":"verify it"}"#, "verify it\n"] {
+    for body in [
+        r#"{"error":"verify it"}"#,
+        r#"{"message":"verify it"}"#,
+        "verify it\n",
+    ] {
         let error = send(422, body).await;
-        assert_eq!((error.code(), error.message()), (None, Some("verify it")), "{body}");
+        assert_eq!(
+            (error.code(), error.message()),
+            (None, Some("verify it")),
+            "{body}"
+        );
     }
     let error = send(502, "<html><h1>Bad gateway</h1></html>").await;
     assert_eq!((error.code(), error.message()), (None, None));
@@ -94,10 +106,18 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
         assert!(error.is_missing_scope());
     }
     // The documented scope takes precedence over the one in the response.
-    let error = send(403, r#"{"code":"x","details":{"required_scope":"emails:read"}}"#).await;
+    let error = send(
+        403,
+        r#"{"code":"x","details":{"required_scope":"emails:read"}}"#,
+    )
+    .await;
     let required = Some(Scope::EmailsSend);
     assert_eq!(error.kind(), &ErrorKind::missing_scope(required, None));
-    let error = send(401, r#"{"error":{"code":"unauthorized","message":"scope"}}"#).await;
+    let error = send(
+        401,
+        r#"{"error":{"code":"unauthorized","message":"scope"}}"#,
+    )
+    .await;
     assert_eq!(error.kind(), &ErrorKind::Unauthorized);
     let error = send(404, r#"{"message":"no such scope"}"#).await;
     assert_eq!(error.kind(), &ErrorKind::NotFound);
@@ -110,7 +130,10 @@ async fn a_missing_scope_error_lists_the_known_scopes() {
     let client = server.email().scopes(scopes).build().unwrap();
     let error = client.webhooks().list().await.unwrap_err();
     let granted: BTreeSet<Scope> = scopes.into_iter().collect();
-    assert_eq!(error.kind(), &ErrorKind::missing_scope(Some(Scope::WebhooksManage), Some(granted)));
+    assert_eq!(
+        error.kind(),
+        &ErrorKind::missing_scope(Some(Scope::WebhooksManage), Some(granted))
+    );
     assert_eq!(
         error.to_string(),
         "email webhooks.list: the API key lacks the scope webhooks:manage, \
@@ -120,7 +143,12 @@ async fn a_missing_scope_error_lists_the_known_scopes() {
     // Without `check_scopes`, the service decides.
     assert_eq!(server.request_count(), 1);
 
-    let client = server.email().scopes(scopes).check_scopes(true).build().unwrap();
+    let client = server
+        .email()
+        .scopes(scopes)
+        .check_scopes(true)
+        .build()
+        .unwrap();
     let error = client.webhooks().list().await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent);
     assert_eq!(server.request_count(), 1);
@@ -133,24 +161,46 @@ async fn errors_of_cancel_explain_that_its_scope_is_undocumented() {
         r#"{"error":{"code":"insufficient_scope","details":{"required_scope":"emails:send"}}}"#,
     )
     .await;
-    let client = server.email().scopes([]).check_scopes(true).build().unwrap();
+    let client = server
+        .email()
+        .scopes([])
+        .check_scopes(true)
+        .build()
+        .unwrap();
     let error = client.emails().cancel("e").await.unwrap_err();
     assert_eq!(error.required_scope(), None);
     assert_eq!(
         error.kind(),
         &ErrorKind::missing_scope(Some(Scope::EmailsSend), Some(BTreeSet::new()))
     );
-    for body in [r#"{"error":{"code":"insufficient_scope"}}"#, r#"{"error":{"code":"nope"}}"#] {
+    for body in [
+        r#"{"error":{"code":"insufficient_scope"}}"#,
+        r#"{"error":{"code":"nope"}}"#,
+    ] {
         let server = MockServer::json(403, body).await;
-        let error = server.email().build().unwrap().emails().cancel("e").await.unwrap_err();
+        let error = server
+            .email()
+            .build()
+            .unwrap()
+            .emails()
+            .cancel("e")
+            .await
+            .unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("the scope that the operation requires is not documented"), "{text}");
+        assert!(
+            text.contains("the scope that the operation requires is not documented"),
+            "{text}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_forbidden_error_names_the_documented_scope() {
-    let error = send(403, r#"{"error":{"code":"domain_not_verified","message":"no"}}"#).await;
+    let error = send(
+        403,
+        r#"{"error":{"code":"domain_not_verified","message":"no"}}"#,
+    )
+    .await;
     assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
     assert_eq!(
         error.to_string(),
@@ -183,7 +233,10 @@ async fn exposes_fields_request_id_and_retry_after() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     assert_eq!(error.headers()["x-request-id"], "r");
     // The message may quote the value, so `Debug` omits it.
-    assert_eq!(format!("{:?}", error.fields()), r#"[FieldProblem { field: "to[0]", .. }]"#);
+    assert_eq!(
+        format!("{:?}", error.fields()),
+        r#"[FieldProblem { field: "to[0]", .. }]"#
+    );
 }
 
 /// The request id is shown in errors and spans, so it must not flood logs.
@@ -209,7 +262,10 @@ async fn errors_contain_no_secrets_or_content() {
     for status in [400, 401, 403, 429, 500] {
         let error = send(status, body).await;
         let shown = format!("{error} {error:?} {error:#?}");
-        assert!(!shown.contains("private") && !shown.contains("mk_secret"), "{shown}");
+        assert!(
+            !shown.contains("private") && !shown.contains("mk_secret"),
+            "{shown}"
+        );
         assert_eq!(error.code(), Some("private code"));
     }
 }
@@ -218,7 +274,14 @@ async fn errors_contain_no_secrets_or_content() {
 async fn keeps_the_first_64_kib_of_an_error_body() {
     let body = format!(r#"{{"code":"c","message":"{}"}}"#, "x".repeat(100_000));
     let server = MockServer::json(400, &body).await;
-    let error = server.email().build().unwrap().domains().list().await.unwrap_err();
+    let error = server
+        .email()
+        .build()
+        .unwrap()
+        .domains()
+        .list()
+        .await
+        .unwrap_err();
     assert_eq!(error.body().len(), 64 * 1024);
     assert_eq!(error.code(), Some("c"));
 }

@@ -16,8 +16,14 @@ async fn me() {
     let me = client.me().await.unwrap();
     let request = server.single_request();
     assert_eq!(request.line, "GET /v1/me HTTP/1.1");
-    assert_eq!(request.header("authorization"), Some("Bearer sk_test_secret"));
-    assert_eq!((me.organization.id.as_str(), me.organization.name.as_str()), ("org_1", "Acme"));
+    assert_eq!(
+        request.header("authorization"),
+        Some("Bearer sk_test_secret")
+    );
+    assert_eq!(
+        (me.organization.id.as_str(), me.organization.name.as_str()),
+        ("org_1", "Acme")
+    );
     assert_eq!(me.organization.balance_cents, Some(1250));
     assert_eq!(me.auth.method.as_deref(), Some("api_key"));
     assert_eq!(me.auth.scope.as_deref(), Some("full"));
@@ -28,9 +34,20 @@ async fn me() {
 async fn verify_organization_rejects_another_organization() {
     let server = MockServer::start([response_with_headers(200, "X-Request-Id: r\r\n", ME)]).await;
     let client = server.extraction().build().unwrap();
-    assert_eq!(client.verify_organization("org_1").await.unwrap().organization.name, "Acme");
+    assert_eq!(
+        client
+            .verify_organization("org_1")
+            .await
+            .unwrap()
+            .organization
+            .name,
+        "Acme"
+    );
     let error = client.verify_organization("org_2").await.unwrap_err();
-    assert_eq!(error.kind(), &ErrorKind::wrong_organization("org_2", "org_1"));
+    assert_eq!(
+        error.kind(),
+        &ErrorKind::wrong_organization("org_2", "org_1")
+    );
     assert_eq!(
         error.to_string(),
         "extraction me: the API key belongs to organization org_1, expected org_2 (HTTP 200); \
@@ -51,7 +68,10 @@ async fn webhooks_create() {
     let webhook = client.webhooks().create(&webhook).await.unwrap();
     let request = server.single_request();
     assert_eq!(request.line, "POST /v1/webhooks HTTP/1.1");
-    assert_eq!(request.body, r#"{"url":"http://x.test","events":["extraction.completed"]}"#);
+    assert_eq!(
+        request.body,
+        r#"{"url":"http://x.test","events":["extraction.completed"]}"#
+    );
     assert_eq!(webhook.secret.as_ref().unwrap().expose(), "s3cret");
     assert_eq!(webhook.status.as_deref(), Some("active"));
     assert!(!format!("{webhook:?}").contains("s3cret"));
@@ -68,13 +88,18 @@ async fn webhooks_list() {
 
 #[tokio::test]
 async fn webhooks_delete_accepts_any_success_response() {
-    for (status, body, field) in
-        [(204, "", None), (200, r#"{"deleted":true}"#, Some(&true.into())), (202, "gone", None)]
-    {
+    for (status, body, field) in [
+        (204, "", None),
+        (200, r#"{"deleted":true}"#, Some(&true.into())),
+        (202, "gone", None),
+    ] {
         let server = MockServer::json(status, body).await;
         let client = server.extraction().build().unwrap();
         let deleted = client.webhooks().delete("whk_1").await.unwrap();
-        assert_eq!(server.single_request().line, "DELETE /v1/webhooks/whk_1 HTTP/1.1");
+        assert_eq!(
+            server.single_request().line,
+            "DELETE /v1/webhooks/whk_1 HTTP/1.1"
+        );
         assert_eq!(deleted.extra.get("deleted"), field);
     }
 }
@@ -102,7 +127,10 @@ async fn check_scopes_uses_the_scope_learned_from_me() {
     );
     // Raw requests are checked as well.
     let raw = client.raw("GET", "/v1/webhooks?x=y").await.unwrap_err();
-    assert_eq!((raw.kind(), raw.operation()), (error.kind(), error.operation()));
+    assert_eq!(
+        (raw.kind(), raw.operation()),
+        (error.kind(), error.operation())
+    );
     assert_eq!(server.request_count(), 1);
     // Any key may call `me`.
     client.me().await.unwrap();

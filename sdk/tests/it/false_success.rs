@@ -25,7 +25,11 @@ async fn call(server: &MockServer, operation: Operation) -> Result<String, Error
         Operation::ContactsCreate => email.contacts().create("x", "a@b").await?.id,
         Operation::ContactsList => email.contacts().list("x").await?.len().to_string(),
         Operation::ContactsUpdate => {
-            email.contacts().update("x", ContactUpdate::new().subscribed(true)).await?.id
+            email
+                .contacts()
+                .update("x", ContactUpdate::new().subscribed(true))
+                .await?
+                .id
         }
         Operation::ContactsDelete => deleted(email.contacts().delete("x").await?),
         Operation::DomainsCreate => email.domains().create("x.test").await?.id,
@@ -42,7 +46,11 @@ async fn call(server: &MockServer, operation: Operation) -> Result<String, Error
         Operation::WebhooksCreate => email.webhooks().create(webhook).await?.id,
         Operation::WebhooksList => email.webhooks().list().await?.len().to_string(),
         Operation::WebhooksUpdate => {
-            email.webhooks().update("x", WebhookUpdate::new().active(true)).await?.id
+            email
+                .webhooks()
+                .update("x", WebhookUpdate::new().active(true))
+                .await?
+                .id
         }
         Operation::WebhooksDelete => deleted(email.webhooks().delete("x").await?),
         Operation::WebhooksTest => email.webhooks().test("x").await?.is_success().to_string(),
@@ -102,13 +110,24 @@ const CREATIONS: [Operation; 6] = [
 
 #[tokio::test]
 async fn a_creation_without_an_id_is_an_error_of_its_own() {
-    for body in ["null", "\"OK\"", "{}", "[]", "", r#"{"message":"accepted"}"#, r#"{"id":null}"#] {
+    for body in [
+        "null",
+        "\"OK\"",
+        "{}",
+        "[]",
+        "",
+        r#"{"message":"accepted"}"#,
+        r#"{"id":null}"#,
+    ] {
         for operation in CREATIONS {
             let server = MockServer::json(202, body).await;
             let error = call(&server, operation).await.unwrap_err();
             assert_eq!(error.kind(), &ErrorKind::MissingId, "{operation}: {body}");
             assert_eq!(error.outcome(), Outcome::Unknown);
-            assert_eq!((error.body(), error.is_retryable()), (body.as_bytes(), false));
+            assert_eq!(
+                (error.body(), error.is_retryable()),
+                (body.as_bytes(), false)
+            );
         }
     }
     let server = MockServer::json(202, "null").await;
@@ -131,7 +150,11 @@ async fn finds_the_id_in_nested_objects() {
     ] {
         for operation in CREATIONS {
             let server = MockServer::json(201, body).await;
-            assert_eq!(call(&server, operation).await.unwrap(), "x", "{operation}: {body}");
+            assert_eq!(
+                call(&server, operation).await.unwrap(),
+                "x",
+                "{operation}: {body}"
+            );
         }
     }
     // The id of something else is not the contact's.
@@ -142,7 +165,14 @@ async fn finds_the_id_in_nested_objects() {
 
 #[tokio::test]
 async fn a_read_without_any_known_field_is_an_error() {
-    for body in ["null", "\"ok\"", "[]", "{}", r#"{"id":null}"#, r#"{"other":1}"#] {
+    for body in [
+        "null",
+        "\"ok\"",
+        "[]",
+        "{}",
+        r#"{"id":null}"#,
+        r#"{"other":1}"#,
+    ] {
         for operation in [Operation::EmailsGet, Operation::AudiencesGet, Operation::Me] {
             let server = MockServer::json(200, body).await;
             let error = call(&server, operation).await.unwrap_err();
@@ -162,14 +192,32 @@ async fn a_web_page_is_not_a_deletion() {
     let server = MockServer::start([html]).await;
     let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
     assert!(error.to_string().contains("HTML"), "{error}");
-    for body in [r#"{"ok":false}"#, r#"{"deleted":false}"#, "false", r#"{"ok":tr"#] {
+    for body in [
+        r#"{"ok":false}"#,
+        r#"{"deleted":false}"#,
+        "false",
+        r#"{"ok":tr"#,
+    ] {
         let server = MockServer::json(200, body).await;
-        assert!(call(&server, Operation::DomainsDelete).await.is_err(), "{body}");
+        assert!(
+            call(&server, Operation::DomainsDelete).await.is_err(),
+            "{body}"
+        );
     }
-    for body in
-        ["", "{}", "null", "OK", "\"deleted\"", r#"{"ok":true}"#, r#"{"id":"x","deleted":true}"#]
-    {
+    for body in [
+        "",
+        "{}",
+        "null",
+        "OK",
+        "\"deleted\"",
+        r#"{"ok":true}"#,
+        r#"{"id":"x","deleted":true}"#,
+    ] {
         let server = MockServer::json(200, body).await;
-        assert_eq!(call(&server, Operation::DomainsDelete).await.unwrap(), "deleted", "{body}");
+        assert_eq!(
+            call(&server, Operation::DomainsDelete).await.unwrap(),
+            "deleted",
+            "{body}"
+        );
     }
 }

@@ -18,14 +18,26 @@ async fn on_attempt_runs_after_every_attempt() {
     let recorded = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&recorded);
     let observe = move |attempt: &Attempt<'_>| {
-        let Attempt { number, status, method, url, request_id, failure, retry_in, .. } = *attempt;
+        let Attempt {
+            number,
+            status,
+            method,
+            url,
+            request_id,
+            failure,
+            retry_in,
+            ..
+        } = *attempt;
         let failure = failure.map(svc_sdk::ErrorKind::name);
         sink.lock().unwrap().push(format!(
             "{number} {} {method} {url} {status:?} {request_id:?} {failure:?} {retry_in:?}",
             attempt.operation.unwrap()
         ));
     };
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).on_attempt(observe);
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .on_attempt(observe);
     let client = client.build().unwrap();
     client.emails().get("x").await.unwrap();
     let url = format!("{}/api/v1/emails/x", server.url());
@@ -52,9 +64,16 @@ async fn on_attempt_sees_headers_and_bodies() {
     let sink = Arc::clone(&recorded);
     let observe = move |attempt: &Attempt<'_>| {
         let debug = format!("{attempt:?}");
-        assert!(!debug.contains("News") && !debug.contains("secret"), "{debug}");
+        assert!(
+            !debug.contains("News") && !debug.contains("secret"),
+            "{debug}"
+        );
         let (request, headers) = (attempt.request(), attempt.response_headers().unwrap());
-        let key = request.headers.iter().find(|(name, _)| name == "authorization").unwrap();
+        let key = request
+            .headers
+            .iter()
+            .find(|(name, _)| name == "authorization")
+            .unwrap();
         sink.lock().unwrap().push(format!(
             "{} {} {:?} {}",
             key.1,
@@ -64,8 +83,16 @@ async fn on_attempt_sees_headers_and_bodies() {
         ));
     };
     let client = EmailClient::builder(server.url(), "mk_secret").no_proxy();
-    let client = client.back_off(Duration::ZERO, Duration::ZERO).on_attempt(observe);
-    client.build().unwrap().audiences().create("News").await.unwrap();
+    let client = client
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .on_attempt(observe);
+    client
+        .build()
+        .unwrap()
+        .audiences()
+        .create("News")
+        .await
+        .unwrap();
     assert_eq!(
         *recorded.lock().unwrap(),
         [
@@ -87,7 +114,9 @@ async fn reports_durations_of_attempts_and_calls() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buffer = Vec::new();
         for status in [503, 200] {
-            crate::mock_server::read_request(&mut stream, &mut buffer).await.unwrap();
+            crate::mock_server::read_request(&mut stream, &mut buffer)
+                .await
+                .unwrap();
             ask.add_permits(1);
             tokio::time::sleep(Duration::from_secs(3)).await;
             let response = response_with_headers(status, "Retry-After: 2\r\n", "[]");
@@ -105,12 +134,22 @@ async fn reports_durations_of_attempts_and_calls() {
     for (attempt, rest) in [(1, 2), (2, 0)] {
         asked.acquire().await.unwrap().forget();
         clock.advance(Duration::from_millis(3_001)).await;
-        wait_until("attempt finished", || recorded.lock().unwrap().len() == attempt).await;
+        wait_until("attempt finished", || {
+            recorded.lock().unwrap().len() == attempt
+        })
+        .await;
         clock.advance(Duration::from_millis(rest * 1_001)).await;
     }
     let elapsed = call.await.unwrap().unwrap().elapsed;
     assert_eq!(elapsed.as_secs(), 8);
-    assert!(recorded.lock().unwrap().iter().all(|elapsed| elapsed.as_secs() == 3), "{recorded:?}");
+    assert!(
+        recorded
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|elapsed| elapsed.as_secs() == 3),
+        "{recorded:?}"
+    );
 }
 
 #[tokio::test]
@@ -121,8 +160,14 @@ async fn configures_the_http_client() {
     let client = EmailClient::builder(host, "mk_secret")
         .no_proxy()
         .configure_http(move |http| http.resolve("mail.invalid", address));
-    assert_eq!(client.build().unwrap().emails().get("x").await.unwrap().id, "x");
-    assert_eq!(server.single_request().header("authorization"), Some("Bearer mk_secret"));
+    assert_eq!(
+        client.build().unwrap().emails().get("x").await.unwrap().id,
+        "x"
+    );
+    assert_eq!(
+        server.single_request().header("authorization"),
+        Some("Bearer mk_secret")
+    );
 }
 
 #[tokio::test]
@@ -144,10 +189,24 @@ async fn all_callbacks_run_in_order() {
 async fn uses_or_bypasses_a_proxy() {
     let proxy = MockServer::json(200, r#"{"id":"by proxy"}"#).await;
     let client = EmailClient::builder("http://mail.invalid", "k").proxy(proxy.url());
-    assert_eq!(client.build().unwrap().emails().get("x").await.unwrap().id, "by proxy");
+    assert_eq!(
+        client.build().unwrap().emails().get("x").await.unwrap().id,
+        "by proxy"
+    );
     assert_eq!(proxy.single_request().line, "GET /api/v1/emails/x HTTP/1.1");
-    let client = EmailClient::builder("http://mail.invalid", "k").no_proxy().retries(0);
-    assert!(client.build().unwrap().emails().get("x").await.unwrap_err().is_connect());
+    let client = EmailClient::builder("http://mail.invalid", "k")
+        .no_proxy()
+        .retries(0);
+    assert!(
+        client
+            .build()
+            .unwrap()
+            .emails()
+            .get("x")
+            .await
+            .unwrap_err()
+            .is_connect()
+    );
 }
 
 /// Compile-time assertions about public types.
@@ -224,11 +283,22 @@ fn blocking_is_rejected_inside_a_runtime() {
         let client = server.email().build().unwrap();
         let refused = |client: &EmailClient| {
             let error = client.emails().get("x").block().unwrap_err();
-            assert!(matches!(error.kind(), svc_sdk::ErrorKind::Config { .. }), "{error}");
+            assert!(
+                matches!(error.kind(), svc_sdk::ErrorKind::Config { .. }),
+                "{error}"
+            );
             assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent);
             assert!(error.to_string().contains("await the call"), "{error}");
             assert!(client.emails().wait("x").block().is_err());
-            assert!(client.contacts().stream("x").block_iter().next().unwrap().is_err());
+            assert!(
+                client
+                    .contacts()
+                    .stream("x")
+                    .block_iter()
+                    .next()
+                    .unwrap()
+                    .is_err()
+            );
         };
         runtime.block_on(async {
             // The connection stays open and belongs to this runtime.
@@ -256,7 +326,11 @@ fn blocking_is_rejected_inside_a_runtime() {
 fn blocking_propagates_panics_of_callbacks() {
     let peers = tokio::runtime::Runtime::new().unwrap();
     let server = peers.block_on(MockServer::json(200, r#"{"id":"x"}"#));
-    let client = server.email().on_attempt(|_| panic!("callback failed")).build().unwrap();
+    let client = server
+        .email()
+        .on_attempt(|_| panic!("callback failed"))
+        .build()
+        .unwrap();
     let wait = std::panic::AssertUnwindSafe(|| client.emails().get("x").block());
     let panic = std::panic::catch_unwind(wait).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"callback failed"));
@@ -269,7 +343,9 @@ fn blocking_propagates_panics_of_callbacks() {
 #[cfg(feature = "blocking")]
 #[tokio::test]
 async fn rejected_blocking_calls_do_not_spend_the_task_budget() {
-    let client = EmailClient::builder("http://127.0.0.1:9", "k").build().unwrap();
+    let client = EmailClient::builder("http://127.0.0.1:9", "k")
+        .build()
+        .unwrap();
     for _ in 0..1_000 {
         client.emails().get("x").block().unwrap_err();
         assert!(tokio::task::coop::has_budget_remaining());
@@ -298,11 +374,23 @@ async fn a_header_hook_changes_the_headers_of_each_attempt() {
         })
         .build()
         .unwrap();
-    client.contacts().update("x", svc_sdk::email::ContactUpdate::default()).await.unwrap();
+    client
+        .contacts()
+        .update("x", svc_sdk::email::ContactUpdate::default())
+        .await
+        .unwrap();
     for (index, request) in server.received_requests().iter().enumerate() {
         assert_eq!(request.header("x-number"), Some(index.to_string().as_str()));
-        assert!(request.header("authorization").unwrap().starts_with("Bearer "));
-        assert_eq!((request.header("content-length"), request.body.as_str()), (Some("2"), "{}"));
+        assert!(
+            request
+                .header("authorization")
+                .unwrap()
+                .starts_with("Bearer ")
+        );
+        assert_eq!(
+            (request.header("content-length"), request.body.as_str()),
+            (Some("2"), "{}")
+        );
         assert_eq!(request.header("transfer-encoding"), None);
     }
 }
@@ -313,7 +401,11 @@ async fn the_application_can_bring_its_http_client() {
     // As a program does whose own reqwest has no TLS feature.
     #[cfg(feature = "rustls")]
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder().no_proxy().user_agent("own").build().unwrap();
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .user_agent("own")
+        .build()
+        .unwrap();
     let target = MockServer::json(200, r#"{"id":"x"}"#).await;
     let location = format!("Location: {}/elsewhere\r\n", target.url());
     let server = MockServer::start([
@@ -324,7 +416,10 @@ async fn the_application_can_bring_its_http_client() {
     let client = server.email().http_client(http).build().unwrap();
     client.emails().get("x").await.unwrap();
     let error = client.emails().get("x").await.unwrap_err();
-    assert_eq!((error.kind(), error.attempts()), (&svc_sdk::ErrorKind::Redirected, 1));
+    assert_eq!(
+        (error.kind(), error.attempts()),
+        (&svc_sdk::ErrorKind::Redirected, 1)
+    );
 }
 
 #[cfg(feature = "tracing")]
@@ -379,7 +474,10 @@ mod spans {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -403,7 +501,10 @@ mod spans {
             let client = server.email().retries(0).build().unwrap();
             client.emails().get("x").await.unwrap_err();
             let written = std::mem::take(&mut *written.0.lock().unwrap());
-            assert!(written.contains(&format!("level={level}\n")), "{status}: {written}");
+            assert!(
+                written.contains(&format!("level={level}\n")),
+                "{status}: {written}"
+            );
         }
     }
 
@@ -431,7 +532,10 @@ mod spans {
         span.in_scope(|| client.emails().get("x").block()).unwrap();
         let written = written.0.lock().unwrap();
         assert!(written.contains("parent=order\n"), "{written}");
-        assert!(written.contains("http.response.status_code=200"), "{written}");
+        assert!(
+            written.contains("http.response.status_code=200"),
+            "{written}"
+        );
     }
 
     #[tokio::test]
@@ -459,7 +563,11 @@ mod spans {
         client.contacts().delete("private-id").await.unwrap();
         drop(guard);
         let written = written.0.lock().unwrap().clone();
-        let port = server.url().rsplit(':').next().map(|port| format!("server.port={port}"));
+        let port = server
+            .url()
+            .rsplit(':')
+            .next()
+            .map(|port| format!("server.port={port}"));
         for line in [
             port.as_deref().unwrap(),
             "otel.status_code=\"ERROR\"",
@@ -479,7 +587,10 @@ mod spans {
             "http.request.resend_count=1",
             "http.response.status_code=202",
         ] {
-            assert!(written.lines().any(|known| known == line), "{line} is not in:\n{written}");
+            assert!(
+                written.lines().any(|known| known == line),
+                "{line} is not in:\n{written}"
+            );
         }
         for secret in ["private@", "\"private\"", "mk_secret", "=private"] {
             assert!(!written.contains(secret), "{secret} is in:\n{written}");

@@ -20,7 +20,10 @@ pub(crate) struct ReceivedRequest {
 
 impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -50,7 +53,10 @@ impl MockServer {
     /// forever.
     pub(crate) async fn start(responses: impl IntoIterator<Item = Response>) -> Self {
         let responses = responses.into_iter().collect();
-        let state = Arc::new(Mutex::new(State { responses, received: Vec::new() }));
+        let state = Arc::new(Mutex::new(State {
+            responses,
+            received: Vec::new(),
+        }));
         let server = wiremock::MockServer::builder().start().await;
         let responder = Responder(Arc::clone(&state));
         wiremock::Mock::given(wiremock::matchers::any())
@@ -102,7 +108,10 @@ impl MockServer {
 
     /// The request lines of all requests received so far.
     pub(crate) fn request_lines(&self) -> Vec<String> {
-        self.received_requests().into_iter().map(|request| request.line).collect()
+        self.received_requests()
+            .into_iter()
+            .map(|request| request.line)
+            .collect()
     }
 }
 
@@ -130,21 +139,32 @@ impl wiremock::Respond for Responder {
         let template = template.set_body_bytes(response.body.clone());
         response
             .header_lines()
-            .fold(template, |template, (name, value)| template.append_header(name, value))
+            .fold(template, |template, (name, value)| {
+                template.append_header(name, value)
+            })
     }
 }
 
 impl Response {
     fn header_lines(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.headers.lines().filter_map(|line| line.split_once(": "))
+        self.headers
+            .lines()
+            .filter_map(|line| line.split_once(": "))
     }
 }
 
 impl fmt::Display for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { status, headers, body } = self;
+        let Self {
+            status,
+            headers,
+            body,
+        } = self;
         let length = body.len();
-        write!(f, "HTTP/1.1 {status} Whatever\r\nContent-Length: {length}\r\n{headers}\r\n{body}")
+        write!(
+            f,
+            "HTTP/1.1 {status} Whatever\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        )
     }
 }
 
@@ -155,7 +175,11 @@ pub(crate) fn response(status: u16, body: &str) -> Response {
 
 /// A response with these header lines, each terminated by CRLF.
 pub(crate) fn response_with_headers(status: u16, headers: &str, body: &str) -> Response {
-    Response { status, headers: headers.to_owned(), body: body.to_owned() }
+    Response {
+        status,
+        headers: headers.to_owned(),
+        body: body.to_owned(),
+    }
 }
 
 /// Reads one request from the stream; `None` at its end.
@@ -189,5 +213,9 @@ pub(crate) async fn read_request<S: AsyncRead + Unpin>(
     }
     let body = String::from_utf8(buffer[head_end..head_end + length].to_vec()).unwrap();
     buffer.drain(..head_end + length);
-    Some(ReceivedRequest { line, headers, body })
+    Some(ReceivedRequest {
+        line,
+        headers,
+        body,
+    })
 }

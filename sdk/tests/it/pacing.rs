@@ -30,7 +30,11 @@ impl LimitedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (received, accepted) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-        let server = Self { url, received: Arc::clone(&received), accepted: Arc::clone(&accepted) };
+        let server = Self {
+            url,
+            received: Arc::clone(&received),
+            accepted: Arc::clone(&accepted),
+        };
         let window = Arc::new(Mutex::new((Instant::now(), 0)));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
@@ -54,7 +58,11 @@ impl LimitedServer {
                         } else {
                             response_with_headers(429, "Retry-After: 1\r\n", "")
                         };
-                        if stream.write_all(response.to_string().as_bytes()).await.is_err() {
+                        if stream
+                            .write_all(response.to_string().as_bytes())
+                            .await
+                            .is_err()
+                        {
                             return;
                         }
                     }
@@ -69,7 +77,9 @@ impl LimitedServer {
 async fn three_hundred_sends_against_five_a_second_are_all_accepted() {
     let clock = Clock::pause();
     let server = LimitedServer::start(5).await;
-    let client = EmailClient::builder(&server.url, "k").no_proxy().timeout(ms(120_000));
+    let client = EmailClient::builder(&server.url, "k")
+        .no_proxy()
+        .timeout(ms(120_000));
     let client = client.build().unwrap();
     let sends = tokio::spawn(async move {
         let send = |number| {
@@ -77,7 +87,10 @@ async fn three_hundred_sends_against_five_a_second_are_all_accepted() {
             client.emails().send(&email).into_future()
         };
         let sends = stream::iter(0..300).map(send).buffer_unordered(300);
-        sends.map_ok(|accepted| accepted.id).collect::<Vec<_>>().await
+        sends
+            .map_ok(|accepted| accepted.id)
+            .collect::<Vec<_>>()
+            .await
     });
     let start = Instant::now();
     while !sends.is_finished() {
@@ -85,8 +98,16 @@ async fn three_hundred_sends_against_five_a_second_are_all_accepted() {
         clock.advance(ms(250)).await;
     }
     let results = sends.await.unwrap();
-    let failures: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
-    assert!(failures.is_empty(), "{} of 300 failed, the first: {}", failures.len(), failures[0]);
+    let failures: Vec<_> = results
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of 300 failed, the first: {}",
+        failures.len(),
+        failures[0]
+    );
     assert_eq!(server.accepted.load(Ordering::SeqCst), 300);
     // The service refuses few requests, because the calls wait together.
     let received = server.received.load(Ordering::SeqCst);
@@ -105,7 +126,16 @@ async fn a_429_holds_back_all_clones() {
     let refused = client.emails().get("x").retries(0).await.unwrap_err();
     assert!(refused.is_rate_limited());
     let calls: Vec<_> = (0..3)
-        .map(|_| tokio::spawn(client.clone().emails().get("x").with_response().into_future()))
+        .map(|_| {
+            tokio::spawn(
+                client
+                    .clone()
+                    .emails()
+                    .get("x")
+                    .with_response()
+                    .into_future(),
+            )
+        })
         .collect();
     clock.advance(ms(9_900)).await;
     assert_eq!(server.request_count(), 1);
@@ -124,9 +154,20 @@ async fn a_call_that_cannot_wait_for_the_pause_is_not_sent() {
     let server = MockServer::start([response_with_headers(429, "Retry-After: 10\r\n", "")]).await;
     let client = server.email().build().unwrap();
     client.emails().get("x").retries(0).await.unwrap_err();
-    let error = client.emails().get("x").timeout(ms(5_000)).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::RateLimited, Outcome::NotSent));
-    assert_eq!((error.attempts(), error.retry_after()), (0, Some(ms(10_000))));
+    let error = client
+        .emails()
+        .get("x")
+        .timeout(ms(5_000))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::RateLimited, Outcome::NotSent)
+    );
+    assert_eq!(
+        (error.attempts(), error.retry_after()),
+        (0, Some(ms(10_000)))
+    );
     let text = error.to_string();
     assert!(
         text.contains("the pause that the service asked for is too long for this call"),
@@ -141,7 +182,12 @@ async fn a_call_that_cannot_wait_for_the_pause_is_not_sent() {
 async fn a_long_pause_holds_back_the_next_calls() {
     let _clock = Clock::pause();
     let server = MockServer::start([response_with_headers(429, "Retry-After: 40\r\n", "")]).await;
-    let client = server.email().max_retry_after(ms(1_000)).timeout(ms(120_000)).build().unwrap();
+    let client = server
+        .email()
+        .max_retry_after(ms(1_000))
+        .timeout(ms(120_000))
+        .build()
+        .unwrap();
     let first = client.emails().get("x").await.unwrap_err();
     assert_eq!((first.attempts(), first.outcome()), (1, Outcome::Refused));
     let next = client.emails().get("x").await.unwrap_err();
@@ -159,13 +205,32 @@ async fn a_429_holds_back_no_other_key() {
         response(200, r#"{"id":"x"}"#),
     ])
     .await;
-    let client = server.email().retries(0).timeout(ms(5_000)).build().unwrap();
+    let client = server
+        .email()
+        .retries(0)
+        .timeout(ms(5_000))
+        .build()
+        .unwrap();
     client.emails().get("x").await.unwrap_err();
-    client.with_key("other").unwrap().emails().get("x").await.unwrap();
+    client
+        .with_key("other")
+        .unwrap()
+        .emails()
+        .get("x")
+        .await
+        .unwrap();
     let key = client.with_key("mk_live_key").unwrap();
     key.emails().get("x").await.unwrap();
     assert_eq!(server.request_count(), 3);
-    assert!(client.clone().emails().get("x").await.unwrap_err().is_rate_limited());
+    assert!(
+        client
+            .clone()
+            .emails()
+            .get("x")
+            .await
+            .unwrap_err()
+            .is_rate_limited()
+    );
     assert_eq!(server.request_count(), 3);
 }
 

@@ -43,7 +43,10 @@ impl Proxy {
                 tokio::spawn(forward(stream, connect, Arc::clone(&all), index));
             }
         });
-        Self { address, connections }
+        Self {
+            address,
+            connections,
+        }
     }
 
     fn url(&self) -> String {
@@ -131,11 +134,20 @@ async fn run(environment: &[(&str, &str)]) -> String {
         command.env_remove(name).env_remove(name.to_lowercase());
     }
     // In a CGI program, `HTTP_PROXY` is set by a request header and must be ignored.
-    command.env_remove("REQUEST_METHOD").envs(environment.iter().copied());
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().await.unwrap();
+    command
+        .env_remove("REQUEST_METHOD")
+        .envs(environment.iter().copied());
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .await
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let result = text.lines().find_map(|line| line.strip_prefix("result: "));
-    result.unwrap_or_else(|| panic!("the child process printed no result: {text}")).to_owned()
+    result
+        .unwrap_or_else(|| panic!("the child process printed no result: {text}"))
+        .to_owned()
 }
 
 #[tokio::test]
@@ -145,8 +157,11 @@ async fn tunnels_https_so_that_the_proxy_never_sees_the_key() {
     for name in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         let proxy = Proxy::start().await;
         let with_password = proxy.url().replace("http://", "http://ada:hidden@");
-        let environment =
-            [(name, with_password.as_str()), ("SVC_TEST_URL", &url), ("SVC_TEST_CA", &pem)];
+        let environment = [
+            (name, with_password.as_str()),
+            ("SVC_TEST_URL", &url),
+            ("SVC_TEST_CA", &pem),
+        ];
         assert_eq!(run(&environment).await, "sent x", "{name}");
         let received = proxy.received();
         assert_eq!(received.len(), 1, "{name}");
@@ -171,10 +186,15 @@ async fn forwards_plain_http_through_the_proxy() {
         let result = run(&[(name, &proxy.url()), ("SVC_TEST_URL", url)]).await;
         assert_eq!(result, "sent by proxy", "{name}");
         let received = proxy.received();
-        let [only] = received.as_slice() else { panic!("{received:?}") };
+        let [only] = received.as_slice() else {
+            panic!("{received:?}")
+        };
         let (line, headers) = only.split_once("\r\n").unwrap();
         assert_eq!(line, "POST http://mail.invalid/base/api/v1/emails HTTP/1.1");
-        assert!(headers.contains("authorization: Bearer mk_secret\r\n"), "{headers}");
+        assert!(
+            headers.contains("authorization: Bearer mk_secret\r\n"),
+            "{headers}"
+        );
     }
 }
 
@@ -186,7 +206,10 @@ async fn bypasses_the_proxy_for_excluded_hosts() {
     let url = server.url();
     for environment in [
         &[("HTTP_PROXY", address.as_str()), ("NO_PROXY", "127.0.0.1")][..],
-        &[("ALL_PROXY", &address), ("no_proxy", "elsewhere.test,127.0.0.0/8")],
+        &[
+            ("ALL_PROXY", &address),
+            ("no_proxy", "elsewhere.test,127.0.0.0/8"),
+        ],
         &[("HTTP_PROXY", &address), ("NO_PROXY", "*")],
         // The variable applies to https only.
         &[("HTTPS_PROXY", &address)],
@@ -198,16 +221,28 @@ async fn bypasses_the_proxy_for_excluded_hosts() {
     }
     let email = Email::new("a@b", "c@d", "s");
     for except in ["127.0.0.1", "elsewhere.test, 127.0.0.0/8", "*"] {
-        let client =
-            EmailClient::builder(&url, "mk_secret").proxy(address.as_str()).proxy_except(except);
+        let client = EmailClient::builder(&url, "mk_secret")
+            .proxy(address.as_str())
+            .proxy_except(except);
         let sent = client.build().unwrap().emails().send(&email).await;
         assert_eq!(sent.unwrap().id, "direct", "{except}");
     }
     assert_eq!(proxy.received(), Vec::<String>::new());
     assert_eq!(server.request_count(), 8);
-    let client =
-        EmailClient::builder(&url, "mk_secret").proxy(address.as_str()).proxy_except("b.test");
-    assert_eq!(client.build().unwrap().emails().send(&email).await.unwrap().id, "by proxy");
+    let client = EmailClient::builder(&url, "mk_secret")
+        .proxy(address.as_str())
+        .proxy_except("b.test");
+    assert_eq!(
+        client
+            .build()
+            .unwrap()
+            .emails()
+            .send(&email)
+            .await
+            .unwrap()
+            .id,
+        "by proxy"
+    );
 }
 
 #[tokio::test]
@@ -219,9 +254,19 @@ async fn a_refusing_proxy_means_not_sent() {
         "",
     ] {
         let proxy = Proxy::responding_to_connect(refusal).await;
-        let client = EmailClient::builder(&url, "mk_secret").proxy(proxy.url()).ca_bundle(&pem);
-        let client = client.platform_certificates(false).retries(0).build().unwrap();
-        let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
+        let client = EmailClient::builder(&url, "mk_secret")
+            .proxy(proxy.url())
+            .ca_bundle(&pem);
+        let client = client
+            .platform_certificates(false)
+            .retries(0)
+            .build()
+            .unwrap();
+        let error = client
+            .emails()
+            .send(Email::new("a@b", "c@d", "s"))
+            .await
+            .unwrap_err();
         assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent, "{refusal}");
         assert!(error.is_connect(), "{refusal}: {error}");
         assert_eq!(proxy.received().len(), 1);

@@ -30,8 +30,15 @@ fn email(to: &str) -> Email {
 #[tokio::test]
 async fn to_cc_and_bcc_of_every_send_are_checked() {
     let server = MockServer::json(202, ACCEPTED).await;
-    let client = guarded(&server, RecipientGuard::allow(["@example.com", "me@x.test"]));
-    let good = || email("Me <ME@X.test>").cc("a@example.com").bcc("b@EXAMPLE.com");
+    let client = guarded(
+        &server,
+        RecipientGuard::allow(["@example.com", "me@x.test"]),
+    );
+    let good = || {
+        email("Me <ME@X.test>")
+            .cc("a@example.com")
+            .bcc("b@EXAMPLE.com")
+    };
     for (bad, field) in [
         (email("ada@customer.test"), "to[0]"),
         (good().to("ada@customer.test"), "to[1]"),
@@ -42,19 +49,36 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
         (good().cc("me@x.test,ada@customer.test"), "cc[1]"),
         (good().extra("BCC", "ada@customer.test"), "BCC"),
         (good().extra("b-cc", "x"), "b-cc"),
-        (good().extra("recipients", json!(["ada@customer.test"])), "recipients"),
+        (
+            good().extra("recipients", json!(["ada@customer.test"])),
+            "recipients",
+        ),
         (good().header("bcc", "ada@customer.test"), "headers.bcc"),
-        (good().header("X-A", "x\r\nBcc: ada@customer.test"), "headers.X-A"),
-        (good().header("X-A: x\r\nBcc", "ada@customer.test"), "headers.X-A: x\u{fffd}\u{fffd}Bcc"),
+        (
+            good().header("X-A", "x\r\nBcc: ada@customer.test"),
+            "headers.X-A",
+        ),
+        (
+            good().header("X-A: x\r\nBcc", "ada@customer.test"),
+            "headers.X-A: x\u{fffd}\u{fffd}Bcc",
+        ),
     ] {
         let error = client.emails().send(&bad).await.unwrap_err();
         assert_eq!(refusal(&error).0, field, "{error}");
         let error = client.emails().send(&bad).to_request().unwrap_err();
         assert_eq!(refusal(&error).0, field, "{error}");
-        let error = client.emails().send_batch(&[good(), bad]).await.unwrap_err();
+        let error = client
+            .emails()
+            .send_batch(&[good(), bad])
+            .await
+            .unwrap_err();
         assert_eq!(refusal(&error).0, format!("emails[1].{field}"), "{error}");
     }
-    let error = client.emails().send(email("ada@customer.test")).await.unwrap_err();
+    let error = client
+        .emails()
+        .send(email("ada@customer.test"))
+        .await
+        .unwrap_err();
     let problem = "ada@customer.test is not allowed; allowed are only @example.com, me@x.test";
     assert_eq!(refusal(&error).1, problem);
     assert_eq!(
@@ -63,9 +87,24 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
     );
     assert_eq!(server.request_count(), 0);
 
-    client.emails().send(good().extra("campaign", "spring")).await.unwrap();
-    client.with_key("other").unwrap().emails().send(good()).await.unwrap();
-    let error = client.with_key("other").unwrap().emails().send(email("ada@customer.test")).await;
+    client
+        .emails()
+        .send(good().extra("campaign", "spring"))
+        .await
+        .unwrap();
+    client
+        .with_key("other")
+        .unwrap()
+        .emails()
+        .send(good())
+        .await
+        .unwrap();
+    let error = client
+        .with_key("other")
+        .unwrap()
+        .emails()
+        .send(email("ada@customer.test"))
+        .await;
     refusal(&error.unwrap_err());
     assert_eq!(server.request_count(), 2);
 }
@@ -85,18 +124,29 @@ async fn raw_requests_that_may_send_are_refused() {
     ] {
         let error = client.raw(method, path).json(&body).await.unwrap_err();
         assert_eq!(refusal(&error).0, "path", "{path}");
-        let error = client.raw(method, path).json(&body).to_request().unwrap_err();
+        let error = client
+            .raw(method, path)
+            .json(&body)
+            .to_request()
+            .unwrap_err();
         assert_eq!(refusal(&error).0, "path", "{path}");
     }
     assert_eq!(server.request_count(), 0);
-    client.raw("POST", "/api/v1/audiences").json(&json!({"name": "x"})).await.unwrap();
+    client
+        .raw("POST", "/api/v1/audiences")
+        .json(&json!({"name": "x"}))
+        .await
+        .unwrap();
     client.raw("GET", "/api/v1/anything").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_redirect_keeps_the_email_and_names_the_recipients() {
     let server = MockServer::json(202, ACCEPTED).await;
-    let client = guarded(&server, RecipientGuard::default().redirect_to("Me <me@x.test>"));
+    let client = guarded(
+        &server,
+        RecipientGuard::default().redirect_to("Me <me@x.test>"),
+    );
     let content = vec![7_u8; 40_000];
     let mail = email("Ada <ada@customer.test>")
         .to("ben@customer.test")
@@ -109,7 +159,13 @@ async fn a_redirect_keeps_the_email_and_names_the_recipients() {
     let mail = mail.tag("kind", "x");
     let unguarded = server.email().local_checks(false).build().unwrap();
     let plain: Value = serde_json::from_slice(
-        &unguarded.emails().send(&mail).to_request().unwrap().body().unwrap(),
+        &unguarded
+            .emails()
+            .send(&mail)
+            .to_request()
+            .unwrap()
+            .body()
+            .unwrap(),
     )
     .unwrap();
     let client_unchecked = server
@@ -135,7 +191,10 @@ async fn a_redirect_keeps_the_email_and_names_the_recipients() {
     let emails = [email("ada@customer.test"), email("ben@customer.test")];
     let preview = client.emails().send_batch(&emails).to_request().unwrap();
     let batch: Value = serde_json::from_slice(&preview.body().unwrap()).unwrap();
-    for (index, original) in ["ada@customer.test", "ben@customer.test"].iter().enumerate() {
+    for (index, original) in ["ada@customer.test", "ben@customer.test"]
+        .iter()
+        .enumerate()
+    {
         assert_eq!(batch[index]["to"], json!(["Me <me@x.test>"]));
         assert_eq!(batch[index]["headers"]["X-Original-To"], *original);
         assert_eq!(batch[index]["text"], "Hello");
@@ -149,12 +208,18 @@ async fn limits_count_recipients_of_requests_that_may_have_been_processed() {
     let server = MockServer::start([refused, accepted]).await;
     let client = guarded(&server, RecipientGuard::default().max_per_run(3));
     let two = || email("a@b.test").bcc("c@d.test");
-    assert!(matches!(client.emails().send(two()).await.unwrap_err().kind(), ErrorKind::Invalid));
+    assert!(matches!(
+        client.emails().send(two()).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    ));
     client.clone().emails().send(two()).await.unwrap();
     let error = client.emails().send(two()).await.unwrap_err();
     let (field, problem) = refusal(&error);
     assert_eq!(field, "max_per_run");
-    assert_eq!(problem, "2 more recipients exceed the limit of 3 per run, of which 2 are used");
+    assert_eq!(
+        problem,
+        "2 more recipients exceed the limit of 3 per run, of which 2 are used"
+    );
     client.emails().send(email("a@b.test")).await.unwrap();
     // A dry run does not count, and reading is not sending.
     client.emails().send(two()).to_request().unwrap();
@@ -162,7 +227,12 @@ async fn limits_count_recipients_of_requests_that_may_have_been_processed() {
     assert_eq!(server.request_count(), 4);
 
     let guard = RecipientGuard::default().max_per_run(1);
-    let client = server.email().local_checks(false).recipient_guard(guard).build().unwrap();
+    let client = server
+        .email()
+        .local_checks(false)
+        .recipient_guard(guard)
+        .build()
+        .unwrap();
     // With limits alone, too, several addresses in one text do not count as one.
     let several = client.emails().send(email("a@b.test,c@d.test"));
     let error = several.await.unwrap_err();
@@ -172,18 +242,39 @@ async fn limits_count_recipients_of_requests_that_may_have_been_processed() {
 #[test]
 fn an_invalid_guard_is_an_error_of_build() {
     for (guard, problem) in [
-        (RecipientGuard::allow(["example.com"]), "`example.com` is not a rule"),
-        (RecipientGuard::default().redirect_to("me"), "the redirect address me is not an address"),
+        (
+            RecipientGuard::allow(["example.com"]),
+            "`example.com` is not a rule",
+        ),
+        (
+            RecipientGuard::default().redirect_to("me"),
+            "the redirect address me is not an address",
+        ),
         (
             RecipientGuard::allow(["@example.com"]).redirect_to("me@x.test"),
             "me@x.test matches none of its rules",
         ),
     ] {
-        let error = EmailClient::builder("http://x.test", "k").recipient_guard(guard).build();
-        assert!(error.unwrap_err().to_string().contains(problem), "{problem}");
+        let error = EmailClient::builder("http://x.test", "k")
+            .recipient_guard(guard)
+            .build();
+        assert!(
+            error.unwrap_err().to_string().contains(problem),
+            "{problem}"
+        );
     }
     let none = RecipientGuard::allow(Vec::<String>::new());
-    let client = EmailClient::builder("http://x.test", "k").recipient_guard(none).build().unwrap();
-    let error = client.emails().send(email("a@b.test")).to_request().unwrap_err();
-    assert_eq!(refusal(&error).1, "a@b.test is not allowed; no recipient is allowed");
+    let client = EmailClient::builder("http://x.test", "k")
+        .recipient_guard(none)
+        .build()
+        .unwrap();
+    let error = client
+        .emails()
+        .send(email("a@b.test"))
+        .to_request()
+        .unwrap_err();
+    assert_eq!(
+        refusal(&error).1,
+        "a@b.test is not allowed; no recipient is allowed"
+    );
 }

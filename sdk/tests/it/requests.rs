@@ -60,7 +60,11 @@ async fn the_base_url_may_have_a_path() {
         let client = EmailClient::builder(base, "k").build().unwrap();
         client.emails().get("x").await.unwrap();
         client.contacts().list("a").page(1).await.unwrap_err();
-        client.raw("GET", "/v2/x?y=z").query("q", "a&b").await.unwrap();
+        client
+            .raw("GET", "/v2/x?y=z")
+            .query("q", "a&b")
+            .await
+            .unwrap();
         assert_eq!(
             server.request_lines(),
             [
@@ -75,7 +79,12 @@ async fn the_base_url_may_have_a_path() {
 #[tokio::test]
 async fn key_header_and_prefix_are_configurable() {
     let server = MockServer::json(200, "[]").await;
-    let client = server.email().key_header("X-Api-Key").key_prefix("").build().unwrap();
+    let client = server
+        .email()
+        .key_header("X-Api-Key")
+        .key_prefix("")
+        .build()
+        .unwrap();
     client.domains().list().await.unwrap();
     let request = server.single_request();
     assert_eq!(request.header("x-api-key"), Some("mk_secret"));
@@ -84,14 +93,20 @@ async fn key_header_and_prefix_are_configurable() {
     let server = MockServer::json(200, "[]").await;
     let client = server.email().key_prefix("Token ").build().unwrap();
     client.domains().list().await.unwrap();
-    assert_eq!(server.single_request().header("authorization"), Some("Token mk_secret"));
+    assert_eq!(
+        server.single_request().header("authorization"),
+        Some("Token mk_secret")
+    );
 }
 
 #[tokio::test]
 async fn sets_headers_per_client_and_per_call() {
     let server = MockServer::json(200, r#"{"id":"x"}"#).await;
     let client = server.email().user_agent("shop/2").header("X-Tenant", "t");
-    let client = client.header("Accept", "application/json;v=2").build().unwrap();
+    let client = client
+        .header("Accept", "application/json;v=2")
+        .build()
+        .unwrap();
     let email = Email::new("a@b", "c@d", "s");
     client
         .emails()
@@ -101,7 +116,12 @@ async fn sets_headers_per_client_and_per_call() {
         .header("X-Other", "o")
         .await
         .unwrap();
-    client.emails().send_batch(&[email]).idempotency_key("key-2").await.unwrap_err();
+    client
+        .emails()
+        .send_batch(&[email])
+        .idempotency_key("key-2")
+        .await
+        .unwrap_err();
     client.domains().delete("d").await.unwrap();
     let requests = server.received_requests();
     assert_eq!(requests[0].header("user-agent"), Some("shop/2"));
@@ -148,10 +168,19 @@ async fn with_response_returns_status_and_headers() {
     )])
     .await;
     let client = server.email().build().unwrap();
-    let response = client.emails().get("x").with_response().timeout(Duration::from_secs(9)).await;
+    let response = client
+        .emails()
+        .get("x")
+        .with_response()
+        .timeout(Duration::from_secs(9))
+        .await;
     let response = response.unwrap();
     assert_eq!(
-        (response.status.as_u16(), response.attempts, response.value.id.as_str()),
+        (
+            response.status.as_u16(),
+            response.attempts,
+            response.value.id.as_str()
+        ),
         (202, 1, "x")
     );
     assert_eq!(response.request_id.as_deref(), Some("r"));
@@ -161,12 +190,25 @@ async fn with_response_returns_status_and_headers() {
 #[tokio::test]
 async fn to_request_returns_the_request_without_sending_it() {
     let server = MockServer::json(200, r#"{"id":"x"}"#).await;
-    let client = ExtractionClient::builder(server.url(), "sk_test_secret").build().unwrap();
-    let preview = client.raw("post", "/v1/x").json(&[1]).idempotency_key("k").to_request().unwrap();
-    assert_eq!((&*preview.method, &preview.url), ("POST", &format!("{}/v1/x", server.url())));
+    let client = ExtractionClient::builder(server.url(), "sk_test_secret")
+        .build()
+        .unwrap();
+    let preview = client
+        .raw("post", "/v1/x")
+        .json(&[1])
+        .idempotency_key("k")
+        .to_request()
+        .unwrap();
+    assert_eq!(
+        (&*preview.method, &preview.url),
+        ("POST", &format!("{}/v1/x", server.url()))
+    );
     let mut headers = preview.headers.clone();
     headers.sort();
-    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(n, v)| (n.as_str(), v.as_str()))
+        .collect();
     assert_eq!(
         headers,
         [
@@ -187,7 +229,11 @@ async fn to_request_returns_the_request_without_sending_it() {
     let preview = client.emails().send(&email).to_request().unwrap();
     let body = preview.body().unwrap();
     assert_eq!(body.len() as u64, preview.content_length());
-    assert!(preview.headers.contains(&("authorization".into(), "Bearer ***".into())));
+    assert!(
+        preview
+            .headers
+            .contains(&("authorization".into(), "Bearer ***".into()))
+    );
     assert_eq!(server.request_count(), 0);
 
     // The same bytes are sent.
@@ -201,29 +247,51 @@ async fn raw_requests() {
     let server = MockServer::json(201, r#"{"job":"j"}"#).await;
     let client = server.extraction().build().unwrap();
     let body = serde_json::json!({"document": "d"});
-    let response =
-        client.raw("PUT", "/v1/extractions").json(&body).header("x-a", "b").await.unwrap();
+    let response = client
+        .raw("PUT", "/v1/extractions")
+        .json(&body)
+        .header("x-a", "b")
+        .await
+        .unwrap();
     assert_eq!(response.status, 201);
     assert_eq!(response.json::<serde_json::Value>().unwrap()["job"], "j");
-    let text = client.raw("POST", "/v1/files").body("hello", "text/plain").await.unwrap();
+    let text = client
+        .raw("POST", "/v1/files")
+        .body("hello", "text/plain")
+        .await
+        .unwrap();
     assert_eq!(text.text(), r#"{"job":"j"}"#);
     let requests = server.received_requests();
     assert_eq!(requests[0].line, "PUT /v1/extractions HTTP/1.1");
     assert_eq!(requests[0].body, r#"{"document":"d"}"#);
     assert_eq!(requests[1].header("content-type"), Some("text/plain"));
-    for (method, path) in [("GET", "v1/x"), ("GET", "/../x"), ("G T", "/x"), ("GET", "/a b")] {
+    for (method, path) in [
+        ("GET", "v1/x"),
+        ("GET", "/../x"),
+        ("G T", "/x"),
+        ("GET", "/a b"),
+    ] {
         let error = client.raw(method, path).await.unwrap_err();
         assert!(error.is_invalid_input());
         assert_eq!(error.operation(), None);
     }
 
     // An id that exceeds the maximum URL length is an ordinary error.
-    let error = client.raw("GET", format!("/{}", "x".repeat(100_000))).await.unwrap_err();
+    let error = client
+        .raw("GET", format!("/{}", "x".repeat(100_000)))
+        .await
+        .unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent);
 
     // A documented path is recognized, including its scope.
     let server = MockServer::json(403, "scope").await;
-    let error = server.email().build().unwrap().raw("GET", "/api/v1/domains").await.unwrap_err();
+    let error = server
+        .email()
+        .build()
+        .unwrap()
+        .raw("GET", "/api/v1/domains")
+        .await
+        .unwrap_err();
     assert_eq!(error.operation(), Some(Operation::DomainsList));
 }
 
@@ -243,13 +311,37 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
     for (email, field, problem) in [
         (many(51), "to", "51 recipients exceed the limit of 50"),
         (many(0), "to", "at least one"),
-        (long(999), "subject", "999 characters exceed the limit of 998"),
+        (
+            long(999),
+            "subject",
+            "999 characters exceed the limit of 998",
+        ),
         (full, "attachments", "21 attachments exceed the limit of 20"),
-        (Email::new("nobody", "c@d", "s"), "from", "not an email address"),
-        (Email::new("a@b", "c@d e", "s"), "to[0]", "not an email address"),
-        (Email::new("a@b", "c@d", "s").cc("c@d").cc("nobody"), "cc[1]", "not an email address"),
-        (Email::new("a@b", "c@d", "s").bcc("nobody"), "bcc[0]", "not an email address"),
-        (Email::new("a@b", "c@d", "s").reply_to("nobody"), "replyTo[0]", "not an email address"),
+        (
+            Email::new("nobody", "c@d", "s"),
+            "from",
+            "not an email address",
+        ),
+        (
+            Email::new("a@b", "c@d e", "s"),
+            "to[0]",
+            "not an email address",
+        ),
+        (
+            Email::new("a@b", "c@d", "s").cc("c@d").cc("nobody"),
+            "cc[1]",
+            "not an email address",
+        ),
+        (
+            Email::new("a@b", "c@d", "s").bcc("nobody"),
+            "bcc[0]",
+            "not an email address",
+        ),
+        (
+            Email::new("a@b", "c@d", "s").reply_to("nobody"),
+            "replyTo[0]",
+            "not an email address",
+        ),
         (
             Email::new("a@b", "c@d", "s").attachment(Attachment::from_bytes("", "")),
             "attachments[0].filename",
@@ -257,7 +349,9 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         ),
     ] {
         let error = client.emails().send(&email).await.unwrap_err();
-        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        let ErrorKind::InvalidInput(invalid) = error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!(invalid.field, field);
         assert!(invalid.problem.starts_with(problem), "{invalid}");
         assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 0));
@@ -265,23 +359,42 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         // If there is no other email in the batch.
         let batch = [email.clone(), email.clone()];
         let error = client.emails().send_batch(&batch).await.unwrap_err();
-        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        let ErrorKind::InvalidInput(invalid) = error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!(invalid.field, format!("emails[0].{field}"));
-        let fields: Vec<_> = error.fields().iter().map(|each| each.field.clone()).collect();
-        assert_eq!(fields, [format!("emails[0].{field}"), format!("emails[1].{field}")]);
+        let fields: Vec<_> = error
+            .fields()
+            .iter()
+            .map(|each| each.field.clone())
+            .collect();
+        assert_eq!(
+            fields,
+            [format!("emails[0].{field}"), format!("emails[1].{field}")]
+        );
         assert_eq!(server.request_count(), 0);
         // If local checks are disabled, the service decides.
         let client = server.email().local_checks(false).build().unwrap();
         client.emails().send(&email).to_request().unwrap();
     }
     for count in [0, 101] {
-        let error = client.emails().send_batch(&vec![many(1); count]).await.unwrap_err();
-        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        let error = client
+            .emails()
+            .send_batch(&vec![many(1); count])
+            .await
+            .unwrap_err();
+        let ErrorKind::InvalidInput(invalid) = error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!(invalid.field, "emails");
     }
     client.emails().send(many(50)).await.unwrap();
     client.emails().send(long(998)).await.unwrap();
-    client.emails().send_batch(&vec![many(1); 100]).await.unwrap_err();
+    client
+        .emails()
+        .send_batch(&vec![many(1); 100])
+        .await
+        .unwrap_err();
     assert_eq!(server.request_count(), 3);
     let off = server.email().local_checks(false).build().unwrap();
     off.emails().send(many(51)).await.unwrap();
@@ -291,11 +404,31 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
 #[test]
 fn build_rejects_invalid_options() {
     for (base, key, problem) in [
-        ("", "k", "the base URL is not a valid URL: relative URL without a base"),
-        ("mail.example", "k", "the base URL is not a valid URL: relative URL without a base"),
-        ("ftp://x.test", "k", "the base URL must start with http:// or https://"),
-        ("https://u:p@x.test", "k", "the base URL must not contain a user name or password"),
-        ("https://x.test?a=b", "k", "the base URL must not contain a query or a fragment"),
+        (
+            "",
+            "k",
+            "the base URL is not a valid URL: relative URL without a base",
+        ),
+        (
+            "mail.example",
+            "k",
+            "the base URL is not a valid URL: relative URL without a base",
+        ),
+        (
+            "ftp://x.test",
+            "k",
+            "the base URL must start with http:// or https://",
+        ),
+        (
+            "https://u:p@x.test",
+            "k",
+            "the base URL must not contain a user name or password",
+        ),
+        (
+            "https://x.test?a=b",
+            "k",
+            "the base URL must not contain a query or a fragment",
+        ),
         ("https://x.test", "", "the API key is empty"),
         ("https://x.test", " \n", "the API key is empty"),
         (
@@ -320,17 +453,26 @@ fn build_rejects_invalid_options() {
 /// The client appends `/api/v1` itself.
 #[test]
 fn build_rejects_a_base_url_with_the_path_of_the_operations() {
-    for base in ["https://x.test/api/v1", "https://x.test/api/v1/", "https://x.test/mail/api/v1"] {
+    for base in [
+        "https://x.test/api/v1",
+        "https://x.test/api/v1/",
+        "https://x.test/mail/api/v1",
+    ] {
         let error = EmailClient::builder(base, "k").build().unwrap_err();
         let text = "the base URL must not end in /api/v1: the client appends it to the base URL; \
                     leave it out";
         assert_eq!(error.to_string(), text);
     }
-    let error = ExtractionClient::builder("https://x.test/v1", "k").build().unwrap_err();
+    let error = ExtractionClient::builder("https://x.test/v1", "k")
+        .build()
+        .unwrap_err();
     assert!(error.to_string().contains("must not end in /v1"), "{error}");
     for base in ["https://x.test/api", "https://x.test/api/v1x", "https://v1"] {
         assert!(EmailClient::builder(base, "k").build().is_ok(), "{base}");
-        assert!(ExtractionClient::builder(base, "k").build().is_ok(), "{base}");
+        assert!(
+            ExtractionClient::builder(base, "k").build().is_ok(),
+            "{base}"
+        );
     }
 }
 
@@ -342,12 +484,24 @@ async fn the_user_agent_can_be_set_as_a_header_too() {
         (|builder| builder, own),
         (|builder| builder.header("User-Agent", "shop/1"), "shop/1"),
         (|builder| builder.user_agent("shop/2"), "shop/2"),
-        (|builder| builder.user_agent("shop/2").header("user-agent", "shop/3"), "shop/3"),
-        (|builder| builder.header("user-agent", "shop/3").user_agent("shop/4"), "shop/4"),
+        (
+            |builder| builder.user_agent("shop/2").header("user-agent", "shop/3"),
+            "shop/3",
+        ),
+        (
+            |builder| builder.header("user-agent", "shop/3").user_agent("shop/4"),
+            "shop/4",
+        ),
     ];
     for (change, expected) in table {
         let server = MockServer::json(200, "[]").await;
-        change(server.email()).build().unwrap().domains().list().await.unwrap();
+        change(server.email())
+            .build()
+            .unwrap()
+            .domains()
+            .list()
+            .await
+            .unwrap();
         assert_eq!(server.single_request().header("user-agent"), Some(expected));
     }
 }
@@ -357,7 +511,10 @@ async fn the_user_agent_can_be_set_as_a_header_too() {
 fn build_rejects_a_header_that_carries_the_key() {
     for (builder, name) in [
         (EmailClient::builder("https://x.test", "k"), "Authorization"),
-        (EmailClient::builder("https://x.test", "k").key_header("X-Key"), "x-key"),
+        (
+            EmailClient::builder("https://x.test", "k").key_header("X-Key"),
+            "x-key",
+        ),
     ] {
         let error = builder.header(name, "private").build().unwrap_err();
         let text = format!("the header {name} carries the API key and cannot be set");
@@ -370,7 +527,11 @@ fn debug_output_never_contains_the_key() {
     let builder = EmailClient::builder("https://x.test", Secret::new("mk_secret"));
     let shown = format!("{builder:?}");
     let client = builder.build().unwrap();
-    let shown = format!("{shown} {client:?} {:?} {:?}", client.emails(), client.emails().get("x"));
+    let shown = format!(
+        "{shown} {client:?} {:?} {:?}",
+        client.emails(),
+        client.emails().get("x")
+    );
     assert!(!shown.contains("mk_secret"), "{shown}");
 }
 
@@ -378,10 +539,20 @@ fn debug_output_never_contains_the_key() {
 fn builder_debug_output_omits_header_values() {
     let builder = EmailClient::builder("https://x.test", "k").header("x-token", "private");
     let shown = format!("{builder:?}");
-    assert!(shown.contains("x-token") && !shown.contains("private"), "{shown}");
+    assert!(
+        shown.contains("x-token") && !shown.contains("private"),
+        "{shown}"
+    );
     // These are not valid base URLs, but the builder can still be printed.
-    for base in ["https://ada:private@x.test", "https://x.test/?token=private", "private"] {
-        let shown = format!("{:?}", EmailClient::builder(base, "k").proxy("http://a:private@b"));
+    for base in [
+        "https://ada:private@x.test",
+        "https://x.test/?token=private",
+        "private",
+    ] {
+        let shown = format!(
+            "{:?}",
+            EmailClient::builder(base, "k").proxy("http://a:private@b")
+        );
         assert!(!shown.contains("private"), "{shown}");
     }
 }
@@ -389,14 +560,33 @@ fn builder_debug_output_omits_header_values() {
 /// Credentials of the application, for a gateway in front of the service.
 #[tokio::test]
 async fn previews_mask_credentials_and_responses_hide_cookies() {
-    let server =
-        MockServer::start([response_with_headers(200, "Set-Cookie: s=private\r\n", "[]")]).await;
+    let server = MockServer::start([response_with_headers(
+        200,
+        "Set-Cookie: s=private\r\n",
+        "[]",
+    )])
+    .await;
     let builder = server.email().key_header("X-Api-Key").key_prefix("");
-    let client = builder.header("Authorization", "Basic private").build().unwrap();
+    let client = builder
+        .header("Authorization", "Basic private")
+        .build()
+        .unwrap();
     let call = || client.domains().list().header("Cookie", "s=private");
-    let preview = call().header("Proxy-Authorization", "private").to_request().unwrap();
-    for name in ["authorization", "cookie", "proxy-authorization", "x-api-key"] {
-        assert!(preview.headers.contains(&(name.into(), "***".into())), "{:?}", preview.headers);
+    let preview = call()
+        .header("Proxy-Authorization", "private")
+        .to_request()
+        .unwrap();
+    for name in [
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "x-api-key",
+    ] {
+        assert!(
+            preview.headers.contains(&(name.into(), "***".into())),
+            "{:?}",
+            preview.headers
+        );
     }
     let response = call().with_response().await.unwrap();
     assert_eq!(response.headers["set-cookie"], "s=private");
@@ -413,11 +603,18 @@ fn debug_output_omits_additional_fields() {
     use svc_sdk::email::{NewContact, NewWebhook, WebhookUpdate};
     let shown = format!(
         "{:?} {:?} {:?}",
-        NewContact::new("private@x.test").topic("news").extra("note", "private"),
+        NewContact::new("private@x.test")
+            .topic("news")
+            .extra("note", "private"),
         NewWebhook::new("https://x.test/private", ["email.sent"]).extra("note", "private"),
-        WebhookUpdate::new().url("https://x.test/private").extra("note", "private"),
+        WebhookUpdate::new()
+            .url("https://x.test/private")
+            .extra("note", "private"),
     );
-    assert!(shown.contains("news") && !shown.contains("private"), "{shown}");
+    assert!(
+        shown.contains("news") && !shown.contains("private"),
+        "{shown}"
+    );
 }
 
 /// `InvalidInput` works with `?` in an application.

@@ -24,12 +24,26 @@ async fn retries_a_send_after_429_with_the_same_bytes() {
     .await;
     let client = server.email().build().unwrap();
     let email = Email::new("a@b", "c@d", "s").text("Hello");
-    let call = client.emails().send(&email).idempotency_key("k").with_response();
+    let call = client
+        .emails()
+        .send(&email)
+        .idempotency_key("k")
+        .with_response();
     let response = call.await.unwrap();
-    assert_eq!((response.attempts, response.value.id.as_str()), (3, "eml_1"));
+    assert_eq!(
+        (response.attempts, response.value.id.as_str()),
+        (3, "eml_1")
+    );
     let requests = server.received_requests();
-    assert_eq!((&requests[0].body, &requests[0].line), (&requests[2].body, &requests[2].line));
-    assert!(requests.iter().all(|request| request.header("idempotency-key") == Some("k")));
+    assert_eq!(
+        (&requests[0].body, &requests[0].line),
+        (&requests[2].body, &requests[2].line)
+    );
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.header("idempotency-key") == Some("k"))
+    );
 }
 
 #[tokio::test]
@@ -37,7 +51,10 @@ async fn returns_code_and_retry_after_of_a_persistent_429() {
     let server = MockServer::start([limited("0")]).await;
     let client = server.email().retries(0).build().unwrap();
     let error = client.domains().create("x.test").await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::RateLimited, Outcome::Refused));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::RateLimited, Outcome::Refused)
+    );
     assert_eq!((error.code(), error.attempts()), (Some("rate_limited"), 1));
     assert_eq!(error.retry_after(), Some(Duration::ZERO));
     assert!(error.is_rate_limited() && error.is_retryable());
@@ -60,25 +77,43 @@ async fn waits_for_retry_after() {
 #[tokio::test]
 async fn fails_at_once_if_retry_after_is_too_long() {
     let server = MockServer::start([limited("61")]).await;
-    let client = server.email().timeout(Duration::from_secs(900)).build().unwrap();
+    let client = server
+        .email()
+        .timeout(Duration::from_secs(900))
+        .build()
+        .unwrap();
     let error = client.domains().list().await.unwrap_err();
-    assert_eq!((error.attempts(), error.retry_after()), (1, Some(Duration::from_secs(61))));
+    assert_eq!(
+        (error.attempts(), error.retry_after()),
+        (1, Some(Duration::from_secs(61)))
+    );
 
     let server = MockServer::start([limited("31")]).await;
     let client = server.email().build().unwrap();
     let error = client.domains().list().await.unwrap_err();
-    assert_eq!((error.kind(), error.attempts()), (&ErrorKind::RateLimited, 1));
+    assert_eq!(
+        (error.kind(), error.attempts()),
+        (&ErrorKind::RateLimited, 1)
+    );
 }
 
 #[tokio::test]
 async fn retries_reads_but_not_sends_after_500() {
     let server = MockServer::start([response(500, ""), response(200, r#"{"id":"x"}"#)]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     client.emails().get("x").await.unwrap();
     assert_eq!(server.request_count(), 2);
 
     let server = MockServer::start([response(500, "")]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     let email = Email::new("a@b", "c@d", "s");
     let errors = [
         client.emails().send(&email).await.unwrap_err(),
@@ -87,12 +122,24 @@ async fn retries_reads_but_not_sends_after_500() {
         client.webhooks().test("x").await.unwrap_err(),
         client.raw("POST", "/v1/x").await.unwrap_err(),
     ];
-    assert!(errors.iter().all(|error| error.outcome() == Outcome::Unknown));
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.outcome() == Outcome::Unknown)
+    );
     assert_eq!(server.request_count(), errors.len());
     client.raw("HEAD", "/v1/x").await.unwrap_err();
-    assert_eq!(server.request_count(), errors.len() + 3, "HEAD is idempotent");
+    assert_eq!(
+        server.request_count(),
+        errors.len() + 3,
+        "HEAD is idempotent"
+    );
     // A raw request can be declared idempotent.
-    client.raw("POST", "/v1/x").idempotent(true).await.unwrap_err();
+    client
+        .raw("POST", "/v1/x")
+        .idempotent(true)
+        .await
+        .unwrap_err();
     assert_eq!(server.request_count(), errors.len() + 6);
 }
 
@@ -100,7 +147,11 @@ async fn retries_reads_but_not_sends_after_500() {
 async fn a_retried_delete_treats_404_as_success() {
     let not_found = || response(404, r#"{"error":{"code":"not_found"}}"#);
     let server = MockServer::start([response(502, ""), not_found()]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     let deleted = client.webhooks().delete("x").with_response().await.unwrap();
     assert!(deleted.value.already_gone);
     assert_eq!((deleted.status.as_u16(), deleted.attempts), (404, 2));
@@ -108,23 +159,52 @@ async fn a_retried_delete_treats_404_as_success() {
     // Not if the first attempt was certainly not processed.
     let server = MockServer::start([limited("0"), not_found()]).await;
     let client = server.email().build().unwrap();
-    assert!(client.webhooks().delete("x").await.unwrap_err().is_not_found());
+    assert!(
+        client
+            .webhooks()
+            .delete("x")
+            .await
+            .unwrap_err()
+            .is_not_found()
+    );
     let server = MockServer::start([not_found()]).await;
     let client = server.email().build().unwrap();
-    assert!(client.webhooks().delete("x").await.unwrap_err().is_not_found());
+    assert!(
+        client
+            .webhooks()
+            .delete("x")
+            .await
+            .unwrap_err()
+            .is_not_found()
+    );
     // And only for a delete.
     let server = MockServer::start([response(502, ""), not_found()]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     assert!(client.webhooks().list().await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]
 async fn an_earlier_ambiguous_attempt_makes_the_outcome_unknown() {
     let server = MockServer::start([response(503, ""), response(409, "")]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     let error = client.emails().cancel("x").await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Conflict, Outcome::Unknown));
-    assert_eq!(error.attempts(), 3, "it also asked whether the email is cancelled");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Conflict, Outcome::Unknown)
+    );
+    assert_eq!(
+        error.attempts(),
+        3,
+        "it also asked whether the email is cancelled"
+    );
 }
 
 /// The response to a cancellation was lost, and its retry finds the email cancelled.
@@ -133,30 +213,55 @@ async fn a_retried_cancel_treats_a_conflict_as_success_if_the_email_is_cancelled
     let get = |status: &str| response(200, &format!(r#"{{"id":"eml_1","status":"{status}"}}"#));
     for (status, is_cancelled) in [("cancelled", true), ("canceled", true), ("sent", false)] {
         let server = MockServer::start([response(502, ""), response(409, ""), get(status)]).await;
-        let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+        let client = server
+            .email()
+            .back_off(Duration::ZERO, Duration::ZERO)
+            .build()
+            .unwrap();
         let cancelled = client.emails().cancel("eml_1").await;
         assert_eq!(cancelled.is_ok(), is_cancelled, "{cancelled:?}");
-        assert_eq!(server.request_lines()[2], "GET /api/v1/emails/eml_1 HTTP/1.1");
+        assert_eq!(
+            server.request_lines()[2],
+            "GET /api/v1/emails/eml_1 HTTP/1.1"
+        );
         assert_eq!(server.request_count(), 3);
     }
     // Without a lost response, a conflict is one.
     let server = MockServer::start([response(409, ""), get("cancelled")]).await;
     let client = server.email().build().unwrap();
     let error = client.emails().cancel("eml_1").await.unwrap_err();
-    assert_eq!((error.kind(), server.request_count()), (&ErrorKind::Conflict, 1));
+    assert_eq!(
+        (error.kind(), server.request_count()),
+        (&ErrorKind::Conflict, 1)
+    );
 }
 
 /// Some servers answer 408 after work began.
 #[tokio::test]
 async fn a_408_is_unknown_and_repeats_no_send() {
     let server = MockServer::start([response(408, ""), response(200, r#"{"id":"x"}"#)]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
-    let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Rejected, Outcome::Unknown));
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
+    let error = client
+        .emails()
+        .send(Email::new("a@b", "c@d", "s"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Rejected, Outcome::Unknown)
+    );
     assert_eq!((error.attempts(), error.is_retryable()), (1, false));
 
     let server = MockServer::start([response(408, ""), response(200, r#"{"id":"x"}"#)]).await;
-    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     client.emails().get("x").await.unwrap();
 }
 
@@ -174,11 +279,19 @@ async fn the_first_attempt_starts_immediately() {
 async fn sends_without_an_idempotency_key_are_not_retried() {
     let server = MockServer::start([response(503, "")]).await;
     let client = server.email().service_honors_idempotency_key(true);
-    let client = client.back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let client = client
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
     let email = Email::new("a@b", "c@d", "s");
     let error = client.emails().send(&email).await.unwrap_err();
     assert_eq!((error.attempts(), error.outcome()), (1, Outcome::Unknown));
-    let error = client.emails().send(&email).idempotency_key("k").await.unwrap_err();
+    let error = client
+        .emails()
+        .send(&email)
+        .idempotency_key("k")
+        .await
+        .unwrap_err();
     assert_eq!((error.attempts(), server.request_count()), (3, 4));
     assert!(error.is_retryable(), "the key makes it safe");
 }
@@ -197,7 +310,10 @@ async fn retry_pauses_have_full_jitter() {
     let client = client.build().unwrap();
     for count in 1..=64 {
         let call = tokio::spawn(client.domains().list().into_future());
-        wait_until("retry pause reported", || waits.lock().unwrap().len() == count).await;
+        wait_until("retry pause reported", || {
+            waits.lock().unwrap().len() == count
+        })
+        .await;
         call.abort();
         let _ = call.await;
     }

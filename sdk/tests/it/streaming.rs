@@ -9,7 +9,9 @@ use crate::mock_server::{MockServer, response, response_with_headers};
 
 /// Bytes that depend on their position.
 fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|index| (index * 31 + index / 251) as u8).collect()
+    (0..length)
+        .map(|index| (index * 31 + index / 251) as u8)
+        .collect()
 }
 
 fn file(content: &[u8]) -> tempfile::NamedTempFile {
@@ -19,7 +21,9 @@ fn file(content: &[u8]) -> tempfile::NamedTempFile {
 }
 
 fn email(attachments: impl IntoIterator<Item = Attachment>) -> Email {
-    attachments.into_iter().fold(Email::new("a@b", "c@d", "s"), Email::attachment)
+    attachments
+        .into_iter()
+        .fold(Email::new("a@b", "c@d", "s"), Email::attachment)
 }
 
 fn base64(content: &[u8]) -> String {
@@ -30,8 +34,12 @@ fn base64(content: &[u8]) -> String {
 fn contents(body: &str) -> Vec<String> {
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     let emails = body.as_array().cloned().unwrap_or_else(|| vec![body]);
-    let attachments = emails.iter().flat_map(|email| email["attachments"].as_array().unwrap());
-    attachments.map(|attachment| attachment["content"].as_str().unwrap().to_owned()).collect()
+    let attachments = emails
+        .iter()
+        .flat_map(|email| email["attachments"].as_array().unwrap());
+    attachments
+        .map(|attachment| attachment["content"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -40,7 +48,9 @@ async fn streams_attachments_of_every_length_from_every_source() {
     let (small, block, part) = (16 << 10, 96 << 10, 192 << 10);
     let around = |length| [length - 1, length, length + 1];
     let lengths = [vec![0, 1, 2, 3, 4, 5, 1_000, 2 * part, 3 * part + 2]];
-    let lengths = lengths.into_iter().chain([small, block, part].map(|at| around(at).to_vec()));
+    let lengths = lengths
+        .into_iter()
+        .chain([small, block, part].map(|at| around(at).to_vec()));
     let lengths = lengths.flatten();
     let server = MockServer::json(202, r#"{"id":"x"}"#).await;
     let client = server.email().build().unwrap();
@@ -55,10 +65,18 @@ async fn streams_attachments_of_every_length_from_every_source() {
         ]);
         client.emails().send(&email).await.unwrap();
         let request = &server.received_requests()[index];
-        assert_eq!(request.header("content-length"), Some(request.body.len().to_string().as_str()));
+        assert_eq!(
+            request.header("content-length"),
+            Some(request.body.len().to_string().as_str())
+        );
         assert_eq!(request.header("transfer-encoding"), None);
         let expected = base64(&content);
-        assert!(contents(&request.body).iter().all(|content| *content == expected), "{length}");
+        assert!(
+            contents(&request.body)
+                .iter()
+                .all(|content| *content == expected),
+            "{length}"
+        );
     }
 }
 
@@ -69,7 +87,10 @@ async fn from_path_sets_the_file_name_only() {
     let attachment = || Attachment::from_path(file.path()).unwrap();
     let server = MockServer::json(202, r#"{"id":"x"}"#).await;
     let client = server.email().build().unwrap();
-    let email = email([attachment(), attachment().filename("ü\".x").content_type("text/plain")]);
+    let email = email([
+        attachment(),
+        attachment().filename("ü\".x").content_type("text/plain"),
+    ]);
     client.emails().send(&email).await.unwrap();
     let body: serde_json::Value = serde_json::from_str(&server.single_request().body).unwrap();
     let expected = serde_json::json!([
@@ -87,7 +108,10 @@ async fn streams_attachments_in_a_batch() {
     let emails = [
         email([Attachment::from_path(file.path()).unwrap()]),
         Email::new("a@b", "c@d", "none"),
-        email([Attachment::from_bytes("b", second.clone()), Attachment::from_bytes("c", "d")]),
+        email([
+            Attachment::from_bytes("b", second.clone()),
+            Attachment::from_bytes("c", "d"),
+        ]),
     ];
     let server = MockServer::json(200, "[]").await;
     let client = server.email().build().unwrap();
@@ -139,7 +163,11 @@ async fn aborts_if_a_file_changes_its_length() {
         let server = MockServer::json(202, r#"{"id":"x"}"#).await;
         let client = server.email().build().unwrap();
         let small = Attachment::from_bytes("a", "b");
-        let error = client.emails().send(email([small, attachment])).await.unwrap_err();
+        let error = client
+            .emails()
+            .send(email([small, attachment]))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::attachment(0, 1, CHANGED));
         assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 1));
         assert_eq!(
@@ -153,7 +181,10 @@ async fn aborts_if_a_file_changes_its_length() {
 #[tokio::test]
 async fn reports_why_an_attachment_cannot_be_read() {
     let missing = std::env::temp_dir().join("svc-sdk-no-such-file");
-    assert_eq!(Attachment::from_path(&missing).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(
+        Attachment::from_path(&missing).unwrap_err().kind(),
+        io::ErrorKind::NotFound
+    );
     assert!(Attachment::from_path(std::env::temp_dir()).is_err());
 
     let file = file(b"hello");
@@ -176,7 +207,10 @@ async fn invalid_base64_is_escaped() {
     let client = server.email().build().unwrap();
     let attachment = Attachment::from_base64("x", "\"}],\"bcc\":[\"e@f\"]");
     client.emails().send(email([attachment])).await.unwrap_err();
-    assert_eq!(contents(&server.single_request().body), ["\"}],\"bcc\":[\"e@f\"]"]);
+    assert_eq!(
+        contents(&server.single_request().body),
+        ["\"}],\"bcc\":[\"e@f\"]"]
+    );
 }
 
 #[test]

@@ -17,7 +17,9 @@ use crate::mock_server::response;
 pub(crate) async fn start() -> (String, String) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.distinguished_name.push(DnType::CommonName, "an authority of these tests");
+    authority
+        .distinguished_name
+        .push(DnType::CommonName, "an authority of these tests");
     let signing = KeyPair::generate().unwrap();
     let pem = authority.self_signed(&signing).unwrap().pem();
     let issuer = Issuer::new(authority, signing);
@@ -39,10 +41,15 @@ pub(crate) async fn start() -> (String, String) {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             // A client that does not trust the certificate closes the connection.
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
             let mut buffer = [0; 4096];
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut buffer).await;
-            stream.write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes()).await.unwrap();
+            stream
+                .write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes())
+                .await
+                .unwrap();
             let _ = stream.shutdown().await;
         }
     });
@@ -70,7 +77,13 @@ async fn an_untrusted_certificate_means_not_sent() {
     let (url, pem) = start().await;
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
     for builder in builders(&url) {
-        let error = builder.build().unwrap().emails().send(&email).await.unwrap_err();
+        let error = builder
+            .build()
+            .unwrap()
+            .emails()
+            .send(&email)
+            .await
+            .unwrap_err();
         assert!(is_tls(error.kind()), "{error:?}");
         assert_eq!(error.outcome(), Outcome::NotSent);
         assert!(error.is_connect());
@@ -97,9 +110,17 @@ async fn ca_bundle_adds_trusted_certificates() {
             assert_eq!(client.emails().get("x").await.unwrap().id, "x");
             assert_eq!(client.emails().send(&email).await.unwrap().id, "x");
         }
-        let none = builder.clone().platform_certificates(false).build().unwrap();
+        let none = builder
+            .clone()
+            .platform_certificates(false)
+            .build()
+            .unwrap();
         assert!(is_tls(none.emails().get("x").await.unwrap_err().kind()));
-        for bad in ["", "no pem", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"] {
+        for bad in [
+            "",
+            "no pem",
+            "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----",
+        ] {
             let error = builder.clone().ca_bundle(bad).build().unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{bad}");
         }

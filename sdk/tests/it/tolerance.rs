@@ -31,7 +31,11 @@ async fn decodes_bare_and_wrapped_lists() {
         let server = MockServer::json(200, body).await;
         let client = server.email().build().unwrap();
         let list = client.audiences().list().await.unwrap();
-        assert_eq!(list.iter().map(|item| &*item.id).collect::<Vec<_>>(), ["1", "2"], "{body}");
+        assert_eq!(
+            list.iter().map(|item| &*item.id).collect::<Vec<_>>(),
+            ["1", "2"],
+            "{body}"
+        );
     }
 }
 
@@ -39,7 +43,14 @@ async fn decodes_bare_and_wrapped_lists() {
 async fn keeps_fields_next_to_the_items() {
     let body = r#"{"items":[{"id":"1"}],"cursor":"c","meta":{"total":"7","lastPage":4}}"#;
     let server = MockServer::json(200, body).await;
-    let list = server.email().build().unwrap().domains().list().await.unwrap();
+    let list = server
+        .email()
+        .build()
+        .unwrap()
+        .domains()
+        .list()
+        .await
+        .unwrap();
     assert_eq!(list.extra["cursor"], "c");
     assert_eq!((list.total, list.total_pages), (Some(7), Some(4)));
 }
@@ -59,9 +70,21 @@ async fn accepts_a_byte_order_mark() {
 
 #[tokio::test]
 async fn accepts_any_body_of_a_delete() {
-    for (status, body) in [(200, r#"{"ok":true}"#), (204, ""), (200, "deleted"), (202, "[]")] {
+    for (status, body) in [
+        (200, r#"{"ok":true}"#),
+        (204, ""),
+        (200, "deleted"),
+        (202, "[]"),
+    ] {
         let server = MockServer::json(status, body).await;
-        server.email().build().unwrap().domains().delete("d").await.unwrap();
+        server
+            .email()
+            .build()
+            .unwrap()
+            .domains()
+            .delete("d")
+            .await
+            .unwrap();
     }
 }
 
@@ -87,8 +110,18 @@ async fn keeps_timestamps_that_it_cannot_read() {
     for at in [r#""yesterday""#, "1767225600"] {
         let body = format!(r#"{{"id":"x","createdAt":{at}}}"#);
         let server = MockServer::json(200, &body).await;
-        let email = server.email().build().unwrap().emails().get("x").await.unwrap();
-        assert_eq!((email.created_at, email.extra["createdAt"].to_string()), (None, at.into()));
+        let email = server
+            .email()
+            .build()
+            .unwrap()
+            .emails()
+            .get("x")
+            .await
+            .unwrap();
+        assert_eq!(
+            (email.created_at, email.extra["createdAt"].to_string()),
+            (None, at.into())
+        );
         assert_eq!(serde_json::to_string(&email).unwrap(), body);
     }
 }
@@ -102,8 +135,19 @@ async fn decodes_wrapped_resources() {
         r#"{"ok":true,"name":"not this","domain":{"id":"x","name":"n"}}"#,
     ] {
         let server = MockServer::json(200, body).await;
-        let domain = server.email().build().unwrap().domains().create("n").await.unwrap();
-        assert_eq!((domain.id.as_str(), domain.name.as_deref()), ("x", Some("n")), "{body}");
+        let domain = server
+            .email()
+            .build()
+            .unwrap()
+            .domains()
+            .create("n")
+            .await
+            .unwrap();
+        assert_eq!(
+            (domain.id.as_str(), domain.name.as_deref()),
+            ("x", Some("n")),
+            "{body}"
+        );
     }
     // Resources without an id.
     for body in [
@@ -111,7 +155,14 @@ async fn decodes_wrapped_resources() {
         r#"{"data":{"verified":true,"mx_verified":true}}"#,
     ] {
         let server = MockServer::json(200, body).await;
-        let result = server.email().build().unwrap().domains().verify("d").await.unwrap();
+        let result = server
+            .email()
+            .build()
+            .unwrap()
+            .domains()
+            .verify("d")
+            .await
+            .unwrap();
         assert!(result.is_verified(), "{body}");
     }
     for body in [
@@ -125,7 +176,14 @@ async fn decodes_wrapped_resources() {
     // A nested object of the resource itself is not a wrapper.
     let body = r#"{"id":"x","metadata":{"id":"not this"}}"#;
     let server = MockServer::json(200, body).await;
-    let contact = server.email().build().unwrap().contacts().create("a", "a@b").await.unwrap();
+    let contact = server
+        .email()
+        .build()
+        .unwrap()
+        .contacts()
+        .create("a", "a@b")
+        .await
+        .unwrap();
     assert_eq!(contact.id, "x");
 }
 
@@ -142,14 +200,31 @@ async fn accepts_missing_additional_and_mistyped_fields() {
         ("null", ""),
     ] {
         let server = MockServer::json(200, body).await;
-        let email = server.email().build().unwrap().emails().cancel("e").await.unwrap();
+        let email = server
+            .email()
+            .build()
+            .unwrap()
+            .emails()
+            .cancel("e")
+            .await
+            .unwrap();
         assert_eq!(email.id, id, "{body}");
     }
     // A string instead of a list, and the other way round.
-    let server =
-        MockServer::json(200, r#"{"id":"w","events":"email.sent","url":["x"],"active":1}"#).await;
+    let server = MockServer::json(
+        200,
+        r#"{"id":"w","events":"email.sent","url":["x"],"active":1}"#,
+    )
+    .await;
     let update = svc_sdk::email::WebhookUpdate::new();
-    let webhook = server.email().build().unwrap().webhooks().update("w", &update).await.unwrap();
+    let webhook = server
+        .email()
+        .build()
+        .unwrap()
+        .webhooks()
+        .update("w", &update)
+        .await
+        .unwrap();
     assert_eq!(
         (webhook.events.as_slice(), webhook.url, webhook.active),
         (["email.sent".to_owned()].as_slice(), None, None)
@@ -160,7 +235,10 @@ async fn accepts_missing_additional_and_mistyped_fields() {
 #[tokio::test]
 async fn invalid_json_errors_contain_the_position_but_no_content() {
     for (body, problem) in [
-        ("<html>hello secret</html>", "the body is HTML, not JSON; check the base URL"),
+        (
+            "<html>hello secret</html>",
+            "the body is HTML, not JSON; check the base URL",
+        ),
         (r#"{"id":"secret"#, "truncated JSON at line 1 column 13"),
         (r#"{"id":"secret"} secret"#, "not JSON at line 1 column 17"),
         ("{\"id\":\"\0secret\"}", "not JSON at line 1 column 8"),
@@ -180,7 +258,14 @@ async fn invalid_json_errors_contain_the_position_but_no_content() {
     // An empty body is not an empty list of results.
     let server = MockServer::json(200, "").await;
     let batch = [svc_sdk::email::Email::new("a@b", "c@d", "s")];
-    let error = server.email().build().unwrap().emails().send_batch(&batch).await.unwrap_err();
+    let error = server
+        .email()
+        .build()
+        .unwrap()
+        .emails()
+        .send_batch(&batch)
+        .await
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "email emails.send_batch: invalid response: the body is empty (HTTP 200); \
@@ -188,8 +273,18 @@ async fn invalid_json_errors_contain_the_position_but_no_content() {
     );
     for body in ["{}", r#"{"a":[],"b":[]}"#, "7"] {
         let server = MockServer::json(200, body).await;
-        let error = server.email().build().unwrap().domains().list().await.unwrap_err();
-        assert!(matches!(error.kind(), svc_sdk::ErrorKind::InvalidResponse { .. }), "{body}");
+        let error = server
+            .email()
+            .build()
+            .unwrap()
+            .domains()
+            .list()
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), svc_sdk::ErrorKind::InvalidResponse { .. }),
+            "{body}"
+        );
     }
 }
 
@@ -209,7 +304,14 @@ async fn a_string_that_was_cut_hides_nothing() {
     let client = server.email().build().unwrap();
     assert_eq!(client.domains().list().await.unwrap()[0].id, "x");
     let batch = [svc_sdk::email::Email::new("a@b", "c@d", "s")];
-    assert!(client.emails().send_batch(&batch).await.unwrap().all_accepted());
+    assert!(
+        client
+            .emails()
+            .send_batch(&batch)
+            .await
+            .unwrap()
+            .all_accepted()
+    );
 }
 
 /// A few bytes of JSON can take a hundred times as much memory.
@@ -237,8 +339,18 @@ async fn limits_the_number_of_list_items() {
 async fn debug_output_of_a_response_shows_names_and_no_values() {
     let body = r#"{"id":"x","subject":"private","k":"private","createdAt":"private","tags":{"t":"private"}}"#;
     let server = MockServer::json(200, body).await;
-    let email = server.email().build().unwrap().emails().get("x").await.unwrap();
+    let email = server
+        .email()
+        .build()
+        .unwrap()
+        .emails()
+        .get("x")
+        .await
+        .unwrap();
     let shown = format!("{email:?}");
-    assert!(shown.contains(r#""createdAt""#) && shown.contains(r#""k""#), "{shown}");
+    assert!(
+        shown.contains(r#""createdAt""#) && shown.contains(r#""k""#),
+        "{shown}"
+    );
     assert!(!shown.contains("private"), "{shown}");
 }

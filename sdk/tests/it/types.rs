@@ -19,16 +19,29 @@ where
 #[test]
 fn requests_can_be_stored_and_compared() {
     let attachment = Attachment::from_base64("n", "AAAA").content_type("text/plain");
-    same(&Email::new("a@b", ["c@d", "e@f"], "s").text("t").extra("x", 1).attachment(attachment));
-    same(&NewContact::new("a@b").name("n").metadata("k", 1).topic("t").extra("x", 1));
+    same(
+        &Email::new("a@b", ["c@d", "e@f"], "s")
+            .text("t")
+            .extra("x", 1)
+            .attachment(attachment),
+    );
+    same(
+        &NewContact::new("a@b")
+            .name("n")
+            .metadata("k", 1)
+            .topic("t")
+            .extra("x", 1),
+    );
     same(&NewContact::new("a@b"));
     same(&NewWebhook::new("https://x.test", ["email.sent"]));
     same(&WebhookUpdate::new().active(false));
     same(&NewWebhook::new("https://x.test", ["extraction.failed"]));
     // Clearing a name is not the same as leaving it.
-    for update in
-        [ContactUpdate::new(), ContactUpdate::new().name("n"), ContactUpdate::new().clear_name()]
-    {
+    for update in [
+        ContactUpdate::new(),
+        ContactUpdate::new().name("n"),
+        ContactUpdate::new().clear_name(),
+    ] {
         same(&update);
     }
     assert_ne!(ContactUpdate::new().clear_name(), ContactUpdate::new());
@@ -38,7 +51,11 @@ fn requests_can_be_stored_and_compared() {
 async fn a_cleared_name_is_sent_as_null() {
     let server = MockServer::json(200, r#"{"id":"c"}"#).await;
     let client = server.email().build().unwrap();
-    client.contacts().update("c", ContactUpdate::new().clear_name()).await.unwrap();
+    client
+        .contacts()
+        .update("c", ContactUpdate::new().clear_name())
+        .await
+        .unwrap();
     assert_eq!(server.single_request().body, r#"{"name":null}"#);
 }
 
@@ -49,9 +66,21 @@ async fn a_field_cannot_be_given_twice() {
     let client = server.email().build().unwrap();
     let email = Email::new("a@b", "c@d", "s").html("h");
     let errors = [
-        client.emails().send(email.clone().extra("from", "x@y")).await.unwrap_err(),
-        client.emails().send(email.clone().extra("html", "x")).await.unwrap_err(),
-        client.contacts().create("a", NewContact::new("a@b").extra("email", 1)).await.unwrap_err(),
+        client
+            .emails()
+            .send(email.clone().extra("from", "x@y"))
+            .await
+            .unwrap_err(),
+        client
+            .emails()
+            .send(email.clone().extra("html", "x"))
+            .await
+            .unwrap_err(),
+        client
+            .contacts()
+            .create("a", NewContact::new("a@b").extra("email", 1))
+            .await
+            .unwrap_err(),
         client
             .contacts()
             .update("c", ContactUpdate::new().clear_name().extra("name", "b"))
@@ -75,10 +104,23 @@ async fn a_field_cannot_be_given_twice() {
 
     // Not a limit of the service: the check cannot be turned off.
     let client = server.email().local_checks(false).build().unwrap();
-    assert!(client.emails().send(email.clone().extra("from", "x@y")).await.is_err());
-    client.emails().send(email.extra("text", "t")).await.unwrap();
+    assert!(
+        client
+            .emails()
+            .send(email.clone().extra("from", "x@y"))
+            .await
+            .is_err()
+    );
+    client
+        .emails()
+        .send(email.extra("text", "t"))
+        .await
+        .unwrap();
     let body = server.single_request().body;
-    assert_eq!(body, r#"{"from":"a@b","to":["c@d"],"subject":"s","html":"h","text":"t"}"#);
+    assert_eq!(
+        body,
+        r#"{"from":"a@b","to":["c@d"],"subject":"s","html":"h","text":"t"}"#
+    );
 }
 
 #[test]
@@ -104,7 +146,10 @@ fn responses_serialize_what_their_fields_hold() {
     );
     let mut test = WebhookTest::default();
     test.status = Some(StatusCode::NO_CONTENT);
-    assert_eq!(serde_json::to_string(&test).unwrap(), r#"{"statusCode":204}"#);
+    assert_eq!(
+        serde_json::to_string(&test).unwrap(),
+        r#"{"statusCode":204}"#
+    );
     test.status = None;
     assert!(!test.is_success());
 }
@@ -114,16 +159,39 @@ async fn a_webhook_keeps_its_secret_in_one_place() {
     let body = r#"{"data":{"id":"w","signingSecret":"whsec_1","secret":"s3cret","x":1}}"#;
     let server = MockServer::json(201, body).await;
     let new = NewWebhook::new("https://x.test", ["email.sent"]);
-    let webhook = server.email().build().unwrap().webhooks().create(new).await.unwrap();
-    assert_eq!(webhook.signing_secret.as_ref().map(Secret::expose), Some("whsec_1"));
+    let webhook = server
+        .email()
+        .build()
+        .unwrap()
+        .webhooks()
+        .create(new)
+        .await
+        .unwrap();
+    assert_eq!(
+        webhook.signing_secret.as_ref().map(Secret::expose),
+        Some("whsec_1")
+    );
     assert_eq!(serde_json::to_string(&webhook.extra).unwrap(), r#"{"x":1}"#);
-    for text in [format!("{webhook:?}"), serde_json::to_string(&webhook).unwrap()] {
+    for text in [
+        format!("{webhook:?}"),
+        serde_json::to_string(&webhook).unwrap(),
+    ] {
         assert!(!text.contains("whsec_1"), "{text}");
     }
     let new = NewWebhook::new("https://x.test", ["extraction.failed"]);
-    let endpoint = server.extraction().build().unwrap().webhooks().create(new).await.unwrap();
+    let endpoint = server
+        .extraction()
+        .build()
+        .unwrap()
+        .webhooks()
+        .create(new)
+        .await
+        .unwrap();
     assert_eq!(endpoint.secret.as_ref().map(Secret::expose), Some("s3cret"));
-    assert_eq!(serde_json::to_string(&endpoint.extra).unwrap(), r#"{"x":1}"#);
+    assert_eq!(
+        serde_json::to_string(&endpoint.extra).unwrap(),
+        r#"{"x":1}"#
+    );
     assert!(!serde_json::to_string(&endpoint).unwrap().contains("s3cret"));
 
     let stored: Webhook = serde_json::from_str(r#"{"id":"w","signingSecret":"whsec_1"}"#).unwrap();
@@ -139,7 +207,10 @@ fn reads_the_typed_fields_of_an_email() {
             "createdAt":"2026-01-02T03:04:05.678Z","updatedAt":null}"#,
     )
     .unwrap();
-    assert_eq!((email.from.as_deref(), email.subject.as_deref()), (Some("a@b"), Some("Hi")));
+    assert_eq!(
+        (email.from.as_deref(), email.subject.as_deref()),
+        (Some("a@b"), Some("Hi"))
+    );
     assert_eq!(
         (email.to.as_slice(), email.cc.as_slice()),
         (&["c@d".to_owned()][..], &["e@f".to_owned()][..])
@@ -150,7 +221,11 @@ fn reads_the_typed_fields_of_an_email() {
     let times = times.map(|time| time.map(|time| time.to_rfc3339()));
     assert_eq!(
         times.each_ref().map(Option::as_deref),
-        [Some("2030-01-01T08:00:00+00:00"), Some("2026-01-02T03:04:05.678+00:00"), None]
+        [
+            Some("2030-01-01T08:00:00+00:00"),
+            Some("2026-01-02T03:04:05.678+00:00"),
+            None
+        ]
     );
     assert!(email.extra.is_empty() && !format!("{email:?}").contains("a@b"));
 }
@@ -171,7 +246,11 @@ async fn clients_with_other_keys_share_connections_and_options() {
     assert_eq!(keys[1], "Bearer mk_second");
     assert_eq!(keys[0], keys[2]);
     assert_ne!(keys[0], keys[1]);
-    assert!(requests.iter().all(|request| request.header("x-app") == Some("shop")));
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.header("x-app") == Some("shop"))
+    );
 
     for bad in ["", " ", "a\nb"] {
         let error = first.with_key(bad).unwrap_err();
@@ -196,7 +275,10 @@ async fn a_key_provider_is_asked_before_each_attempt() {
     let error = client.audiences().get("1").await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{error}");
     let requests = server.received_requests();
-    let keys: Vec<_> = requests.iter().map(|request| request.header("authorization")).collect();
+    let keys: Vec<_> = requests
+        .iter()
+        .map(|request| request.header("authorization"))
+        .collect();
     assert_eq!(keys, [Some("Bearer mk_old"), Some("Bearer mk_new")]);
     assert_eq!(error.operation(), Some(Operation::AudiencesGet));
 }
@@ -215,6 +297,9 @@ fn an_error_names_the_invalid_fields() {
         shown.contains("(HTTP 422): ") && shown.contains("to") && shown.contains("subject"),
         "{shown}"
     );
-    assert!(!shown.contains("private") && !shown.contains("not a name"), "{shown}");
+    assert!(
+        !shown.contains("private") && !shown.contains("not a name"),
+        "{shown}"
+    );
     assert_eq!(error.fields().len(), 3);
 }

@@ -19,16 +19,30 @@ const SHORT: Duration = Duration::from_millis(1);
 
 #[tokio::test]
 async fn waits_until_the_status_is_final() {
-    let server =
-        MockServer::start(statuses(&["queued", "queued", "sending", "sent", "bounced"])).await;
+    let server = MockServer::start(statuses(&[
+        "queued", "queued", "sending", "sent", "bounced",
+    ]))
+    .await;
     let client = server.email().build().unwrap();
-    let email = client.emails().wait("e").poll_interval(SHORT, SHORT).await.unwrap();
+    let email = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .await
+        .unwrap();
     assert_eq!(email.status, Some(EmailStatus::Bounced));
     assert_eq!(server.request_count(), 5);
     // A final or missing status needs one poll only.
     for body in [r#"{"id":"e","status":"cancelled"}"#, r#"{"id":"e"}"#] {
         let server = MockServer::json(200, body).await;
-        server.email().build().unwrap().emails().wait("e").await.unwrap();
+        server
+            .email()
+            .build()
+            .unwrap()
+            .emails()
+            .wait("e")
+            .await
+            .unwrap();
         assert_eq!(server.request_lines(), ["GET /api/v1/emails/e HTTP/1.1"]);
     }
 }
@@ -39,7 +53,10 @@ async fn the_deadline_also_ends_a_pending_poll() {
     let clock = Clock::pause();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let client = svc_sdk::EmailClient::builder(url, "k")
+        .no_proxy()
+        .build()
+        .unwrap();
     let wait = client.emails().wait("e").timeout(Duration::from_secs(5));
     let wait = tokio::spawn(wait.into_future());
     let (_stream, _) = listener.accept().await.unwrap();
@@ -59,15 +76,24 @@ async fn poll_intervals_grow() {
     let server = MockServer::start(statuses(&["queued"])).await;
     let wait = server.email().build().unwrap().emails().wait("e");
     let wait = tokio::spawn(wait.into_future().map(drop));
-    let intervals = [500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000];
+    let intervals = [
+        500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000,
+    ];
     assert_poll_intervals(&clock, &server, &intervals).await;
     wait.abort();
 
     // Intervals for domains are longer, because DNS is slow.
     let server = MockServer::json(200, r#"{"verified":false}"#).await;
-    let wait = server.email().build().unwrap().domains().wait_until_verified("d");
+    let wait = server
+        .email()
+        .build()
+        .unwrap()
+        .domains()
+        .wait_until_verified("d");
     let wait = tokio::spawn(wait.into_future().map(drop));
-    let intervals = [2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000];
+    let intervals = [
+        2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000,
+    ];
     assert_poll_intervals(&clock, &server, &intervals).await;
     wait.abort();
 }
@@ -78,18 +104,25 @@ async fn assert_poll_intervals(clock: &Clock, server: &MockServer, intervals: &[
         let least = interval * 3 / 4 - 2;
         clock.advance(Duration::from_millis(least)).await;
         assert_eq!(server.request_count(), polls - 1, "before {interval} ms");
-        clock.advance(Duration::from_millis(interval + 3 - least)).await;
+        clock
+            .advance(Duration::from_millis(interval + 3 - least))
+            .await;
         wait_until("next poll", || server.request_count() == polls).await;
     }
 }
 
 #[tokio::test]
 async fn changes_yields_every_change() {
-    let server =
-        MockServer::start(statuses(&["queued", "queued", "sending", "sending", "sent", "failed"]))
-            .await;
+    let server = MockServer::start(statuses(&[
+        "queued", "queued", "sending", "sending", "sent", "failed",
+    ]))
+    .await;
     let client = server.email().build().unwrap();
-    let changes = client.emails().wait("e").poll_interval(SHORT, SHORT).changes();
+    let changes = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .changes();
     let mut changes = changes.map_ok(|email| email.status.unwrap().to_string());
     let mut seen = Vec::new();
     while let Some(status) = changes.try_next().await.unwrap() {
@@ -107,29 +140,46 @@ async fn polls_yields_every_state_and_every_transient_failure() {
     let server =
         MockServer::start([queued.clone(), queued.clone(), response(503, ""), delivered]).await;
     let client = server.email().retries(0).build().unwrap();
-    let polls = client.emails().wait("e").poll_interval(SHORT, SHORT).polls();
+    let polls = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .polls();
     let seen = polls.map_ok(|poll| match poll {
         Poll::State(email) => email.status.unwrap().to_string(),
         Poll::Failed(error) => error.status().unwrap().to_string(),
         _ => unreachable!(),
     });
     let seen: Vec<_> = seen.try_collect().await.unwrap();
-    assert_eq!(seen, ["queued", "queued", "503 Service Unavailable", "delivered"]);
+    assert_eq!(
+        seen,
+        ["queued", "queued", "503 Service Unavailable", "delivered"]
+    );
 
     let server = MockServer::start([queued, response(404, "")]).await;
     let client = server.email().build().unwrap();
-    let mut polls = client.emails().wait("e").poll_interval(SHORT, SHORT).polls();
+    let mut polls = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .polls();
     assert!(matches!(polls.try_next().await, Ok(Some(Poll::State(_)))));
     assert!(polls.try_next().await.unwrap_err().is_not_found());
-    assert!(polls.try_next().await.unwrap().is_none(), "an error ends the stream");
+    assert!(
+        polls.try_next().await.unwrap().is_none(),
+        "an error ends the stream"
+    );
 }
 
 #[tokio::test]
 async fn a_wait_times_out() {
     let server = MockServer::start(statuses(&["queued"])).await;
     let client = server.email().build().unwrap();
-    let wait =
-        client.emails().wait("e").poll_interval(SHORT, SHORT).timeout(Duration::from_millis(20));
+    let wait = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .timeout(Duration::from_millis(20));
     let error = wait.await.unwrap_err();
     assert_eq!(
         (error.kind(), error.operation()),
@@ -143,8 +193,14 @@ async fn a_wait_times_out() {
 #[tokio::test]
 async fn a_wait_polls_once_more_at_its_deadline() {
     let clock = Clock::pause();
-    let server =
-        MockServer::start(statuses(&["queued", "queued", "queued", "queued", "delivered"])).await;
+    let server = MockServer::start(statuses(&[
+        "queued",
+        "queued",
+        "queued",
+        "queued",
+        "delivered",
+    ]))
+    .await;
     let wait = server.email().build().unwrap().emails().wait("e");
     let wait = tokio::spawn(wait.timeout(Duration::from_millis(2_500)).into_future());
     for (polls, pause) in [(1, 501), (2, 751), (3, 1_126), (4, 0)] {
@@ -156,7 +212,10 @@ async fn a_wait_polls_once_more_at_its_deadline() {
     assert_eq!((server.request_count(), wait.is_finished()), (4, false));
     clock.advance(Duration::from_millis(30)).await;
     let email = wait.await.unwrap().unwrap();
-    assert_eq!((email.status, server.request_count()), (Some(EmailStatus::Delivered), 5));
+    assert_eq!(
+        (email.status, server.request_count()),
+        (Some(EmailStatus::Delivered), 5)
+    );
 
     // Also if not even the second poll fits.
     let server = MockServer::start(statuses(&["queued", "delivered"])).await;
@@ -164,7 +223,10 @@ async fn a_wait_polls_once_more_at_its_deadline() {
     let wait = tokio::spawn(wait.timeout(Duration::from_millis(370)).into_future());
     wait_until("first poll", || server.request_count() == 1).await;
     clock.advance(Duration::from_millis(371)).await;
-    assert_eq!(wait.await.unwrap().unwrap().status, Some(EmailStatus::Delivered));
+    assert_eq!(
+        wait.await.unwrap().unwrap().status,
+        Some(EmailStatus::Delivered)
+    );
 }
 
 #[tokio::test]
@@ -201,8 +263,18 @@ async fn maximum_durations_do_not_overflow() {
     let clock = Clock::pause();
     let server = MockServer::start(statuses(&["queued", "queued", "sent", "delivered"])).await;
     let (max, century) = (Duration::MAX, Duration::from_secs(3_200_000_000));
-    let client = server.email().timeout(max).connect_timeout(max).back_off(max, max).build();
-    let wait = client.unwrap().emails().wait("e").poll_interval(max, max).timeout(max);
+    let client = server
+        .email()
+        .timeout(max)
+        .connect_timeout(max)
+        .back_off(max, max)
+        .build();
+    let wait = client
+        .unwrap()
+        .emails()
+        .wait("e")
+        .poll_interval(max, max)
+        .timeout(max);
     let wait = tokio::spawn(wait.into_future());
     wait_until("first poll", || server.request_count() == 1).await;
     clock.advance(century).await;
@@ -214,17 +286,39 @@ async fn maximum_durations_do_not_overflow() {
 #[tokio::test]
 async fn transient_failures_do_not_end_a_wait_but_permanent_ones_do() {
     let [queued, delivered] = statuses(&["queued", "delivered"]).try_into().unwrap();
-    let server =
-        MockServer::start([queued.clone(), response(503, ""), response(503, ""), delivered]).await;
+    let server = MockServer::start([
+        queued.clone(),
+        response(503, ""),
+        response(503, ""),
+        delivered,
+    ])
+    .await;
     let client = server.email().retries(0).build().unwrap();
-    let email = client.emails().wait("e").poll_interval(SHORT, SHORT).await.unwrap();
+    let email = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .await
+        .unwrap();
     assert_eq!(email.status, Some(EmailStatus::Delivered));
 
     let server = MockServer::start([queued, response(404, "")]).await;
     let client = server.email().build().unwrap();
-    let error = client.emails().wait("e").poll_interval(SHORT, SHORT).await.unwrap_err();
+    let error = client
+        .emails()
+        .wait("e")
+        .poll_interval(SHORT, SHORT)
+        .await
+        .unwrap_err();
     assert!(error.is_not_found());
-    assert!(client.emails().wait("").await.unwrap_err().is_invalid_input());
+    assert!(
+        client
+            .emails()
+            .wait("")
+            .await
+            .unwrap_err()
+            .is_invalid_input()
+    );
 }
 
 /// A poll is not made sooner than the service asked for.
@@ -244,7 +338,10 @@ async fn a_wait_honors_retry_after() {
         assert_eq!(server.request_count(), 2, "{status}");
         clock.advance(Duration::from_millis(200)).await;
         wait_until("wait finished", || wait.is_finished()).await;
-        assert_eq!(wait.await.unwrap().unwrap().status, Some(EmailStatus::Delivered));
+        assert_eq!(
+            wait.await.unwrap().unwrap().status,
+            Some(EmailStatus::Delivered)
+        );
     }
 }
 
@@ -259,7 +356,9 @@ async fn a_wait_ends_if_retry_after_exceeds_its_deadline() {
     let error = wait.await.unwrap_err();
     assert!(error.is_timeout());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(120)));
-    let source = std::error::Error::source(&error).unwrap().downcast_ref::<svc_sdk::Error>();
+    let source = std::error::Error::source(&error)
+        .unwrap()
+        .downcast_ref::<svc_sdk::Error>();
     assert_eq!(source.unwrap().code(), Some("slow"));
     assert_eq!(server.request_count(), 1);
 }
@@ -273,11 +372,19 @@ async fn waits_until_a_domain_is_verified() {
     ])
     .await;
     let client = server.email().build().unwrap();
-    let wait = || client.domains().wait_until_verified("d").poll_interval(SHORT, SHORT);
+    let wait = || {
+        client
+            .domains()
+            .wait_until_verified("d")
+            .poll_interval(SHORT, SHORT)
+    };
     let seen: Vec<_> = wait().changes().try_collect().await.unwrap();
     assert_eq!(seen.len(), 3);
     assert!(wait().await.unwrap().is_verified());
     assert!(
-        server.request_lines().iter().all(|line| line == "POST /api/v1/domains/d/verify HTTP/1.1")
+        server
+            .request_lines()
+            .iter()
+            .all(|line| line == "POST /api/v1/domains/d/verify HTTP/1.1")
     );
 }

@@ -35,17 +35,30 @@ async fn list() {
     let server = MockServer::json(200, r#"[{"id":"whk_1","active":false}]"#).await;
     let client = server.email().build().unwrap();
     let webhooks = client.webhooks().list().await.unwrap();
-    assert_eq!(server.single_request().line, "GET /api/v1/webhooks HTTP/1.1");
-    assert_eq!((webhooks[0].active, webhooks[0].signing_secret.is_none()), (Some(false), true));
+    assert_eq!(
+        server.single_request().line,
+        "GET /api/v1/webhooks HTTP/1.1"
+    );
+    assert_eq!(
+        (webhooks[0].active, webhooks[0].signing_secret.is_none()),
+        (Some(false), true)
+    );
 }
 
 #[tokio::test]
 async fn update() {
     let server = MockServer::json(200, r#"{"id":"whk_1","active":false}"#).await;
     let client = server.email().build().unwrap();
-    let update = WebhookUpdate::new().url("https://y.test").events(["email.opened"]).active(false);
+    let update = WebhookUpdate::new()
+        .url("https://y.test")
+        .events(["email.opened"])
+        .active(false);
     client.webhooks().update("whk_1", &update).await.unwrap();
-    client.webhooks().update("whk_1", WebhookUpdate::new()).await.unwrap();
+    client
+        .webhooks()
+        .update("whk_1", WebhookUpdate::new())
+        .await
+        .unwrap();
     let requests = server.received_requests();
     assert_eq!(requests[0].line, "PATCH /api/v1/webhooks/whk_1 HTTP/1.1");
     assert_eq!(
@@ -60,7 +73,10 @@ async fn delete() {
     let server = MockServer::json(204, "").await;
     let client = server.email().build().unwrap();
     client.webhooks().delete("whk_1").await.unwrap();
-    assert_eq!(server.single_request().line, "DELETE /api/v1/webhooks/whk_1 HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "DELETE /api/v1/webhooks/whk_1 HTTP/1.1"
+    );
 }
 
 #[tokio::test]
@@ -68,7 +84,10 @@ async fn test() {
     let server = MockServer::json(200, r#"{"statusCode":204,"durationMs":12}"#).await;
     let client = server.email().build().unwrap();
     let result = client.webhooks().test("whk_1").await.unwrap();
-    assert_eq!(server.single_request().line, "POST /api/v1/webhooks/whk_1/test HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "POST /api/v1/webhooks/whk_1/test HTTP/1.1"
+    );
     assert_eq!(result.status, Some(StatusCode::NO_CONTENT));
     assert!(result.is_success());
     assert_eq!(result.extra.get("durationMs"), Some(&12.into()));
@@ -110,14 +129,32 @@ async fn rejects_webhook_urls_that_are_not_https_unless_allowed() {
         client.webhooks().create(&webhook).await.unwrap_err(),
         client.webhooks().update("w", &update).await.unwrap_err(),
     ] {
-        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        let ErrorKind::InvalidInput(invalid) = error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!(invalid.field, "url");
     }
     assert_eq!(server.request_count(), 0);
 
-    for client in [secure().insecure_webhook_urls(true), secure().local_checks(false)] {
-        client.build().unwrap().webhooks().create(&webhook).to_request().unwrap();
+    for client in [
+        secure().insecure_webhook_urls(true),
+        secure().local_checks(false),
+    ] {
+        client
+            .build()
+            .unwrap()
+            .webhooks()
+            .create(&webhook)
+            .to_request()
+            .unwrap();
     }
-    server.email().build().unwrap().webhooks().create(&webhook).await.unwrap();
+    server
+        .email()
+        .build()
+        .unwrap()
+        .webhooks()
+        .create(&webhook)
+        .await
+        .unwrap();
     assert_eq!(server.request_count(), 1);
 }

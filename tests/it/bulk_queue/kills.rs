@@ -19,23 +19,38 @@ const MAX_IN_JOB: u64 = 30;
 
 /// How often each of the two tests below kills or suspends something. More in `.ci/peers`.
 fn disturbances() -> u64 {
-    std::env::var("SVC_BULK_DISTURBANCES").ok().and_then(|count| count.parse().ok()).unwrap_or(6)
+    std::env::var("SVC_BULK_DISTURBANCES")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(6)
 }
 
 #[tokio::test]
 async fn killed_workers_and_servers_send_nothing_twice_and_report_what_is_unknown() {
     let (mut random, mut left, mut unknown_in_all) = (Random(3), disturbances(), 0);
     while left > 0 {
-        let Some(job) = DisturbedJob::run(false, &mut left, &mut random).await else { return };
+        let Some(job) = DisturbedJob::run(false, &mut left, &mut random).await else {
+            return;
+        };
         let received = job.receiver.received().await;
         assert_eq!(twice(&received), BTreeSet::<&String>::new());
         let outcomes = job.outcomes().await;
         assert_eq!(outcomes.len(), ROWS, "each row has one outcome");
         let unknown = |address: &String| outcomes[address] == "unknown";
         let missing = outcomes.keys().filter(|each| !received.contains_key(*each));
-        assert_eq!(missing.filter(|each| !unknown(each)).count(), 0, "not received, not unknown");
-        let accepted = outcomes.values().filter(|status| *status == "accepted").count();
-        assert!(accepted > ROWS / 20, "{accepted} of {ROWS} accepted: too many disturbances");
+        assert_eq!(
+            missing.filter(|each| !unknown(each)).count(),
+            0,
+            "not received, not unknown"
+        );
+        let accepted = outcomes
+            .values()
+            .filter(|status| *status == "accepted")
+            .count();
+        assert!(
+            accepted > ROWS / 20,
+            "{accepted} of {ROWS} accepted: too many disturbances"
+        );
         unknown_in_all += outcomes.keys().filter(|each| unknown(each)).count();
     }
     assert!(unknown_in_all > 0, "no disturbance had an effect");
@@ -45,7 +60,9 @@ async fn killed_workers_and_servers_send_nothing_twice_and_report_what_is_unknow
 async fn with_idempotency_keys_killed_workers_and_servers_send_each_email_once() {
     let (mut random, mut left) = (Random(5), disturbances());
     while left > 0 {
-        let Some(job) = DisturbedJob::run(true, &mut left, &mut random).await else { return };
+        let Some(job) = DisturbedJob::run(true, &mut left, &mut random).await else {
+            return;
+        };
         let received = job.receiver.received().await;
         assert_eq!(twice(&received), BTreeSet::<&String>::new());
         let outcomes = job.outcomes().await;
@@ -84,7 +101,10 @@ impl DisturbedJob {
                 assert!(next > 0, "the job was not disturbed");
                 break;
             }
-            assert!(Instant::now() < end, "the job is not complete after 120 s: {status:?}");
+            assert!(
+                Instant::now() < end,
+                "the job is not complete after 120 s: {status:?}"
+            );
             for (at, worker) in workers.iter_mut().enumerate() {
                 if suspended[at].is_some_and(|until| until < Instant::now()) {
                     resume(worker, &mut suspended[at]).await;
@@ -126,7 +146,9 @@ impl DisturbedJob {
         let report = self.job.svc(&["bulk", "report", &self.id, "--json"]).await;
         let report = report.as_array().expect("a list");
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
-        let outcomes = report.iter().map(|row| (text(&row["address"]), text(&row["status"])));
+        let outcomes = report
+            .iter()
+            .map(|row| (text(&row["address"]), text(&row["status"])));
         let outcomes = outcomes.collect::<BTreeMap<_, _>>();
         assert_eq!(outcomes.len(), report.len(), "a row is reported twice");
         outcomes
@@ -141,6 +163,9 @@ async fn resume(worker: &Child, suspended: &mut Option<Instant>) {
 }
 
 async fn signal(process: u32, name: &str) {
-    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().await;
+    let sent = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status()
+        .await;
     assert!(sent.expect("a status").success());
 }

@@ -33,7 +33,9 @@ async fn killed_processes_lose_nothing_in_sqlite() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_processes_lose_nothing_in_postgres() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     survive_kills(&bench, &bench.settings(), 10_000, 40).await;
 }
 
@@ -79,7 +81,9 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
                 while killed.load(Ordering::Relaxed) < kills * (index + 1) / (3 * deliveries) {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                sender.send(index % 2, &body(&(index / 3).to_string())).await;
+                sender
+                    .send(index % 2, &body(&(index / 3).to_string()))
+                    .await;
                 sent.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -114,8 +118,9 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
 }
 
 pub(crate) fn assert_each_once(handled: &[String], deliveries: usize) {
-    let mut expected: Vec<_> =
-        (0..deliveries).map(|id| format!("email:email.bounced:id:{id}")).collect();
+    let mut expected: Vec<_> = (0..deliveries)
+        .map(|id| format!("email:email.bounced:id:{id}"))
+        .collect();
     expected.sort();
     assert_eq!(handled.len(), expected.len());
     assert!(handled == expected, "each delivery is handled exactly once");
@@ -138,7 +143,12 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(database: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "crashes::receiver", "--nocapture", "--test-threads=1"])
+            .args([
+                "--exact",
+                "crashes::receiver",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .env(DATABASE, database)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -146,7 +156,10 @@ impl Process {
             .unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         let address = lines.map(Result::unwrap).find_map(|line| line.parse().ok());
-        Self { address: address.expect("the receiver prints its address"), child }
+        Self {
+            address: address.expect("the receiver prints its address"),
+            child,
+        }
     }
 }
 
@@ -168,7 +181,11 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(processes: Arc<[Mutex<Process>; 2]>) -> Self {
-        Self { processes, connections: [None, None], refused: Arc::default() }
+        Self {
+            processes,
+            connections: [None, None],
+            refused: Arc::default(),
+        }
     }
 
     pub(crate) async fn send(&mut self, to: usize, body: &str) {
@@ -194,7 +211,10 @@ impl Sender {
         let connection = match &mut self.connections[to] {
             Some(connection) => connection,
             none => {
-                let address = self.processes[to].try_lock().map_err(|_| "it restarts")?.address;
+                let address = self.processes[to]
+                    .try_lock()
+                    .map_err(|_| "it restarts")?
+                    .address;
                 let stream = tokio::net::TcpStream::connect(address).await?;
                 let (sender, connection) = handshake(TokioIo::new(stream)).await?;
                 tokio::spawn(connection);
@@ -216,7 +236,9 @@ impl Sender {
 /// The process that is killed. Does nothing unless a test starts it.
 #[test]
 fn receiver() {
-    let Ok(database) = std::env::var(DATABASE) else { return };
+    let Ok(database) = std::env::var(DATABASE) else {
+        return;
+    };
     // It ends with the test that started it, even if that is killed.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -253,7 +275,9 @@ impl<D> FromRef<App<D>> for Receiver {
 
 async fn serve<D: Database>(inbox: Inbox<D>) {
     let receiver = Receiver::new(Verifier::email(Secret::new(SECRET).unwrap()));
-    let app = Router::new().route("/hooks", post(receive::<D>)).with_state(App { receiver, inbox });
+    let app = Router::new()
+        .route("/hooks", post(receive::<D>))
+        .with_state(App { receiver, inbox });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let printed = writeln!(std::io::stdout(), "\n{}", listener.local_addr().unwrap());
     printed.unwrap();
@@ -265,5 +289,7 @@ async fn receive<D: Database>(
     delivery: Delivery,
 ) -> Result<StatusCode, StatusCode> {
     let accepted = app.inbox.accept(&delivery).await;
-    accepted.map(|_| StatusCode::OK).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
+    accepted
+        .map(|_| StatusCode::OK)
+        .map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
 }

@@ -33,9 +33,13 @@ impl Bench for SqliteBench {
     const FATAL: &str = "INSERT OR ROLLBACK INTO once VALUES (1)";
 
     async fn start() -> Option<Self> {
-        let bench = Self { directory: tempfile::tempdir().unwrap() };
+        let bench = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
         bench.inbox().migrate().await.unwrap();
-        bench.execute("CREATE TABLE handled (key TEXT NOT NULL)").await;
+        bench
+            .execute("CREATE TABLE handled (key TEXT NOT NULL)")
+            .await;
         Some(bench)
     }
 
@@ -67,8 +71,13 @@ impl Bench for SqliteBench {
 
     async fn handled(&self) -> Vec<String> {
         let connection = self.connection();
-        let mut keys = connection.prepare("SELECT key FROM handled ORDER BY key").unwrap();
-        keys.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        let mut keys = connection
+            .prepare("SELECT key FROM handled ORDER BY key")
+            .unwrap();
+        keys.query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     }
 
     async fn execute(&self, statements: &str) {
@@ -76,7 +85,9 @@ impl Bench for SqliteBench {
     }
 
     async fn count(&self, query: &str) -> i64 {
-        self.connection().query_row(query, [], |row| row.get(0)).unwrap()
+        self.connection()
+            .query_row(query, [], |row| row.get(0))
+            .unwrap()
     }
 }
 
@@ -88,15 +99,23 @@ pub(crate) struct PostgresBench {
 impl PostgresBench {
     /// A bench in an empty database.
     pub(crate) async fn on(config: tokio_postgres::Config) -> Self {
-        let bench = Self { client: connect(&config).await, config };
+        let bench = Self {
+            client: connect(&config).await,
+            config,
+        };
         bench.inbox().migrate().await.unwrap();
-        bench.execute("CREATE TABLE handled (key text NOT NULL)").await;
+        bench
+            .execute("CREATE TABLE handled (key text NOT NULL)")
+            .await;
         bench
     }
 
     /// The same database, after its connection was lost.
     pub(crate) async fn reconnected(&self) -> Self {
-        Self { client: connect(&self.config).await, config: self.config.clone() }
+        Self {
+            client: connect(&self.config).await,
+            config: self.config.clone(),
+        }
     }
 
     pub(crate) fn pool(&self, connections: usize) -> Pool {
@@ -118,7 +137,10 @@ impl PostgresBench {
 }
 
 pub(crate) fn pool(config: tokio_postgres::Config, connections: usize) -> Pool {
-    Pool::builder(Manager::new(config, NoTls)).max_size(connections).build().unwrap()
+    Pool::builder(Manager::new(config, NoTls))
+        .max_size(connections)
+        .build()
+        .unwrap()
 }
 
 impl Bench for PostgresBench {
@@ -137,28 +159,35 @@ impl Bench for PostgresBench {
 
     fn run(worker: Worker<Pool>, then: Behavior) -> Running {
         tokio::spawn(worker.run(async move |tx, job| {
-            tx.execute("INSERT INTO handled VALUES ($1)", &[&job.delivery().key()]).await?;
+            tx.execute("INSERT INTO handled VALUES ($1)", &[&job.delivery().key()])
+                .await?;
             then(job)
         }))
     }
 
     fn run_prepared(worker: Worker<Pool>, prepare: Prepare) -> Running {
         tokio::spawn(worker.run_prepared(prepare, async |tx, _, prepared| {
-            tx.execute("INSERT INTO handled VALUES ($1)", &[&prepared]).await?;
+            tx.execute("INSERT INTO handled VALUES ($1)", &[&prepared])
+                .await?;
             Ok(())
         }))
     }
 
     fn run_statement(worker: Worker<Pool>, statement: &'static str) -> Running {
         tokio::spawn(worker.run(async move |tx, job| {
-            tx.execute("INSERT INTO handled VALUES ($1)", &[&job.delivery().key()]).await?;
+            tx.execute("INSERT INTO handled VALUES ($1)", &[&job.delivery().key()])
+                .await?;
             let _ = tx.execute(statement, &[]).await;
             Ok(())
         }))
     }
 
     async fn handled(&self) -> Vec<String> {
-        let rows = self.client.query("SELECT key FROM handled", &[]).await.unwrap();
+        let rows = self
+            .client
+            .query("SELECT key FROM handled", &[])
+            .await
+            .unwrap();
         let mut keys: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         keys.sort();
         keys

@@ -28,7 +28,10 @@ fn logs_what_failed_and_nothing_confidential() {
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
+    );
 }
 
 #[tokio::test]
@@ -43,15 +46,20 @@ async fn logs_subprocess() {
         .init();
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
-    let failing =
-        Arc::new(
-            |job: &webhook_inbox::Job| {
-                if job.scope() == Some("fine") { Ok(()) } else { Err("hush: a detail".into()) }
-            },
-        );
+    let failing = Arc::new(|job: &webhook_inbox::Job| {
+        if job.scope() == Some("fine") {
+            Ok(())
+        } else {
+            Err("hush: a detail".into())
+        }
+    });
     let worker = SqliteBench::run(quick(&inbox).max_attempts(2), failing);
     inbox.accept(&delivery("hush-id")).await.unwrap();
-    inbox.scope("fine").accept(&delivery("hush-id")).await.unwrap();
+    inbox
+        .scope("fine")
+        .accept(&delivery("hush-id"))
+        .await
+        .unwrap();
     bench.wait_for(1).await;
     dead_letters(&inbox, 1).await;
     inbox.replay_dead_letters(..).await.unwrap();
@@ -59,7 +67,10 @@ async fn logs_subprocess() {
     // A worker that ends is logged at once.
     bench.execute("DROP TABLE webhook_inbox_schema").await;
     let inbox = bench.inbox();
-    SqliteBench::run(quick(&inbox), Arc::new(|_| Ok(()))).await.unwrap().unwrap_err();
+    SqliteBench::run(quick(&inbox), Arc::new(|_| Ok(())))
+        .await
+        .unwrap()
+        .unwrap_err();
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for expected in [

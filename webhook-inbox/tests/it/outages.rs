@@ -20,12 +20,20 @@ enum Outage {
     Pause,
 }
 
-const OUTAGES: [Outage; 6] =
-    [Outage::Stop, Outage::Pause, Outage::Crash, Outage::Stop, Outage::Crash, Outage::Pause];
+const OUTAGES: [Outage; 6] = [
+    Outage::Stop,
+    Outage::Pause,
+    Outage::Crash,
+    Outage::Stop,
+    Outage::Crash,
+    Outage::Pause,
+];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outages_of_postgres_lose_nothing() {
-    let Some(mut server) = Server::own().await else { return };
+    let Some(mut server) = Server::own().await else {
+        return;
+    };
     let bench = PostgresBench::on(server.database().await).await;
     let settings = bench.settings();
     let processes: Arc<[Mutex<Process>; 2]> =
@@ -52,7 +60,9 @@ async fn outages_of_postgres_lose_nothing() {
                 while over.load(Ordering::Relaxed) < OUTAGES.len() * index / SENT {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                sender.send(index % 2, &body(&(index / 3).to_string())).await;
+                sender
+                    .send(index % 2, &body(&(index / 3).to_string()))
+                    .await;
                 sent.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -67,14 +77,21 @@ async fn outages_of_postgres_lose_nothing() {
         .await;
         let before = refused.load(Ordering::Relaxed);
         let both_refuse = async || {
-            eventually("receivers respond that the database is not available", async || {
-                (refused.load(Ordering::Relaxed) >= before + 4).then_some(())
-            })
+            eventually(
+                "receivers respond that the database is not available",
+                async || (refused.load(Ordering::Relaxed) >= before + 4).then_some(()),
+            )
             .await;
         };
         match outage {
             Outage::Stop | Outage::Crash => {
-                server.stop(if matches!(outage, Outage::Stop) { "INT" } else { "QUIT" }).await;
+                server
+                    .stop(if matches!(outage, Outage::Stop) {
+                        "INT"
+                    } else {
+                        "QUIT"
+                    })
+                    .await;
                 both_refuse().await;
                 server.start_again().await;
             }
@@ -99,7 +116,10 @@ async fn outages_of_postgres_lose_nothing() {
     }
     for process in &*processes {
         let mut process = process.lock().unwrap();
-        assert!(process.child.try_wait().unwrap().is_none(), "a process has ended");
+        assert!(
+            process.child.try_wait().unwrap().is_none(),
+            "a process has ended"
+        );
         process.child.kill().unwrap();
     }
 

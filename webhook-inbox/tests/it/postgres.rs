@@ -11,19 +11,32 @@ use crate::support::{Bench, always_ok, delivery, eventually, quick, stop};
 /// The transaction of the application decides whether the delivery is accepted.
 #[tokio::test]
 async fn accepts_in_a_transaction_of_postgres() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let inbox = bench.inbox();
     let (pool, mut client) = (bench.pool(1), bench.connect().await);
     let worker = PostgresBench::run(quick(&inbox), always_ok());
     let tx = client.transaction().await.unwrap();
-    assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::New);
+    assert_eq!(
+        inbox.accept_in(&tx, &delivery("1")).await.unwrap(),
+        Accepted::New
+    );
     tx.rollback().await.unwrap();
 
     let mut client = pool.get().await.unwrap();
     let tx = client.transaction().await.unwrap();
-    tx.execute("INSERT INTO handled VALUES ('written with it')", &[]).await.unwrap();
-    assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::New);
-    assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::Duplicate);
+    tx.execute("INSERT INTO handled VALUES ('written with it')", &[])
+        .await
+        .unwrap();
+    assert_eq!(
+        inbox.accept_in(&tx, &delivery("1")).await.unwrap(),
+        Accepted::New
+    );
+    assert_eq!(
+        inbox.accept_in(&tx, &delivery("1")).await.unwrap(),
+        Accepted::Duplicate
+    );
     tx.commit().await.unwrap();
     inbox.wake();
     assert_eq!(bench.wait_for(2).await.len(), 2);
@@ -33,7 +46,9 @@ async fn accepts_in_a_transaction_of_postgres() {
 /// Every connection is opened again, and a worker continues.
 #[tokio::test]
 async fn survives_the_loss_of_its_connections_to_postgres() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let inbox = bench.inbox();
     let worker = PostgresBench::run(quick(&inbox), always_ok());
     inbox.accept(&delivery("1")).await.unwrap();
@@ -44,7 +59,10 @@ async fn survives_the_loss_of_its_connections_to_postgres() {
              WHERE pid <> pg_backend_pid() AND datname = current_database()",
         )
         .await;
-    eventually("the inbox accepts", async || inbox.accept(&delivery("2")).await.ok()).await;
+    eventually("the inbox accepts", async || {
+        inbox.accept(&delivery("2")).await.ok()
+    })
+    .await;
     assert_eq!(bench.wait_for(2).await.len(), 2);
     stop(&inbox, worker).await;
 }
@@ -54,7 +72,10 @@ async fn an_unreachable_database_is_reported() {
     let mut config = tokio_postgres::Config::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     config.host_path(file.path()).user("svc");
-    let error = Inbox::new(pool(config, 1)).accept(&delivery("1")).await.unwrap_err();
+    let error = Inbox::new(pool(config, 1))
+        .accept(&delivery("1"))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let error = Inbox::sqlite(file.path().join("app.db")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -66,7 +87,9 @@ const RUNNING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = cur
 
 #[tokio::test]
 async fn postgres_cancels_what_was_given_up() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let (inbox, mut client) = (bench.inbox(), bench.connect().await);
 
     // It waits for a transaction that has stored the same delivery.
@@ -81,7 +104,9 @@ async fn postgres_cancels_what_was_given_up() {
     tx.commit().await.unwrap();
 
     // A handler at its time limit.
-    let worker = quick(&inbox).handler_timeout(Duration::from_secs(1)).max_attempts(1);
+    let worker = quick(&inbox)
+        .handler_timeout(Duration::from_secs(1))
+        .max_attempts(1);
     let worker = PostgresBench::run_statement(worker, PostgresBench::ENDLESS);
     let running = async || (bench.count(RUNNING).await == 1).then_some(());
     eventually("the handler's statement runs", running).await;
@@ -93,7 +118,9 @@ async fn postgres_cancels_what_was_given_up() {
 /// Handlers leave a connection of the pool free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let inbox = Inbox::new(bench.pool(3));
     for id in ["1", "2", "3"] {
         inbox.accept(&delivery(id)).await.unwrap();
@@ -118,7 +145,9 @@ async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
 /// The application uses all connections of the pool.
 #[tokio::test]
 async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let pool = bench.pool(2);
     let inbox = Inbox::new(pool.clone());
     inbox.accept(&delivery("1")).await.unwrap();
@@ -150,7 +179,9 @@ async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
 /// What takes long has no transaction and no connection.
 #[tokio::test]
 async fn prepare_needs_no_transaction_of_postgres() {
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let inbox = bench.inbox();
     inbox.accept(&delivery("1")).await.unwrap();
     let bench = Arc::new(bench);

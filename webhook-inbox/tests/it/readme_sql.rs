@@ -4,22 +4,32 @@
 use crate::databases::{PostgresBench, SqliteBench};
 use crate::support::Bench as _;
 
-const PAGES: [&str; 2] =
-    [include_str!("../../README.md"), include_str!("../../../docs/guides/webhooks-inbox.md")];
+const PAGES: [&str; 2] = [
+    include_str!("../../README.md"),
+    include_str!("../../../docs/guides/webhooks-inbox.md"),
+];
 
 /// The examples for one database that contain statements.
 fn examples(database: &str) -> Vec<Vec<&'static str>> {
-    let blocks = PAGES.iter().flat_map(|page| page.split("\n```rust").skip(1));
+    let blocks = PAGES
+        .iter()
+        .flat_map(|page| page.split("\n```rust").skip(1));
     let code = blocks.map(|block| block.split("\n```").next().unwrap_or_default());
     let examples = code.filter(|code| code.contains(database)).map(statements);
-    examples.filter(|statements| !statements.is_empty()).collect()
+    examples
+        .filter(|statements| !statements.is_empty())
+        .collect()
 }
 
 fn statements(code: &str) -> Vec<&str> {
     let literals = code.split('"').skip(1).step_by(2);
-    let comments = code.lines().filter_map(|line| line.trim().strip_prefix("// "));
+    let comments = code
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("// "));
     let is_statement = |text: &&str| {
-        ["CREATE ", "INSERT ", "UPDATE ", "SELECT "].iter().any(|verb| text.starts_with(verb))
+        ["CREATE ", "INSERT ", "UPDATE ", "SELECT "]
+            .iter()
+            .any(|verb| text.starts_with(verb))
     };
     let mut statements: Vec<_> = comments.chain(literals).filter(is_statement).collect();
     // The handler that uses a table may be above the program that creates it.
@@ -49,7 +59,9 @@ async fn the_examples_create_their_tables_in_postgres() {
     // The second accepts a delivery in a transaction.
     let examples = examples("tokio_postgres");
     assert_eq!(examples.len(), 2, "{examples:?}");
-    let Some(bench) = PostgresBench::start().await else { return };
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
     let client = bench.connect().await;
     for statement in examples.concat() {
         let checked = match statement.starts_with("CREATE") {

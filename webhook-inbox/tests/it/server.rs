@@ -56,12 +56,21 @@ impl Server {
             .current_dir(&directory)
             .output()
             .unwrap();
-        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        assert!(
+            created.status.success(),
+            "{}",
+            String::from_utf8_lossy(&created.stderr)
+        );
 
         let process = run(&directory);
         let mut config = Config::new();
         config.host_path(&directory).user("svc").dbname("postgres");
-        let server = Self { process, directory, config, databases: AtomicU32::new(0) };
+        let server = Self {
+            process,
+            directory,
+            config,
+            databases: AtomicU32::new(0),
+        };
         server.wait_until_ready().await;
         server
     }
@@ -72,7 +81,10 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if tokio::time::timeout(Duration::from_secs(60), ready).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(60), ready)
+            .await
+            .is_err()
+        {
             let log = std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
             panic!("PostgreSQL did not start within 60 s: {log}");
         }
@@ -124,7 +136,10 @@ impl Server {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let (client, connection) = self.config.connect(NoTls).await.unwrap();
         tokio::spawn(connection);
-        client.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0")).await.unwrap();
+        client
+            .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0"))
+            .await
+            .unwrap();
         let mut config = self.config.clone();
         config.dbname(name);
         config
@@ -142,14 +157,20 @@ impl Drop for Paused {
 
 fn signal(name: &str, processes: &[u32]) {
     let mut kill = Command::new("kill");
-    kill.arg(format!("-{name}")).args(processes.iter().map(u32::to_string));
+    kill.arg(format!("-{name}"))
+        .args(processes.iter().map(u32::to_string));
     // It fails if one of the processes has ended.
     kill.stderr(Stdio::null()).status().unwrap();
 }
 
 fn parent(process: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn is_wanted() -> bool {
@@ -192,12 +213,17 @@ fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Comma
 
 /// The newest version that is installed: distributions do not add it to `PATH`.
 fn binaries() -> PathBuf {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
     let installed = versions.map(|version| version.path().join("bin"));
     let newest = installed.filter(|path| path.join("initdb").exists()).max();
     let in_path = || {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).find(|path| path.join("initdb").exists())
     };
-    newest.or_else(in_path).expect("SVC_TEST_POSTGRES=1, but initdb is not installed")
+    newest
+        .or_else(in_path)
+        .expect("SVC_TEST_POSTGRES=1, but initdb is not installed")
 }

@@ -41,7 +41,9 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
     bench.wait_for(1).await;
     let large = |id: usize| {
         let filler = "x".repeat(20_000);
-        verified(&format!(r#"{{"event":"email.sent","id":"{id:03}","data":"{filler}"}}"#))
+        verified(&format!(
+            r#"{{"event":"email.sent","id":"{id:03}","data":"{filler}"}}"#
+        ))
     };
     let mut accepted = 0;
     let error = loop {
@@ -69,9 +71,13 @@ async fn accepts_in_a_transaction_of_sqlite() {
     tx.rollback().unwrap();
 
     let tx = connection.transaction().unwrap();
-    tx.execute("INSERT INTO handled VALUES ('written with it')", []).unwrap();
+    tx.execute("INSERT INTO handled VALUES ('written with it')", [])
+        .unwrap();
     assert_eq!(inbox.accept_in(&tx, &delivery("1")).unwrap(), Accepted::New);
-    assert_eq!(inbox.accept_in(&tx, &delivery("1")).unwrap(), Accepted::Duplicate);
+    assert_eq!(
+        inbox.accept_in(&tx, &delivery("1")).unwrap(),
+        Accepted::Duplicate
+    );
     tx.commit().unwrap();
 
     let worker = SqliteBench::run(quick(&inbox), always_ok());
@@ -101,7 +107,9 @@ async fn a_locked_database_uses_no_attempt() {
         let started = tokio::time::timeout(PATIENCE, prepared.recv());
         started.await.expect("`prepare` starts").unwrap()
     };
-    let worker = quick(&inbox).max_attempts(1).lease(Duration::from_secs(3600));
+    let worker = quick(&inbox)
+        .max_attempts(1)
+        .lease(Duration::from_secs(3600));
     let worker = tokio::spawn(worker.run_prepared(
         move |_| {
             let (resume, resumed) = oneshot::channel();
@@ -125,7 +133,9 @@ async fn a_locked_database_uses_no_attempt() {
     inbox.accept(&delivery("2")).await.unwrap();
     let resume = prepared().await;
     let mut other = bench.connection();
-    let lock = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let lock = other
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .unwrap();
     resume.send(()).unwrap();
     // The delivery cannot be given back before the lock is free.
     tokio::time::sleep(Duration::from_millis(300)).await;

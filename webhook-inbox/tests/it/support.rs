@@ -98,7 +98,10 @@ pub(crate) async fn eventually<T>(what: &str, check: impl AsyncFn() -> Option<T>
 /// Settings with which tests need not wait.
 pub(crate) fn quick<D: Database>(inbox: &Inbox<D>) -> Worker<D> {
     let millis = Duration::from_millis;
-    inbox.worker().poll_interval(millis(50)).backoff(millis(2), millis(10))
+    inbox
+        .worker()
+        .poll_interval(millis(50))
+        .backoff(millis(2), millis(10))
 }
 
 pub(crate) fn always_ok() -> Behavior {

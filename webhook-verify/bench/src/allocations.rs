@@ -10,7 +10,8 @@ fn main() {
     let (older, newest) = ("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "another");
     let body = [7; 1024];
     let header = Signature::sign(Service::Extraction, &secret(older), body).to_string();
-        let rotating = Verifier::with_secrets(Service::Extraction, [secret(newest), secret(older)]).unwrap();
+    let rotating =
+        Verifier::with_secrets(Service::Extraction, [secret(newest), secret(older)]).unwrap();
 
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     assert!(before > 0, "the counting allocator is not installed");

@@ -105,7 +105,9 @@ impl<'a> Case<'a> {
                 Box::new(|| {
                     let signature = parse_ours(black_box(&self.header));
                     black_box(
-                        self.verifier.verify_bytes(&signature, black_box(self.body)).unwrap(),
+                        self.verifier
+                            .verify_bytes(&signature, black_box(self.body))
+                            .unwrap(),
                     );
                 }),
             ),
@@ -125,7 +127,9 @@ impl<'a> Case<'a> {
                 Box::new(|| {
                     let signature = parse_ours(black_box(&self.header));
                     black_box(
-                        self.rotating.verify_bytes(&signature, black_box(self.body)).unwrap(),
+                        self.rotating
+                            .verify_bytes(&signature, black_box(self.body))
+                            .unwrap(),
                     );
                 }),
             ),
@@ -186,7 +190,9 @@ fn parse_header(header: &str) -> [u8; 32] {
 }
 
 fn standard_headers(webhook: &standardwebhooks::Webhook, body: &[u8]) -> HeaderMap {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
     let now = i64::try_from(now.as_secs()).unwrap();
     let signature = webhook.sign("msg_1", now, body).unwrap();
     let mut headers = HeaderMap::new();
@@ -217,17 +223,30 @@ fn measure(candidates: &[Candidate<'_>], size: usize) -> Figures {
             figures.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
         }
     }
-    Figures { names: candidates.iter().map(|candidate| candidate.name).collect(), rounds: figures }
+    Figures {
+        names: candidates.iter().map(|candidate| candidate.name).collect(),
+        rounds: figures,
+    }
 }
 
 impl Figures {
     fn of(&self, name: &str) -> &[f64] {
-        &self.rounds[self.names.iter().position(|candidate| *candidate == name).unwrap()]
+        &self.rounds[self
+            .names
+            .iter()
+            .position(|candidate| *candidate == name)
+            .unwrap()]
     }
 
     /// The median over all rounds of the ratio of two candidates' times.
     fn ratio(&self, name: &str, of: &str) -> f64 {
-        median(self.of(name).iter().zip(self.of(of)).map(|(a, b)| a / b).collect())
+        median(
+            self.of(name)
+                .iter()
+                .zip(self.of(of))
+                .map(|(a, b)| a / b)
+                .collect(),
+        )
     }
 
     fn report(&self, name: &str, size: usize) {
@@ -257,7 +276,11 @@ impl Figures {
             for peer in self.names.iter().filter(|name| !name.starts_with(OURS)) {
                 at_most(1.02, self.ratio(OURS, peer), peer);
             }
-            at_most(1.03, self.ratio(STREAMING, OURS), "the complete body, in chunks");
+            at_most(
+                1.03,
+                self.ratio(STREAMING, OURS),
+                "the complete body, in chunks",
+            );
         }
         missed
     }

@@ -43,13 +43,17 @@ fn main() {
     println!("control, byte-wise comparison:   |t| = {control:.1}");
 
     let whole = confirmed(|samples| {
-        t_value(samples, classes, |header| verifier.verify(header, &body[..]).is_ok())
+        t_value(samples, classes, |header| {
+            verifier.verify(header, &body[..]).is_ok()
+        })
     });
     println!("verify:                          |t| = {whole:.1}");
 
     let parsed = classes.map(|header| Signature::parse(Service::Email, header).unwrap());
     let mac = confirmed(|samples| {
-        t_value(samples, parsed, |signature| verifier.verify_bytes(signature, body).is_ok())
+        t_value(samples, parsed, |signature| {
+            verifier.verify_bytes(signature, body).is_ok()
+        })
     });
     println!("verify_bytes:                    |t| = {mac:.1}");
 
@@ -117,7 +121,12 @@ fn t_value<T: Copy>(count: usize, classes: [T; 2], run: impl Fn(&T) -> bool) -> 
 
 fn welch(samples: &[(usize, f64)], at_most: f64) -> f64 {
     let [first, second] = [0, 1].map(|class| {
-        let of_class = || samples.iter().filter(|s| s.0 == class && s.1 <= at_most).map(|s| s.1);
+        let of_class = || {
+            samples
+                .iter()
+                .filter(|s| s.0 == class && s.1 <= at_most)
+                .map(|s| s.1)
+        };
         let count = of_class().count() as f64;
         let mean = of_class().sum::<f64>() / count;
         let variance = of_class().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0);

@@ -55,7 +55,10 @@ impl RedisStore {
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(None);
         let connection = ConnectionManager::new_lazy_with_config(client, config)?;
-        Ok(Self { connection, prefix: "webhook:".into() })
+        Ok(Self {
+            connection,
+            prefix: "webhook:".into(),
+        })
     }
 
     /// Sets the prefix of the keys. Default: `webhook:`.
@@ -70,7 +73,10 @@ impl RedisStore {
 
     fn script(&self, script: &str, key: &str) -> Cmd {
         let mut command = redis::cmd("EVAL");
-        command.arg(script).arg(1).arg(format!("{}{key}", self.prefix));
+        command
+            .arg(script)
+            .arg(1)
+            .arg(format!("{}{key}", self.prefix));
         command
     }
 
@@ -126,7 +132,9 @@ impl DedupStore for RedisStore {
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisStore")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
     }
 }
 
@@ -134,7 +142,9 @@ impl fmt::Debug for RedisStore {
 /// 2⁶³ milliseconds after 1970.
 fn millis(duration: Duration) -> u64 {
     const CENTURY: u64 = 100 * 365 * 86_400_000;
-    u64::try_from(duration.as_millis()).unwrap_or(CENTURY).clamp(1, CENTURY)
+    u64::try_from(duration.as_millis())
+        .unwrap_or(CENTURY)
+        .clamp(1, CENTURY)
 }
 
 /// The value of a key is the token of the current claim, or `done`. Tokens are hex

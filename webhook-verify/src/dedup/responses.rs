@@ -86,7 +86,9 @@ mod actix {
 
     fn unavailable(retry_after: u64) -> HttpResponse<BoxBody> {
         let mut response = HttpResponse::new(StatusCode::SERVICE_UNAVAILABLE);
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after));
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(retry_after));
         response
     }
 }

@@ -77,7 +77,10 @@ impl Ticket {
             LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        Self { key: key.into(), token: format!("{:016x}{count:x}", *PROCESS) }
+        Self {
+            key: key.into(),
+            token: format!("{:016x}{count:x}", *PROCESS),
+        }
     }
 
     /// The key of the delivery.
@@ -153,7 +156,10 @@ impl Entries {
             self.sweep_at = 2 * self.by_key.len();
             self.by_key.shrink_to(self.sweep_at);
         }
-        let entry = Entry { expires_at: now.checked_add(time), token: token.map(str::to_owned) };
+        let entry = Entry {
+            expires_at: now.checked_add(time),
+            token: token.map(str::to_owned),
+        };
         self.by_key.insert(ticket.key.clone(), entry);
     }
 }
@@ -172,9 +178,12 @@ impl DedupStore for MemoryStore {
                 return Claim::New;
             }
             match entries.current(ticket.key(), now) {
-                Some(Entry { token: Some(_), expires_at }) => {
-                    Claim::InFlight { retry_after: expires_at.map_or(Duration::MAX, |at| at - now) }
-                }
+                Some(Entry {
+                    token: Some(_),
+                    expires_at,
+                }) => Claim::InFlight {
+                    retry_after: expires_at.map_or(Duration::MAX, |at| at - now),
+                },
                 _ => Claim::Done,
             }
         })
@@ -192,8 +201,9 @@ impl DedupStore for MemoryStore {
 
     fn complete<'a>(&'a self, ticket: &'a Ticket, retention: Duration) -> StoreFuture<'a, bool> {
         self.with(|entries, now| {
-            let is_done =
-                entries.current(ticket.key(), now).is_some_and(|entry| entry.token.is_none());
+            let is_done = entries
+                .current(ticket.key(), now)
+                .is_some_and(|entry| entry.token.is_none());
             let is_free = is_done || entries.is_free_for(ticket, now);
             if is_free {
                 entries.set(ticket, None, now, retention);
@@ -213,7 +223,9 @@ impl DedupStore for MemoryStore {
 
     fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
         self.with(|entries, now| {
-            let is_done = entries.current(key, now).is_some_and(|entry| entry.token.is_none());
+            let is_done = entries
+                .current(key, now)
+                .is_some_and(|entry| entry.token.is_none());
             if is_done {
                 entries.by_key.remove(key);
             }
@@ -225,7 +237,9 @@ impl DedupStore for MemoryStore {
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("MemoryStore").field("len", &entries.by_key.len()).finish_non_exhaustive()
+        f.debug_struct("MemoryStore")
+            .field("len", &entries.by_key.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -239,9 +253,17 @@ mod tests {
         let second = Duration::from_secs(1);
         for n in 0..10_000 {
             let (ticket, other) = (Ticket::new(n.to_string()), Ticket::new(n.to_string()));
-            assert_eq!(store.claim(&ticket, 100 * second).await.unwrap(), Claim::New);
+            assert_eq!(
+                store.claim(&ticket, 100 * second).await.unwrap(),
+                Claim::New
+            );
             let claim = store.claim(&other, 100 * second).await.unwrap();
-            assert_eq!(claim, Claim::InFlight { retry_after: 100 * second });
+            assert_eq!(
+                claim,
+                Claim::InFlight {
+                    retry_after: 100 * second
+                }
+            );
             if n >= 9_950 {
                 assert!(store.complete(&ticket, 100 * second).await.unwrap());
             }
@@ -251,7 +273,11 @@ mod tests {
         assert!(len <= 2048, "{len}");
         for n in 9_950..10_000 {
             let ticket = Ticket::new(n.to_string());
-            assert_eq!(store.claim(&ticket, second).await.unwrap(), Claim::Done, "{n}");
+            assert_eq!(
+                store.claim(&ticket, second).await.unwrap(),
+                Claim::Done,
+                "{n}"
+            );
         }
     }
 }

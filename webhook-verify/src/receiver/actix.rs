@@ -21,15 +21,26 @@ impl FromRequest for Delivery {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let in_data = || request.app_data::<web::Data<Receiver>>().map(|data| data.as_ref());
-            let receiver =
-                request.app_data::<Receiver>().or_else(in_data).cloned().ok_or_else(|| {
+            let in_data = || {
+                request
+                    .app_data::<web::Data<Receiver>>()
+                    .map(|data| data.as_ref())
+            };
+            let receiver = request
+                .app_data::<Receiver>()
+                .or_else(in_data)
+                .cloned()
+                .ok_or_else(|| {
                     actix_web::error::ErrorInternalServerError("no Receiver is registered")
                 })?;
             let headers = request.headers().iter();
             let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
             let (path, query) = (request.uri().path(), request.uri().query());
-            let head = Head { headers: headers.collect(), path, query };
+            let head = Head {
+                headers: headers.collect(),
+                path,
+                query,
+            };
             let announced = request.headers().get(CONTENT_LENGTH);
             let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
             let read = async || {
@@ -57,7 +68,9 @@ impl ResponseError for Rejection {
     fn error_response(&self) -> HttpResponse<BoxBody> {
         let mut response = HttpResponse::new(self.status_code());
         // actix-web would keep the connection, with the rest of the body in its buffers.
-        response.head_mut().set_connection_type(ConnectionType::Close);
+        response
+            .head_mut()
+            .set_connection_type(ConnectionType::Close);
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, seconds.into());
         }

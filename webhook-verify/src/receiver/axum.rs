@@ -20,7 +20,9 @@ where
     type Rejection = Rejection;
 
     async fn from_request(request: Request, state: &State) -> Result<Self, Rejection> {
-        Receiver::from_ref(state).receive(request.with_limited_body()).await
+        Receiver::from_ref(state)
+            .receive(request.with_limited_body())
+            .await
     }
 }
 

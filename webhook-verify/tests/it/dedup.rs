@@ -17,7 +17,9 @@ use crate::receivers::secret;
 
 pub(crate) fn delivery(body: &str) -> Delivery {
     let signature = Signature::sign(Service::Email, &secret("x"), body);
-    Verifier::email(secret("x")).verify_signature(&signature, body.to_owned()).unwrap()
+    Verifier::email(secret("x"))
+        .verify_signature(&signature, body.to_owned())
+        .unwrap()
 }
 
 pub(crate) const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
@@ -39,16 +41,26 @@ pub(crate) async fn check_store(store: &dyn DedupStore, wait: impl AsyncFn(Durat
     let long = Duration::from_secs(3600);
     let (first, claimed) = claim(store, "k", lease).await;
     assert_eq!(claimed, Claim::New);
-    assert_eq!(store.claim(&first, lease).await.unwrap(), Claim::New, "it owns the delivery");
+    assert_eq!(
+        store.claim(&first, lease).await.unwrap(),
+        Claim::New,
+        "it owns the delivery"
+    );
     let (_, other) = claim(store, "k", lease).await;
-    assert!(matches!(other, Claim::InFlight { retry_after } if retry_after <= lease), "{other:?}");
+    assert!(
+        matches!(other, Claim::InFlight { retry_after } if retry_after <= lease),
+        "{other:?}"
+    );
     assert_eq!(claim(store, "another", lease).await.1, Claim::New);
 
     // A renewed lease ends later; an ended one can be claimed by another ticket.
     wait(Duration::from_millis(300)).await;
     assert!(store.renew(&first, lease).await.unwrap());
     wait(Duration::from_millis(300)).await;
-    assert!(matches!(claim(store, "k", lease).await.1, Claim::InFlight { .. }));
+    assert!(matches!(
+        claim(store, "k", lease).await.1,
+        Claim::InFlight { .. }
+    ));
     wait(Duration::from_millis(200)).await;
     let (second, claimed) = claim(store, "k", long).await;
     assert_eq!(claimed, Claim::New);
@@ -83,11 +95,17 @@ async fn the_store_in_memory_keeps_the_rules() {
 #[tokio::test]
 async fn a_delivery_is_handled_once() {
     let dedup = Dedup::in_memory();
-    let failed = dedup.run_once(delivery(BODY), async |_| Err::<(), _>("no disk")).await;
+    let failed = dedup
+        .run_once(delivery(BODY), async |_| Err::<(), _>("no disk"))
+        .await;
     assert!(matches!(failed, Err(DedupError::Handler("no disk"))));
-    let handled = dedup.run_once(delivery(BODY), async |_| Ok::<_, Infallible>(7)).await;
+    let handled = dedup
+        .run_once(delivery(BODY), async |_| Ok::<_, Infallible>(7))
+        .await;
     assert_eq!(handled.unwrap(), Outcome::Handled(7));
-    let again = dedup.run_once(delivery(BODY), async |_| Err::<u8, _>("must not run")).await;
+    let again = dedup
+        .run_once(delivery(BODY), async |_| Err::<u8, _>("must not run"))
+        .await;
     assert_eq!(again.unwrap(), Outcome::Duplicate);
     // Other events and ids are other deliveries; without an id, the bytes are.
     for other in [
@@ -97,15 +115,30 @@ async fn a_delivery_is_handled_once() {
         r#"{"event":"email.sent" }"#,
         r#"{"event":"email.sent","id":""}"#,
     ] {
-        assert_eq!(dedup.run_once(delivery(other), handle).await.unwrap(), Outcome::Handled(()));
-        assert_eq!(dedup.run_once(delivery(other), handle).await.unwrap(), Outcome::Duplicate);
+        assert_eq!(
+            dedup.run_once(delivery(other), handle).await.unwrap(),
+            Outcome::Handled(())
+        );
+        assert_eq!(
+            dedup.run_once(delivery(other), handle).await.unwrap(),
+            Outcome::Duplicate
+        );
     }
     // Scopes are apart.
     let scope = dedup.scope("billing");
-    assert_eq!(scope.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        scope.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
     assert!(dedup.forget(delivery(BODY).key()).await.unwrap());
-    assert_eq!(scope.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Duplicate);
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        scope.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Duplicate
+    );
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,10 +156,16 @@ async fn a_handler_keeps_its_claim_until_it_ends() {
         }
     };
     assert_eq!(tokio::join!(slow, retries).0.unwrap(), Outcome::Handled(()));
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Duplicate);
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Duplicate
+    );
     // Three days later it is not remembered any more.
     sleep(Duration::from_secs(3 * 24 * 60 * 60 + 1)).await;
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
 }
 
 /// Servers drop a handler whose sender has disconnected.
@@ -140,11 +179,18 @@ async fn a_handler_finishes_after_its_sender_has_disconnected() {
         counter.fetch_add(1, Ordering::Relaxed);
         Ok::<_, Infallible>(())
     });
-    assert!(tokio::time::timeout(Duration::from_secs(10), call).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(10), call)
+            .await
+            .is_err()
+    );
     assert_eq!(done.load(Ordering::Relaxed), 0);
     dedup.idle().await;
     assert_eq!(done.load(Ordering::Relaxed), 1);
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Duplicate);
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Duplicate
+    );
 }
 
 /// A crash leaves the claim. Of three retries, 2 s, 8 s and 32 s after the attempt before, one must
@@ -153,7 +199,10 @@ async fn a_handler_finishes_after_its_sender_has_disconnected() {
 async fn an_abandoned_delivery_is_handled_before_the_last_retry() {
     let store = Arc::new(MemoryStore::new());
     let dedup = Dedup::new(store.clone());
-    assert_eq!(claim(&*store, delivery(BODY).key(), LEASE).await.1, Claim::New);
+    assert_eq!(
+        claim(&*store, delivery(BODY).key(), LEASE).await.1,
+        Claim::New
+    );
     let mut handled = Vec::new();
     for wait in [2, 8, 32] {
         advance(Duration::from_secs(wait)).await;
@@ -170,7 +219,10 @@ async fn a_panic_releases_the_delivery_and_goes_on() {
     let panics = async |_| -> Result<(), Infallible> { panic!("defect") };
     let panicked = tokio::spawn(async move { again.run_once(delivery(BODY), panics).await });
     assert!(panicked.await.unwrap_err().is_panic());
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
 }
 
 /// A replay that a receiver would accept is remembered.
@@ -187,7 +239,10 @@ async fn a_delivery_is_remembered_as_long_as_it_is_accepted() {
     let dedup = Dedup::in_memory().retention(Duration::from_secs(1));
     let receive = async || {
         let headers = [("mail-signature", signature.as_bytes())];
-        let delivery = receiver.receive_parts(headers, "/", None, body).await.ok()?;
+        let delivery = receiver
+            .receive_parts(headers, "/", None, body)
+            .await
+            .ok()?;
         Some(dedup.run_once(delivery, handle).await.unwrap())
     };
     assert_eq!(receive().await, Some(Outcome::Handled(())));
@@ -210,10 +265,18 @@ pub(crate) struct FailingStore {
 impl FailingStore {
     async fn check(&self) -> Result<(), BoxError> {
         let works = |calls: usize| calls.checked_sub(1);
-        if self.works_for.fetch_update(Ordering::SeqCst, Ordering::SeqCst, works).is_ok() {
+        if self
+            .works_for
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, works)
+            .is_ok()
+        {
             return Ok(());
         }
-        if self.hangs { pending().await } else { Err("down".into()) }
+        if self.hangs {
+            pending().await
+        } else {
+            Err("down".into())
+        }
     }
 }
 
@@ -241,11 +304,20 @@ impl DedupStore for FailingStore {
 #[tokio::test(start_paused = true)]
 async fn the_handler_does_not_run_without_a_claim() {
     for hangs in [false, true] {
-        let dedup = Dedup::new(Arc::new(FailingStore { hangs, ..FailingStore::default() }));
+        let dedup = Dedup::new(Arc::new(FailingStore {
+            hangs,
+            ..FailingStore::default()
+        }));
         let must_not_run = async |_| -> Result<(), Infallible> { panic!("without a claim") };
         let result = dedup.run_once(delivery(BODY), must_not_run).await;
-        let Err(DedupError::Store(error)) = result else { panic!("{result:?}") };
-        let expected = if hangs { "no response within 500 ms" } else { "down" };
+        let Err(DedupError::Store(error)) = result else {
+            panic!("{result:?}")
+        };
+        let expected = if hangs {
+            "no response within 500 ms"
+        } else {
+            "down"
+        };
         assert_eq!(error.to_string(), expected);
         assert_eq!(dedup.forget("k").await.unwrap_err().to_string(), expected);
     }
@@ -254,12 +326,21 @@ async fn the_handler_does_not_run_without_a_claim() {
 /// The handler has run: the sender must not repeat it because the store failed for a moment.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_completed_when_the_store_is_back() {
-    let store = Arc::new(FailingStore { works_for: 1.into(), ..FailingStore::default() });
+    let store = Arc::new(FailingStore {
+        works_for: 1.into(),
+        ..FailingStore::default()
+    });
     let dedup = Dedup::new(store.clone());
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
     store.works_for.store(usize::MAX, Ordering::SeqCst);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(dedup.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Duplicate);
+    assert_eq!(
+        dedup.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Duplicate
+    );
 }
 
 #[test]
@@ -269,7 +350,9 @@ fn only_one_thread_gets_the_claim() {
     let barrier = std::sync::Barrier::new(THREADS);
     let claimed = AtomicUsize::new(0);
     let race = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         for _ in 0..500 {
             barrier.wait();
             let (ticket, claim) = runtime.block_on(claim(&store, "k", LEASE));
@@ -292,7 +375,9 @@ fn results_are_responses_of_axum_and_actix() {
     use axum::response::IntoResponse as _;
 
     fn results<T>(accepted: T) -> [(Outcome<T>, u16, Option<&'static str>); 3] {
-        let in_flight = Outcome::InFlight { retry_after: Duration::from_millis(1001) };
+        let in_flight = Outcome::InFlight {
+            retry_after: Duration::from_millis(1001),
+        };
         [
             (Outcome::Handled(accepted), 202, None),
             (Outcome::Duplicate, 200, None),
@@ -301,12 +386,18 @@ fn results_are_responses_of_axum_and_actix() {
     }
     for (outcome, status, retry_after) in results(http::StatusCode::ACCEPTED) {
         let response = outcome.into_response();
-        let header = response.headers().get("retry-after").map(|value| value.to_str().unwrap());
+        let header = response
+            .headers()
+            .get("retry-after")
+            .map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), header), (status, retry_after));
     }
     for (outcome, status, retry_after) in results(actix_web::http::StatusCode::ACCEPTED) {
         let response = outcome.respond_to(&TestRequest::default().to_http_request());
-        let header = response.headers().get("retry-after").map(|value| value.to_str().unwrap());
+        let header = response
+            .headers()
+            .get("retry-after")
+            .map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), header), (status, retry_after));
     }
     let failed = DedupError::Handler(http::StatusCode::BAD_GATEWAY).into_response();

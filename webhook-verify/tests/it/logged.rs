@@ -31,7 +31,10 @@ fn logs_the_reason_and_nothing_confidential() {
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
+    );
 }
 
 #[test]
@@ -44,15 +47,38 @@ fn in_a_process_of_its_own() {
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .init();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let receive = async |headers: &[(&str, &str)], body: &str| {
-            let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes()));
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_bytes()));
             let receiver = receiver().event_header("kind");
-            drop(receiver.receive_parts(headers, "/", None, body.to_owned()).await);
+            drop(
+                receiver
+                    .receive_parts(headers, "/", None, body.to_owned())
+                    .await,
+            );
         };
-        receive(&[("x-service-signature", &signature(BODY)), ("kind", "hush.header")], BODY).await;
-        receive(&[("x-service-signature", &signature("{}")), ("kind", "hush.only")], "{}").await;
+        receive(
+            &[
+                ("x-service-signature", &signature(BODY)),
+                ("kind", "hush.header"),
+            ],
+            BODY,
+        )
+        .await;
+        receive(
+            &[
+                ("x-service-signature", &signature("{}")),
+                ("kind", "hush.only"),
+            ],
+            "{}",
+        )
+        .await;
         let control = r#"{"event":"a\nb\u001b[2J"}"#;
         receive(&[("x-service-signature", &signature(control))], control).await;
         let long = format!(r#"{{"event":"{}hush"}}"#, "long".repeat(32));
@@ -60,10 +86,16 @@ fn in_a_process_of_its_own() {
         receive(&[("x-service-signature", &signature(BODY))], "hush").await;
         receive(&[("x-service-signature", &signature("hush"))], "hush").await;
         receive(&[], "hush").await;
-        let dedup =
-            Dedup::new(Arc::new(FailingStore { works_for: 1.into(), ..Default::default() }));
+        let dedup = Dedup::new(Arc::new(FailingStore {
+            works_for: 1.into(),
+            ..Default::default()
+        }));
         let again = delivery(BODY);
-        drop(dedup.run_once(again, async |_| Ok::<_, io::Error>(())).await);
+        drop(
+            dedup
+                .run_once(again, async |_| Ok::<_, io::Error>(()))
+                .await,
+        );
     });
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for expected in [

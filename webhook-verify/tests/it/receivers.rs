@@ -38,7 +38,11 @@ struct Request {
 
 fn signed(body: impl AsRef<[u8]>) -> Request {
     let headers = vec![("x-service-signature", signature(&body))];
-    Request { path: "/", headers, body: body.as_ref().to_vec() }
+    Request {
+        path: "/",
+        headers,
+        body: body.as_ref().to_vec(),
+    }
 }
 
 /// Status and text of the response, or its `Retry-After`.
@@ -46,9 +50,17 @@ type Response = (u16, String);
 
 fn describe(delivery: &Delivery) -> String {
     let header = delivery.different_header_event().unwrap_or("-");
-    let signed = if delivery.event_is_signed() { "" } else { " unsigned" };
+    let signed = if delivery.event_is_signed() {
+        ""
+    } else {
+        " unsigned"
+    };
     let tenant = delivery.tenant().unwrap_or("-");
-    format!("{} {} {tenant} {header}{signed}", delivery.event(), delivery.key())
+    format!(
+        "{} {} {tenant} {header}{signed}",
+        delivery.event(),
+        delivery.key()
+    )
 }
 
 async fn handle(delivery: Delivery) -> String {
@@ -56,42 +68,72 @@ async fn handle(delivery: Delivery) -> String {
 }
 
 fn router(receiver: &Receiver) -> Router {
-    Router::new().fallback(post(handle)).with_state(receiver.clone())
+    Router::new()
+        .fallback(post(handle))
+        .with_state(receiver.clone())
 }
 
 async fn in_axum(app: Router, request: &Request) -> Response {
     let builder = http::Request::post(request.path);
-    let builder = request.headers.iter().fold(builder, |b, (name, value)| b.header(*name, value));
-    let request = builder.body(axum::body::Body::from(request.body.clone())).unwrap();
+    let builder = request
+        .headers
+        .iter()
+        .fold(builder, |b, (name, value)| b.header(*name, value));
+    let request = builder
+        .body(axum::body::Body::from(request.body.clone()))
+        .unwrap();
     let response = app.oneshot(request).await.unwrap();
     let status = response.status().as_u16();
-    let retry_after = response.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
-    let text = axum::body::to_bytes(response.into_body(), 1000).await.unwrap();
-    (status, retry_after.unwrap_or_else(|| String::from_utf8(text.to_vec()).unwrap()))
+    let retry_after = response
+        .headers()
+        .get("retry-after")
+        .map(|v| v.to_str().unwrap().to_owned());
+    let text = axum::body::to_bytes(response.into_body(), 1000)
+        .await
+        .unwrap();
+    (
+        status,
+        retry_after.unwrap_or_else(|| String::from_utf8(text.to_vec()).unwrap()),
+    )
 }
 
 async fn in_actix(receiver: &Receiver, request: &Request) -> Response {
     use actix_web::test::{TestRequest, call_service, init_service, read_body};
     use actix_web::{App, web};
 
-    let app = App::new().app_data(receiver.clone()).default_service(web::post().to(handle));
+    let app = App::new()
+        .app_data(receiver.clone())
+        .default_service(web::post().to(handle));
     let app = init_service(app).await;
-    let mut sent = TestRequest::post().uri(request.path).set_payload(request.body.clone());
+    let mut sent = TestRequest::post()
+        .uri(request.path)
+        .set_payload(request.body.clone());
     for (name, value) in &request.headers {
         sent = sent.append_header((*name, value.as_str()));
     }
     let response = call_service(&app, sent.to_request()).await;
     let status = response.status().as_u16();
-    let retry_after = response.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
+    let retry_after = response
+        .headers()
+        .get("retry-after")
+        .map(|v| v.to_str().unwrap().to_owned());
     let text = read_body(response).await;
-    (status, retry_after.unwrap_or_else(|| String::from_utf8(text.to_vec()).unwrap()))
+    (
+        status,
+        retry_after.unwrap_or_else(|| String::from_utf8(text.to_vec()).unwrap()),
+    )
 }
 
 async fn in_http(receiver: &Receiver, request: &Request) -> Result<Delivery, Rejection> {
     let builder = http::Request::post(request.path);
-    let builder = request.headers.iter().fold(builder, |b, (name, value)| b.header(*name, value));
+    let builder = request
+        .headers
+        .iter()
+        .fold(builder, |b, (name, value)| b.header(*name, value));
     let body = Bytes::from(request.body.clone());
-    receiver.receive(builder.body(Full::new(body)).unwrap()).await
+    receiver
+        .receive(builder.body(Full::new(body)).unwrap())
+        .await
 }
 
 /// The response, which is the same in every adapter.
@@ -104,9 +146,20 @@ fn response(receiver: &Receiver, request: &Request) -> Response {
                 (rejection.status(), retry_after.unwrap_or_default())
             }
         };
-        assert_eq!(in_axum(router(receiver), request).await, expected, "axum {request:?}");
-        assert_eq!(in_actix(receiver, request).await, expected, "actix {request:?}");
-        let headers = request.headers.iter().map(|(name, value)| (*name, value.as_bytes()));
+        assert_eq!(
+            in_axum(router(receiver), request).await,
+            expected,
+            "axum {request:?}"
+        );
+        assert_eq!(
+            in_actix(receiver, request).await,
+            expected,
+            "actix {request:?}"
+        );
+        let headers = request
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
         let (path, query) = request.path.split_once('?').unwrap_or((request.path, ""));
         let received = receiver
             .receive_parts(headers, path, Some(query), request.body.clone())
@@ -132,15 +185,24 @@ fn deliveries_are_verified_and_others_rejected() {
     let receiver = receiver();
     let key = "extraction.completed extraction:extraction.completed:id:7c0e - -";
     assert_eq!(response(&receiver, &signed(BODY)), (200, key.to_owned()));
-    let unsigned = Request { headers: vec![], ..signed(BODY) };
+    let unsigned = Request {
+        headers: vec![],
+        ..signed(BODY)
+    };
     assert_eq!(response(&receiver, &unsigned), rejected(401));
-    let forged = Request { body: b"{}".to_vec(), ..signed(BODY) };
+    let forged = Request {
+        body: b"{}".to_vec(),
+        ..signed(BODY)
+    };
     assert_eq!(response(&receiver, &forged), rejected(401));
     let mut twice = signed(BODY);
     twice.headers.push(("X-Service-Signature", signature(BODY)));
     assert_eq!(response(&receiver, &twice), rejected(401));
     let of_email = Signature::sign(Service::Email, &secret("x"), BODY).to_string();
-    let of_email = Request { headers: vec![("mail-signature", of_email)], ..signed(BODY) };
+    let of_email = Request {
+        headers: vec![("mail-signature", of_email)],
+        ..signed(BODY)
+    };
     assert_eq!(response(&receiver, &of_email), rejected(401));
     for not_a_delivery in ["[]", "\u{fc}", "{}", r#"{"event":1}"#] {
         assert_eq!(response(&receiver, &signed(not_a_delivery)), rejected(400));
@@ -151,11 +213,17 @@ fn deliveries_are_verified_and_others_rejected() {
 fn the_body_is_limited() {
     let limited = receiver().body_limit(BODY.len());
     assert_eq!(response(&limited, &signed(BODY)).0, 200);
-    assert_eq!(response(&limited, &signed(format!("{BODY} "))), rejected(413));
+    assert_eq!(
+        response(&limited, &signed(format!("{BODY} "))),
+        rejected(413)
+    );
     let mib = vec![b' '; Receiver::DEFAULT_BODY_LIMIT + 1];
     assert_eq!(response(&receiver(), &signed(&mib)), rejected(413));
     // A header without a signature is checked before the size.
-    let unsigned = Request { headers: vec![], ..signed(&mib) };
+    let unsigned = Request {
+        headers: vec![],
+        ..signed(&mib)
+    };
     assert_eq!(response(&receiver(), &unsigned), rejected(401));
 }
 
@@ -193,7 +261,10 @@ fn the_event_header_is_compared_and_never_trusted() {
     let same = named(BODY, "x-service-event", "extraction.completed");
     assert_eq!(response(&receiver(), &same).1, format!("{key} -"));
     let other = named(BODY, "X-Service-Event", "extraction.failed");
-    assert_eq!(response(&receiver(), &other).1, format!("{key} extraction.failed"));
+    assert_eq!(
+        response(&receiver(), &other).1,
+        format!("{key} extraction.failed")
+    );
     let mut twice = same.clone();
     twice.headers.extend(same.headers.last().cloned());
     let joined = format!("{key} extraction.completed, extraction.completed");
@@ -207,7 +278,11 @@ fn the_event_header_is_compared_and_never_trusted() {
         let (status, text) = response(&configured, &named(body, "kind", "extraction.failed"));
         assert_eq!(status, 200);
         assert!(text.starts_with("extraction.failed extraction:") && text.ends_with("- unsigned"));
-        assert_eq!(text.contains("extraction::id:7"), body.contains("id"), "{text}");
+        assert_eq!(
+            text.contains("extraction::id:7"),
+            body.contains("id"),
+            "{text}"
+        );
         let again = response(&configured, &named(body, "kind", "other"));
         assert_eq!(again.1, text.replacen("extraction.failed", "other", 1));
     }
@@ -215,7 +290,9 @@ fn the_event_header_is_compared_and_never_trusted() {
 
 #[test]
 fn old_and_future_deliveries_are_rejected() {
-    let clock = Arc::new(Mutex::new("2026-03-01T00:00:00Z".parse::<DateTime<Utc>>().unwrap()));
+    let clock = Arc::new(Mutex::new(
+        "2026-03-01T00:00:00Z".parse::<DateTime<Utc>>().unwrap(),
+    ));
     let now = clock.clone();
     let receiver = receiver().clock(move || *now.lock().unwrap());
     let dated =
@@ -233,12 +310,21 @@ fn old_and_future_deliveries_are_rejected() {
     }
     // A limit of your own needs a date, and none at all accepts every date.
     let strict = receiver.clone().max_age(Duration::from_secs(60));
-    for (created, status) in
-        [("2026-02-28T23:59:00Z", 200), ("2026-02-28T23:58:59Z", 400), ("soon", 400)]
-    {
+    for (created, status) in [
+        ("2026-02-28T23:59:00Z", 200),
+        ("2026-02-28T23:58:59Z", 400),
+        ("soon", 400),
+    ] {
         assert_eq!(response(&strict, &dated(created)).0, status, "{created}");
     }
-    assert_eq!(response(&receiver.clone().max_age(None), &dated("2099-01-01T00:00:00Z")).0, 200);
+    assert_eq!(
+        response(
+            &receiver.clone().max_age(None),
+            &dated("2099-01-01T00:00:00Z")
+        )
+        .0,
+        200
+    );
     // The clock may move.
     *clock.lock().unwrap() += TimeDelta::hours(25);
     assert_eq!(response(&receiver, &dated("2026-03-01T00:00:00Z")).0, 400);
@@ -266,37 +352,76 @@ fn tenants_are_resolved_once() {
     });
     let request = |path, signer: &str| {
         let signature = Signature::sign(Service::Extraction, &secret(signer), BODY).to_string();
-        Request { path, headers: vec![("x-service-signature", signature)], ..signed(BODY) }
+        Request {
+            path,
+            headers: vec![("x-service-signature", signature)],
+            ..signed(BODY)
+        }
     };
     for (path, signer, status, text) in [
-        ("/tenants/a/hooks", "a", 200, "a/extraction:extraction.completed:id:7c0e a -"),
-        ("/tenants/b/hooks?x=1", "b", 200, "b/extraction:extraction.completed:id:7c0e b -"),
+        (
+            "/tenants/a/hooks",
+            "a",
+            200,
+            "a/extraction:extraction.completed:id:7c0e a -",
+        ),
+        (
+            "/tenants/b/hooks?x=1",
+            "b",
+            200,
+            "b/extraction:extraction.completed:id:7c0e b -",
+        ),
         (
             "/tenants/m%61in/hooks",
             "m%61in",
             200,
             "m%61in/extraction:extraction.completed:id:7c0e m%61in -",
         ),
-        ("/hooks?tenant=a", "a", 200, "a/extraction:extraction.completed:id:7c0e a -"),
+        (
+            "/hooks?tenant=a",
+            "a",
+            200,
+            "a/extraction:extraction.completed:id:7c0e a -",
+        ),
         ("/tenants/a/hooks", "b", 401, ""),
         ("/tenants/c/hooks", "c", 401, ""),
         ("/tenants/database-down/hooks", "a", 503, "5"),
     ] {
         let before = calls.load(Ordering::Relaxed);
         let (actual, response) = response(&receiver, &request(path, signer));
-        assert_eq!((actual, response.trim_start_matches("extraction.completed ")), (status, text));
-        assert_eq!(calls.load(Ordering::Relaxed) - before, 4, "once in each adapter");
+        assert_eq!(
+            (actual, response.trim_start_matches("extraction.completed ")),
+            (status, text)
+        );
+        assert_eq!(
+            calls.load(Ordering::Relaxed) - before,
+            4,
+            "once in each adapter"
+        );
     }
     let email = Signature::sign(Service::Email, &secret("a-email"), BODY).to_string();
     let headers = vec![("mail-signature", email), ("x-tenant", "a".to_owned())];
-    let (status, text) = response(&receiver, &Request { headers, ..signed(BODY) });
+    let (status, text) = response(
+        &receiver,
+        &Request {
+            headers,
+            ..signed(BODY)
+        },
+    );
     assert_eq!(
         (status, &*text),
-        (200, "extraction.completed a/email:extraction.completed:id:7c0e a -")
+        (
+            200,
+            "extraction.completed a/email:extraction.completed:id:7c0e a -"
+        )
     );
     // A forged header does not reach the resolver.
     let before = calls.load(Ordering::Relaxed);
-    let unsigned = Request { path: "/tenants/a/hooks", headers: vec![], ..signed(BODY) };
+    let unsigned = Request {
+        path: "/tenants/a/hooks",
+        headers: vec![],
+        ..signed(BODY)
+    };
     assert_eq!(response(&receiver, &unsigned), rejected(401));
     assert_eq!(calls.load(Ordering::Relaxed), before);
 }
@@ -309,12 +434,27 @@ fn actix_finds_shared_app_data_and_reports_none() {
     actix_web::rt::System::new().block_on(async {
         let request = || {
             let request = TestRequest::post().set_payload(BODY);
-            request.insert_header(("x-service-signature", signature(BODY))).to_request()
+            request
+                .insert_header(("x-service-signature", signature(BODY)))
+                .to_request()
         };
-        let app =
-            App::new().app_data(web::Data::new(receiver())).route("/", web::post().to(handle));
-        assert_eq!(call_service(&init_service(app).await, request()).await.status().as_u16(), 200);
+        let app = App::new()
+            .app_data(web::Data::new(receiver()))
+            .route("/", web::post().to(handle));
+        assert_eq!(
+            call_service(&init_service(app).await, request())
+                .await
+                .status()
+                .as_u16(),
+            200
+        );
         let app = App::new().route("/", web::post().to(handle));
-        assert_eq!(call_service(&init_service(app).await, request()).await.status().as_u16(), 500);
+        assert_eq!(
+            call_service(&init_service(app).await, request())
+                .await
+                .status()
+                .as_u16(),
+            500
+        );
     });
 }

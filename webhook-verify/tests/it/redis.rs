@@ -41,17 +41,26 @@ impl Server {
     /// Sends a signal, such as `STOP` and `CONT`.
     pub(crate) async fn signal(&self, name: &str) {
         let process = self.process.id().expect("the server runs").to_string();
-        let sent = Command::new("kill").args(["-s", name, &process]).status().await.unwrap();
+        let sent = Command::new("kill")
+            .args(["-s", name, &process])
+            .status()
+            .await
+            .unwrap();
         assert!(sent.success());
     }
 
     /// Starts the server again, without its data, at the same address.
     pub(crate) async fn restart(&mut self) {
-        self.process = spawn(self.directory.path()).await.expect("it was started before");
+        self.process = spawn(self.directory.path())
+            .await
+            .expect("it was started before");
     }
 
     pub(crate) fn client(&self) -> redis::Client {
-        let url = format!("redis+unix://{}", self.directory.path().join("redis.sock").display());
+        let url = format!(
+            "redis+unix://{}",
+            self.directory.path().join("redis.sock").display()
+        );
         redis::Client::open(url).unwrap()
     }
 
@@ -64,7 +73,16 @@ impl Server {
 /// Starts `redis-server` in a directory and waits until it is ready.
 async fn spawn(directory: &Path) -> Option<Child> {
     let started = Command::new("redis-server")
-        .args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"])
+        .args([
+            "--port",
+            "0",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--daemonize",
+            "no",
+        ])
         .arg("--unixsocket")
         .arg(directory.join("redis.sock"))
         .arg("--dir")
@@ -76,7 +94,10 @@ async fn spawn(directory: &Path) -> Option<Child> {
         Ok(process) => process,
         Err(error) => {
             let required = std::env::var_os("SVC_TEST_REDIS").is_some_and(|v| v == "1");
-            assert!(!required, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
+            assert!(
+                !required,
+                "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}"
+            );
             // Written to stderr directly: the harness captures the output of passing
             // tests.
             let written = writeln!(io::stderr(), "NOT RUN: redis-server cannot start ({error})");
@@ -101,32 +122,56 @@ async fn handle(_: Delivery) -> Result<(), Infallible> {
 
 #[tokio::test]
 async fn redis_keeps_the_rules() {
-    let Some(server) = Server::start().await else { return };
+    let Some(server) = Server::start().await else {
+        return;
+    };
     check_store(&server.store(), tokio::time::sleep).await;
 }
 
 #[tokio::test]
 async fn processes_share_the_states() {
-    let Some(server) = Server::start().await else { return };
-    let (here, there) =
-        (Dedup::new(Arc::new(server.store())), Dedup::new(Arc::new(server.store())));
-    assert_eq!(here.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
-    assert_eq!(there.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Duplicate);
+    let Some(server) = Server::start().await else {
+        return;
+    };
+    let (here, there) = (
+        Dedup::new(Arc::new(server.store())),
+        Dedup::new(Arc::new(server.store())),
+    );
+    assert_eq!(
+        here.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
+    assert_eq!(
+        there.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Duplicate
+    );
     // Programs with other prefixes are apart.
     let other = Dedup::new(Arc::new(server.store().prefix("other:")));
-    assert_eq!(other.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        other.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
     assert!(there.forget(delivery(BODY).key()).await.unwrap());
-    assert_eq!(here.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(
+        here.run_once(delivery(BODY), handle).await.unwrap(),
+        Outcome::Handled(())
+    );
 }
 
 /// Keys and tokens are arguments of a script, never part of one.
 #[tokio::test]
 async fn keys_are_not_interpreted() {
-    let Some(server) = Server::start().await else { return };
+    let Some(server) = Server::start().await else {
+        return;
+    };
     let store = server.store();
     for key in ["", "'", "\r\nDEL *\r\n", "{a}", "\0", "ü", &"x".repeat(400)] {
         let ticket = Ticket::new(key);
-        assert_eq!(store.claim(&ticket, Duration::MAX).await.unwrap(), Claim::New, "{key:?}");
+        assert_eq!(
+            store.claim(&ticket, Duration::MAX).await.unwrap(),
+            Claim::New,
+            "{key:?}"
+        );
         assert!(store.complete(&ticket, Duration::MAX).await.unwrap());
         assert!(store.forget(key).await.unwrap());
     }
@@ -135,7 +180,9 @@ async fn keys_are_not_interpreted() {
 /// While Redis is away, or does not answer, no handler runs. Once it is back, so is the receiver.
 #[tokio::test]
 async fn an_outage_of_redis_is_survived() {
-    let Some(mut server) = Server::start().await else { return };
+    let Some(mut server) = Server::start().await else {
+        return;
+    };
     let dedup = Dedup::new(Arc::new(server.store()));
     let handled = async || dedup.run_once(delivery(BODY), handle).await;
     assert_eq!(handled().await.unwrap(), Outcome::Handled(()));
@@ -148,7 +195,9 @@ async fn an_outage_of_redis_is_survived() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), again).await.expect("Redis is back");
+        tokio::time::timeout(Duration::from_secs(30), again)
+            .await
+            .expect("Redis is back");
     };
     back(Outcome::Duplicate).await;
     server.stop().await;

@@ -29,10 +29,16 @@ fn actix_server(receiver: Receiver) -> SocketAddr {
     let (sender, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         actix_web::rt::System::new().block_on(async {
-            let app =
-                move || App::new().app_data(receiver.clone()).route("/", web::post().to(handle));
-            let server =
-                HttpServer::new(app).workers(1).disable_signals().bind("127.0.0.1:0").unwrap();
+            let app = move || {
+                App::new()
+                    .app_data(receiver.clone())
+                    .route("/", web::post().to(handle))
+            };
+            let server = HttpServer::new(app)
+                .workers(1)
+                .disable_signals()
+                .bind("127.0.0.1:0")
+                .unwrap();
             sender.send(server.addrs()[0]).unwrap();
             server.run().await.unwrap();
         });
@@ -51,7 +57,10 @@ async fn response(address: SocketAddr, length: usize, body: &str) -> String {
     connection.write_all(head.as_bytes()).await.unwrap();
     let mut text = String::new();
     let read = connection.read_to_string(&mut text);
-    tokio::time::timeout(Duration::from_secs(30), read).await.expect("a response").unwrap();
+    tokio::time::timeout(Duration::from_secs(30), read)
+        .await
+        .expect("a response")
+        .unwrap();
     text
 }
 
@@ -63,7 +72,10 @@ async fn a_body_that_does_not_arrive_is_given_up() {
         assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
         assert!(text.ends_with("\r\n\r\n"), "no reason: {text}");
         let text = response(address, BODY.len(), BODY).await;
-        assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("handled"), "{text}");
+        assert!(
+            text.starts_with("HTTP/1.1 200 ") && text.ends_with("handled"),
+            "{text}"
+        );
     }
 }
 

@@ -29,15 +29,27 @@ fn published_vectors_verify() {
         let bytes = |name: &str| hex::decode(vector[name].as_str().unwrap()).unwrap();
         let verifier = Verifier::email(Secret::from_bytes(bytes("key")).unwrap());
         let tag = vector["tag"].as_str().unwrap();
-        assert_eq!(check(&verifier, tag, &bytes("data")), Ok(0), "case {}", vector["case"]);
+        assert_eq!(
+            check(&verifier, tag, &bytes("data")),
+            Ok(0),
+            "case {}",
+            vector["case"]
+        );
         let upper = tag.to_uppercase();
-        assert_eq!(check(&verifier, &upper, &bytes("data")), Ok(0), "upper case");
+        assert_eq!(
+            check(&verifier, &upper, &bytes("data")),
+            Ok(0),
+            "upper case"
+        );
     }
     // Far longer than HMAC's block size:
     // head -c 1048576 /dev/zero | tr '\0' s >key; python3 -c
     // "import hmac; print(hmac.new(open('key','rb').read(), b'{}', 'sha256').hexdigest())"
     let tag = "fa4a2f5f6103aede3f2afe6d569f72e5573810d64ea1bd43a9414d99f9156932";
-    assert_eq!(header(&Secret::new(vec![b's'; 1 << 20]).unwrap(), "{}"), tag);
+    assert_eq!(
+        header(&Secret::new(vec![b's'; 1 << 20]).unwrap(), "{}"),
+        tag
+    );
 }
 
 #[test]
@@ -55,11 +67,25 @@ fn only_the_exact_format_is_a_signature() {
     };
     is_malformed(Service::Email, &extraction);
     is_malformed(Service::Extraction, &digits);
-    for prefix in ["md5=", "SHA256=", "sha256:", "sha256= ", " sha256=", "sha256=sha256=", "v1="] {
+    for prefix in [
+        "md5=",
+        "SHA256=",
+        "sha256:",
+        "sha256= ",
+        " sha256=",
+        "sha256=sha256=",
+        "v1=",
+    ] {
         is_malformed(Service::Extraction, &format!("{prefix}{digits}"));
     }
     let g = format!("{}g0", &digits[2..]);
-    for value in ["", &digits[1..], &g, &format!("{digits}0"), &format!("{digits},{digits}")] {
+    for value in [
+        "",
+        &digits[1..],
+        &g,
+        &format!("{digits}0"),
+        &format!("{digits},{digits}"),
+    ] {
         is_malformed(Service::Email, value);
         is_malformed(Service::Extraction, &format!("sha256={value}"));
     }
@@ -74,19 +100,35 @@ fn exactly_one_header_of_either_service_is_accepted() {
     let digits = "7f".repeat(32);
     let extraction = format!("sha256={digits}");
     let find = |headers: &[(&str, &str)]| {
-        let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes()));
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
         Signature::from_headers(headers).map(|signature| signature.service())
     };
-    assert_eq!(find(&[("host", "x"), ("MAIL-signature", &digits)]), Ok(Service::Email));
-    assert_eq!(find(&[("x-service-signature", &extraction)]), Ok(Service::Extraction));
-    assert_eq!(find(&[("signature", &digits)]), Err(Rejection::MissingSignature));
-    for second in
-        [("mail-signature", &*digits), ("x-service-signature", ""), ("Mail-Signature", "")]
-    {
+    assert_eq!(
+        find(&[("host", "x"), ("MAIL-signature", &digits)]),
+        Ok(Service::Email)
+    );
+    assert_eq!(
+        find(&[("x-service-signature", &extraction)]),
+        Ok(Service::Extraction)
+    );
+    assert_eq!(
+        find(&[("signature", &digits)]),
+        Err(Rejection::MissingSignature)
+    );
+    for second in [
+        ("mail-signature", &*digits),
+        ("x-service-signature", ""),
+        ("Mail-Signature", ""),
+    ] {
         let found = find(&[("mail-signature", &digits), second]);
         assert_eq!(found, Err(Rejection::DuplicateSignature));
     }
-    assert_eq!(find(&[("mail-signature", &extraction)]), Err(Rejection::MalformedSignature));
+    assert_eq!(
+        find(&[("mail-signature", &extraction)]),
+        Err(Rejection::MalformedSignature)
+    );
 }
 
 /// Four other libraries accept an empty secret, and so this forgery.
@@ -94,13 +136,22 @@ fn exactly_one_header_of_either_service_is_accepted() {
 fn unusable_secrets_are_refused() {
     // python3 -c "import hmac; print(hmac.new(b'', b'{}', 'sha256').hexdigest())"
     let forged = "22f8eea909400af98adf3681a9f31923ef6b7fcba4abb553d92823a3e9d5c25e";
-    assert_eq!(check(&Verifier::email(secret(0)), forged, b"{}"), Err(Rejection::Mismatch));
+    assert_eq!(
+        check(&Verifier::email(secret(0)), forged, b"{}"),
+        Err(Rejection::Mismatch)
+    );
     // HMAC pads keys with zero bytes, so a key of zero bytes equals the empty key.
     for zeros in [0, 1, 32, 64, 65] {
         assert_eq!(Secret::new(vec![0; zeros]).unwrap_err(), SecretError::Empty);
-        assert_eq!(Secret::from_bytes(vec![0; zeros]).unwrap_err(), SecretError::Empty);
+        assert_eq!(
+            Secret::from_bytes(vec![0; zeros]).unwrap_err(),
+            SecretError::Empty
+        );
     }
-    assert_eq!(Secret::new("whsec_5a6b\n").unwrap_err(), SecretError::SurroundingWhitespace);
+    assert_eq!(
+        Secret::new("whsec_5a6b\n").unwrap_err(),
+        SecretError::SurroundingWhitespace
+    );
     assert!(Secret::new("").is_err());
     let no_secrets = Verifier::with_secrets(Service::Email, []).unwrap_err();
     assert_eq!(no_secrets, SecretError::NoSecrets);
@@ -113,7 +164,9 @@ fn a_changed_body_does_not_verify() {
     let body = "{\"event\": \"email.sent\", \"amount\": 1.50}\n";
     let verifier = Verifier::email(secret(0));
     let signature = header(&secret(0), body);
-    let again = serde_json::from_str::<serde_json::Value>(body).unwrap().to_string();
+    let again = serde_json::from_str::<serde_json::Value>(body)
+        .unwrap()
+        .to_string();
     for changed in [body.trim(), &again, &body.replace('\n', "\r\n"), ""] {
         let rejected = verifier.verify(&signature, changed.to_owned());
         assert_eq!(rejected.unwrap_err(), Rejection::Mismatch);
@@ -123,8 +176,14 @@ fn a_changed_body_does_not_verify() {
     for body in [&b"\xFF\xFE\x00"[..], b"not json", b""] {
         assert_eq!(check(&verifier, &header(&secret(0), body), body), Ok(0));
         let rejection = verifier.verify(header(&secret(0), body), body).unwrap_err();
-        assert!(matches!(rejection, Rejection::NotJson { .. }), "{rejection}");
-        assert_eq!(verifier.verify(&signature, body).unwrap_err(), Rejection::Mismatch);
+        assert!(
+            matches!(rejection, Rejection::NotJson { .. }),
+            "{rejection}"
+        );
+        assert_eq!(
+            verifier.verify(&signature, body).unwrap_err(),
+            Rejection::Mismatch
+        );
     }
 }
 
@@ -136,19 +195,30 @@ fn rotation_accepts_several_secrets() {
         assert_eq!(delivery.matched_secret(), Some(index));
     }
     let retired = header(&secret(MAX_SECRETS), BODY);
-    assert_eq!(verifier.verify(&retired, BODY).unwrap_err(), Rejection::Mismatch);
+    assert_eq!(
+        verifier.verify(&retired, BODY).unwrap_err(),
+        Rejection::Mismatch
+    );
 
     // Replaced secrets apply to all clones, but not to a stream in progress.
     let clone = verifier.clone();
     let old = Signature::parse(Service::Email, header(&secret(0), BODY)).unwrap();
     let mut in_progress = clone.stream(&old);
     in_progress.update(BODY);
-    verifier.replace(Service::Email, [secret(MAX_SECRETS)]).unwrap();
+    verifier
+        .replace(Service::Email, [secret(MAX_SECRETS)])
+        .unwrap();
     assert!(clone.verify(&retired, BODY).is_ok());
-    assert_eq!(clone.verify_signature(&old, BODY).unwrap_err(), Rejection::Mismatch);
+    assert_eq!(
+        clone.verify_signature(&old, BODY).unwrap_err(),
+        Rejection::Mismatch
+    );
     assert_eq!(in_progress.finish(), Ok(0));
     // Refused lists change nothing.
-    assert_eq!(verifier.replace(Service::Email, []).unwrap_err(), SecretError::NoSecrets);
+    assert_eq!(
+        verifier.replace(Service::Email, []).unwrap_err(),
+        SecretError::NoSecrets
+    );
     assert!(clone.verify(&retired, BODY).is_ok());
 }
 
@@ -160,9 +230,13 @@ fn one_verifier_for_both_services_needs_two_secrets() {
     let signed = Signature::sign(Service::Extraction, &secret(1), extraction_body);
 
     // A verifier of one service knows nothing of the other.
-    let rejection = email.verify_signature(&signed, extraction_body).unwrap_err();
+    let rejection = email
+        .verify_signature(&signed, extraction_body)
+        .unwrap_err();
     assert_eq!(rejection, Rejection::MissingSignature);
-    let rejection = email.verify(signed.to_string(), extraction_body).unwrap_err();
+    let rejection = email
+        .verify(signed.to_string(), extraction_body)
+        .unwrap_err();
     assert_eq!(rejection, Rejection::MalformedSignature);
 
     let both = email.clone().and(&extraction).unwrap();
@@ -171,11 +245,21 @@ fn one_verifier_for_both_services_needs_two_secrets() {
         (delivery.service(), delivery.event().as_str()),
         (Service::Extraction, "extraction.failed")
     );
-    assert_eq!(both.verify(header(&secret(0), BODY), BODY).unwrap().service(), Service::Email);
+    assert_eq!(
+        both.verify(header(&secret(0), BODY), BODY)
+            .unwrap()
+            .service(),
+        Service::Email
+    );
     // Both compute the same MAC, so with one secret each would accept the other's deliveries.
-    let refused = email.clone().and(&Verifier::extraction(secret(0))).unwrap_err();
+    let refused = email
+        .clone()
+        .and(&Verifier::extraction(secret(0)))
+        .unwrap_err();
     assert_eq!(refused, SecretError::Shared);
-    let refused = both.replace(Service::Extraction, [secret(2), secret(0)]).unwrap_err();
+    let refused = both
+        .replace(Service::Extraction, [secret(2), secret(0)])
+        .unwrap_err();
     assert_eq!(refused, SecretError::Shared);
 }
 
@@ -185,10 +269,15 @@ fn debug_output_shows_neither_secret_nor_body() {
     let body = r#"{"event":"email.sent","data":"hush"}"#;
     let signature = Signature::sign(Service::Email, &Secret::new("hush").unwrap(), body);
     let delivery = verifier.verify_signature(&signature, body).unwrap();
-    let printed =
-        format!("{verifier:?} {signature:?} {:?} {delivery:?}", verifier.stream(&signature));
+    let printed = format!(
+        "{verifier:?} {signature:?} {:?} {delivery:?}",
+        verifier.stream(&signature)
+    );
     assert!(printed.starts_with("Verifier { email_secrets: 1, extraction_secrets: 0 }"));
-    assert!(!printed.contains("hush") && !printed.contains(&signature.to_string()), "{printed}");
+    assert!(
+        !printed.contains("hush") && !printed.contains(&signature.to_string()),
+        "{printed}"
+    );
     fn assert_bounds<T: Send + Sync + Clone + Unpin + 'static>() {}
     assert_bounds::<Verifier>();
     assert_bounds::<Secret>();
@@ -202,8 +291,14 @@ fn depends_on_axum_core_only() {
     let manifest = include_str!("../../Cargo.toml");
     let (_, dependencies) = manifest.split_once("[dependencies]").unwrap();
     let (dependencies, _) = dependencies.split_once("[dev-dependencies]").unwrap();
-    let names: Vec<_> = dependencies.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert!(names.contains(&"axum-core") && !names.contains(&"axum"), "{names:?}");
+    let names: Vec<_> = dependencies
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(
+        names.contains(&"axum-core") && !names.contains(&"axum"),
+        "{names:?}"
+    );
 }
 
 proptest! {

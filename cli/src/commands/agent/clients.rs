@@ -62,7 +62,10 @@ impl Client {
     pub fn edit(&self, settings: &str, svc: &str, args: Option<&[&str]>) -> Result<String, String> {
         let kind = self.has_type.then(|| ("type".to_owned(), "stdio".into()));
         let entry = args.map(|args| {
-            let members = [("command".to_owned(), svc.into()), ("args".to_owned(), json!(args))];
+            let members = [
+                ("command".to_owned(), svc.into()),
+                ("args".to_owned(), json!(args)),
+            ];
             kind.into_iter().chain(members).collect::<Map<_, _>>()
         });
         let (edited, before) = match self.id {

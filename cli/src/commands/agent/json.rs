@@ -14,9 +14,16 @@ pub fn edit(
     entry: Option<&Map<String, Value>>,
 ) -> Result<(String, Option<Value>), String> {
     // The kind of an error does not quote the file.
-    let root = CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| format!("line {} is not JSON: {}", error.line_display(), error.kind()))?;
-    let object = root.object_value_or_create().ok_or("it is not a JSON object")?;
+    let root = CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| {
+        format!(
+            "line {} is not JSON: {}",
+            error.line_display(),
+            error.kind()
+        )
+    })?;
+    let object = root
+        .object_value_or_create()
+        .ok_or("it is not a JSON object")?;
     let is_key = |it: &CstObjectProp| it.decoded_name().as_deref() == Some(key);
     if object.properties().into_iter().filter(is_key).count() > 1 {
         return Err(format!("`{key}` occurs more than once"));
@@ -24,7 +31,9 @@ pub fn edit(
     let servers = object.object_value_or_create(key);
     let servers = servers.ok_or_else(|| format!("`{key}` is not an object"))?;
     let found = servers.get(NAME);
-    let before = found.as_ref().map(|server| server.to_serde_value().unwrap_or_default());
+    let before = found
+        .as_ref()
+        .map(|server| server.to_serde_value().unwrap_or_default());
     match (entry, found) {
         (Some(entry), _) => {
             let server = servers.object_value_or_set(NAME);
@@ -58,7 +67,9 @@ fn input(value: &Value) -> CstInputValue {
 
 /// Whether an object has neither properties nor comments.
 fn is_empty(object: &CstObject) -> bool {
-    !object.to_string().contains(|c: char| !c.is_whitespace() && !"{}".contains(c))
+    !object
+        .to_string()
+        .contains(|c: char| !c.is_whitespace() && !"{}".contains(c))
 }
 
 #[cfg(test)]
@@ -114,13 +125,19 @@ mod tests {
         let after = after.replace("\"command\"", "\"trust\": false, \"command\"");
         assert_eq!(value(&added(&after))["servers"]["svc"]["trust"], false);
         let rest = removed(&after);
-        assert_eq!(value(&rest), serde_json::json!({"a": 1, "servers": {"other": {}}}));
+        assert_eq!(
+            value(&rest),
+            serde_json::json!({"a": 1, "servers": {"other": {}}})
+        );
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
         let problem = |text: &str| edit(text, "servers", Some(&Map::new())).expect_err("refused");
-        assert_eq!(problem("{\n\"key\": @secret\n}"), "line 2 is not JSON: Unexpected token");
+        assert_eq!(
+            problem("{\n\"key\": @secret\n}"),
+            "line 2 is not JSON: Unexpected token"
+        );
         assert_eq!(problem("[]"), "it is not a JSON object");
         assert_eq!(problem("{\n\"servers\": []}"), "`servers` is not an object");
         // Which of them a client reads is not known.

@@ -78,19 +78,30 @@ impl Setup {
             args.extend(["--profile", &profile.value]);
         }
         // Most clients have the form of Claude Desktop.
-        let client = CLIENTS.iter().find(|it| Some(it.id) == self.client.as_deref());
+        let client = CLIENTS
+            .iter()
+            .find(|it| Some(it.id) == self.client.as_deref());
         let client = client.unwrap_or(&CLIENTS[1]);
         if self.print {
             let entry = &client.edit("", &svc, Some(&args)).map_err(Failure::other)?;
-            return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
+            return context.out.document(
+                entry,
+                &AgentEntry {
+                    entry,
+                    skill: SKILL,
+                },
+            );
         }
         let added = (!self.remove).then_some(&*args);
-        let mut changes =
-            vec![Change::of((client.settings)(env), |text| client.edit(text, &svc, added))?];
+        let mut changes = vec![Change::of((client.settings)(env), |text| {
+            client.edit(text, &svc, added)
+        })?];
         if let Some(path) = client.skill(env) {
             // It stays as long as another client that reads it uses svc.
             let is_used = CLIENTS.iter().any(|other| {
-                let Ok(Some(text)) = read_if_present(&(other.settings)(env)) else { return false };
+                let Ok(Some(text)) = read_if_present(&(other.settings)(env)) else {
+                    return false;
+                };
                 other.id != client.id
                     && other.skill(env).as_ref() == Some(&path)
                     && other.edit(&text, &svc, None).is_ok_and(|rest| rest != text)
@@ -106,20 +117,32 @@ impl Setup {
             })?);
         }
         changes.retain(|change| change.before != change.after);
-        let files = changes.iter().map(|change| change.path.display().to_string());
+        let files = changes
+            .iter()
+            .map(|change| change.path.display().to_string());
         let files = files.collect::<Vec<_>>();
         if !changes.is_empty() {
             let shown = changes.iter().map(Change::shown).collect::<String>();
             shown.lines().for_each(|line| context.out.note(line));
             confirm(context, &format!("Change {}?", files.join(" and "))).await?;
         }
-        changes.iter().try_for_each(|change| change.write(&home_directory(env)))?;
-        let line = args.iter().fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
+        changes
+            .iter()
+            .try_for_each(|change| change.write(&home_directory(env)))?;
+        let line = args
+            .iter()
+            .fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
         let sentence = match self.remove {
             true => format!("{} does not use svc", client.name),
             false => format!("{} starts {line} from its next start on", client.name),
         };
-        context.out.done(&sentence, &AgentSetup { client: client.id, files })
+        context.out.done(
+            &sentence,
+            &AgentSetup {
+                client: client.id,
+                files,
+            },
+        )
     }
 }
 
@@ -138,7 +161,11 @@ impl Change {
     ) -> Result<Self, Failure> {
         let before = read_if_present(&path)?;
         let text = before.as_deref().unwrap_or_default();
-        let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
+        let (mark, text) = text.split_at(if text.starts_with(MARK) {
+            MARK.len_utf8()
+        } else {
+            0
+        });
         let edited = edit(text).map_err(|problem| {
             Failure::input(format!("{}: {problem}", path.display())).hint(
                 "correct the file, give what is yours another name, or add what svc agent setup --print shows",
@@ -148,22 +175,38 @@ impl Change {
             true => before.clone(),
             false => Some(format!("{mark}{edited}")).filter(|_| !edited.trim().is_empty()),
         };
-        Ok(Self { path, before, after })
+        Ok(Self {
+            path,
+            before,
+            after,
+        })
     }
 
     /// The lines that differ, except those of a new or removed SKILL.md.
     fn shown(&self) -> String {
         let lines = |text: &Option<String>| {
-            let text = text.as_deref().filter(|text| *text != SKILL).unwrap_or_default();
+            let text = text
+                .as_deref()
+                .filter(|text| *text != SKILL)
+                .unwrap_or_default();
             text.lines().map(str::to_owned).collect::<Vec<_>>()
         };
         let (before, after) = (lines(&self.before), lines(&self.after));
         let same = |(a, b): &(&String, &String)| a == b;
         let start = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[start..], &after[start..]);
-        let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
-        let removed = before[..before.len() - end].iter().map(|line| format!("- {line}\n"));
-        let added = after[..after.len() - end].iter().map(|line| format!("+ {line}\n"));
+        let end = before
+            .iter()
+            .rev()
+            .zip(after.iter().rev())
+            .take_while(same)
+            .count();
+        let removed = before[..before.len() - end]
+            .iter()
+            .map(|line| format!("- {line}\n"));
+        let added = after[..after.len() - end]
+            .iter()
+            .map(|line| format!("+ {line}\n"));
         let kind = match (&self.before, &self.after) {
             (None, _) => "new",
             (_, None) => "removed",
@@ -177,14 +220,20 @@ impl Change {
     fn write(&self, home: &Path) -> Result<(), Failure> {
         let path = &self.path;
         if read_if_present(path)? != self.before {
-            let changed = format!("{}: another program has changed it meanwhile", path.display());
+            let changed = format!(
+                "{}: another program has changed it meanwhile",
+                path.display()
+            );
             return Err(Failure::other(changed).hint("run the command again"));
         }
         let written = match &self.after {
             Some(after) => private::replace_of_others(path, after.as_bytes()),
             None => fs::remove_file(path).map(|()| {
-                let mut folders =
-                    path.ancestors().skip(1).take(3).take_while(|folder| *folder != home);
+                let mut folders = path
+                    .ancestors()
+                    .skip(1)
+                    .take(3)
+                    .take_while(|folder| *folder != home);
                 let _ = folders.try_for_each(fs::remove_dir);
             }),
         };

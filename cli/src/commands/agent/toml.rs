@@ -16,7 +16,10 @@ pub fn edit(
     // The message of the parser quotes the line.
     let mut document = text.parse::<DocumentMut>().map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
-        format!("line {} is not TOML", text[..start].matches('\n').count() + 1)
+        format!(
+            "line {} is not TOML",
+            text[..start].matches('\n').count() + 1
+        )
     })?;
     let mut new = Table::new();
     new.set_implicit(true);
@@ -24,7 +27,9 @@ pub fn edit(
     let servers =
         servers.ok_or_else(|| format!("`{key}` is not written as tables, [{key}.NAME]"))?;
     let before = servers.get(NAME).map(|server| {
-        let first = server.get("args").and_then(|args| args.as_array()?.get(0)?.as_str());
+        let first = server
+            .get("args")
+            .and_then(|args| args.as_array()?.get(0)?.as_str());
         json!({"command": server.get("command").and_then(Item::as_str), "args": [first]})
     });
     match entry {
@@ -32,7 +37,10 @@ pub fn edit(
             let server = servers.entry(NAME).or_insert(Table::new().into());
             for (member, value) in entry {
                 let item = to_item(value);
-                if server.get(member).is_none_or(|found| plain(found) != plain(&item)) {
+                if server
+                    .get(member)
+                    .is_none_or(|found| plain(found) != plain(&item))
+                {
                     server[member] = item;
                 }
             }
@@ -64,14 +72,22 @@ mod tests {
     #[test]
     fn what_was_added_is_removed_again() {
         let block = "[servers.svc]\ncommand = \"/bin/svc\"\nargs = [\"mcp\"]\n";
-        for before in ["", "a = 1\n", "# a\n\n[servers.b]\nx = 1 # why\n\n[c]\n", "[servers]\n"] {
+        for before in [
+            "",
+            "a = 1\n",
+            "# a\n\n[servers.b]\nx = 1 # why\n\n[c]\n",
+            "[servers]\n",
+        ] {
             let after = added(before);
             assert!(after.contains(block), "{after}");
             assert_eq!(added(&after), after);
             assert_eq!(removed(&after), before);
             let later = format!("{after}\n[later]\n");
             let rest = removed(&later);
-            assert!(rest.contains("[later]\n") && !rest.contains("svc"), "{rest}");
+            assert!(
+                rest.contains("[later]\n") && !rest.contains("svc"),
+                "{rest}"
+            );
         }
     }
 
@@ -81,7 +97,10 @@ mod tests {
         let after = added(text);
         assert_eq!(after, added(&after));
         let lines = "command = \"/bin/svc\"\nenabled = true # mine\nargs = [\"mcp\"]\n";
-        assert_eq!(after, format!("[servers.svc]\n{lines}\n[servers.svc.env]\nA = \"b\"\n"));
+        assert_eq!(
+            after,
+            format!("[servers.svc]\n{lines}\n[servers.svc.env]\nA = \"b\"\n")
+        );
         assert_eq!(removed(&after), "");
     }
 
@@ -90,7 +109,10 @@ mod tests {
         let problem = |text: &str| edit(text, "servers", Some(&Map::new())).expect_err("refused");
         assert_eq!(problem("a = 1\nkey = secret\n"), "line 2 is not TOML");
         for servers in ["servers = 1\n", "servers = { a = {} }\n", "[[servers]]\n"] {
-            assert_eq!(problem(servers), "`servers` is not written as tables, [servers.NAME]");
+            assert_eq!(
+                problem(servers),
+                "`servers` is not written as tables, [servers.NAME]"
+            );
         }
     }
 }

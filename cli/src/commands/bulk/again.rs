@@ -42,7 +42,9 @@ pub async fn refuse(
             found = Some((same, job));
         }
     }
-    let Some((same, job)) = found else { return Ok(()) };
+    let Some((same, job)) = found else {
+        return Ok(());
+    };
     let next = match (job.state, continued) {
         (JobState::Running | JobState::Paused, _) => {
             format!("see how far it is: {}", job.svc(context, "status"))

@@ -46,7 +46,10 @@ impl Jobs {
             .code("no_state_directory")
             .hint("a job needs a record of what was sent; set HOME or XDG_STATE_HOME to a directory that can be written")
         })?;
-        Ok(Draft { folder, lock: Some(lock) })
+        Ok(Draft {
+            folder,
+            lock: Some(lock),
+        })
     }
 
     /// Removes what processes left behind that were killed before their job started. It holds
@@ -77,17 +80,30 @@ impl Jobs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        let folders = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        let folders = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<Vec<_>>>()?;
         // A job that was declined or is being prepared has no journal.
-        Ok(folders.into_iter().filter(|folder| journal(folder).is_file()).collect())
+        Ok(folders
+            .into_iter()
+            .filter(|folder| journal(folder).is_file())
+            .collect())
     }
 
     /// The folder of the job with this id, or with the only id that starts with it.
     pub fn find(&self, id: &str) -> Result<PathBuf, Failure> {
         let folders = self.folders()?;
-        let ids = folders.iter().map(|folder| name(folder)).collect::<Vec<_>>();
+        let ids = folders
+            .iter()
+            .map(|folder| name(folder))
+            .collect::<Vec<_>>();
         let missing = format!("no job has the id `{id}`");
-        let found = only(&ids, id, &missing, "list the jobs of this machine: svc bulk list")?;
+        let found = only(
+            &ids,
+            id,
+            &missing,
+            "list the jobs of this machine: svc bulk list",
+        )?;
         Ok(self.0.join(found))
     }
 }
@@ -102,21 +118,29 @@ pub fn only<'a>(
     if let Some(exactly) = ids.iter().find(|id| *id == start) {
         return Ok(exactly);
     }
-    let found = ids.iter().filter(|id| !start.is_empty() && id.starts_with(start));
+    let found = ids
+        .iter()
+        .filter(|id| !start.is_empty() && id.starts_with(start));
     match found.collect::<Vec<_>>()[..] {
         [only] => Ok(only),
         [] => Err(Failure::new(Kind::NotFound, missing).hint(hint)),
         ref several => {
             let count = several.len();
-            Err(Failure::usage(format!("{count} jobs have an id that starts with `{start}`"))
-                .hint("list them: svc bulk list"))
+            Err(Failure::usage(format!(
+                "{count} jobs have an id that starts with `{start}`"
+            ))
+            .hint("list them: svc bulk list"))
         }
     }
 }
 
 /// The id of the job in this folder.
 pub fn name(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The journal of the job in this folder.
@@ -167,5 +191,8 @@ pub fn wish(folder: &Path) -> SendState {
 
 pub fn set_wish(folder: &Path, wish: SendState) -> Result<(), Failure> {
     let word = serde_json::to_value(wish).map_err(io::Error::from)?;
-    Ok(fs::write(folder.join(WISH), word.as_str().unwrap_or_default())?)
+    Ok(fs::write(
+        folder.join(WISH),
+        word.as_str().unwrap_or_default(),
+    )?)
 }

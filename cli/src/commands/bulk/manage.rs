@@ -44,7 +44,9 @@ impl List {
         let mut all = store::all(context, is_here, queue.as_ref(), false).await?;
         all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
         let all = all.iter().map(StoredJob::summary).collect::<Vec<_>>();
-        context.out.list(&all, VIEW, "no jobs; start one with `svc bulk send`")
+        context
+            .out
+            .list(&all, VIEW, "no jobs; start one with `svc bulk send`")
     }
 }
 
@@ -72,7 +74,9 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
     if let Some(cause) = &job.cause {
         let reason = cause.message.as_ref().or(cause.code.as_ref());
         let reason = reason.map_or("no reason given", String::as_str);
-        context.out.note(&format!("paused, because the service refuses every email: {reason}"));
+        context.out.note(&format!(
+            "paused, because the service refuses every email: {reason}"
+        ));
     }
     context.out.one(&job.summary(), VIEW)
 }
@@ -136,10 +140,18 @@ impl Report {
             let reason = row.code.as_deref().filter(|_| row.status == "left_out");
             // Whatever has become of it since.
             let accepted = row.is_accepted().then_some("accepted");
-            let mut words = [Some(row.status.as_str()), reason, accepted].into_iter().flatten();
+            let mut words = [Some(row.status.as_str()), reason, accepted]
+                .into_iter()
+                .flatten();
             self.status.is_empty() || words.any(|word| self.status.iter().any(|it| it == word))
         };
-        let each = |row| if is_asked_for(&row) { items.push(&row) } else { Ok(()) };
+        let each = |row| {
+            if is_asked_for(&row) {
+                items.push(&row)
+            } else {
+                Ok(())
+            }
+        };
         job.report(each).await?;
         match context.out.is_table() && !items.are_lines {
             true => context.out.list(&items.document, REPORT_VIEW, "no rows"),
@@ -190,7 +202,10 @@ impl Continue {
         if job.state == JobState::Incomplete {
             return Err(Failure::new(Kind::Refused, "no process is sending the job")
                 .code("job_is_not_running")
-                .hint(format!("send its other emails: {}", job.svc(context, "resume"))));
+                .hint(format!(
+                    "send its other emails: {}",
+                    job.svc(context, "resume")
+                )));
         }
         show(context, &job)
     }
@@ -221,13 +236,19 @@ impl Cancel {
             job.plan.check_service(context)?;
         }
         if context.settings.dry_run {
-            context.out.note(&format!("job {} would be cancelled", job.info.job));
+            context
+                .out
+                .note(&format!("job {} would be cancelled", job.info.job));
             return Ok(());
         }
         if job.state != JobState::Complete {
             job.set(SendState::Cancelled).await?;
         }
-        let late = if is_scheduled { cancel_scheduled(context, &mut job).await? } else { None };
+        let late = if is_scheduled {
+            cancel_scheduled(context, &mut job).await?
+        } else {
+            None
+        };
         let unknown = if is_scheduled { job.totals.unknown } else { 0 };
         let late = late.or_else(|| (unknown > 0).then(|| still_unknown(context, &job, unknown)));
         show(context, &job)?;
@@ -259,7 +280,9 @@ async fn cancel_scheduled(
     })
     .await?;
     let (client, total) = (context.email_client().await?, count + ids.len() as u64);
-    let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
+    let progress = context
+        .out
+        .progress(format!("cancelling {total} scheduled emails"));
     let mut cancelled = stream::iter(ids)
         .map(async |(row, id)| (row, context.run(client.emails().cancel(&id)).await))
         .buffer_unordered(4);
@@ -268,7 +291,11 @@ async fn cancel_scheduled(
         match result {
             Ok(_) => {
                 count += 1;
-                let status = FinalStatus { row, status: "cancelled".to_owned(), reason: None };
+                let status = FinalStatus {
+                    row,
+                    status: "cancelled".to_owned(),
+                    reason: None,
+                };
                 status.write(job.folder())?;
             }
             // It was sent already.
@@ -287,11 +314,18 @@ async fn cancel_scheduled(
         job.set(SendState::Cancelled).await?;
     }
     context.out.note(&said);
-    let kind = if count == 0 { Kind::Refused } else { Kind::PartlyRefused };
+    let kind = if count == 0 {
+        Kind::Refused
+    } else {
+        Kind::PartlyRefused
+    };
     Ok((count < total).then(|| {
         Failure::new(
             kind,
-            format!("{} emails were sent before they could be cancelled", total - count),
+            format!(
+                "{} emails were sent before they could be cancelled",
+                total - count
+            ),
         )
         .code("sent_already")
     }))
@@ -379,7 +413,11 @@ impl Remove {
 
 /// Whether an unreadable job is to be deleted. A dry run only says so.
 async fn is_agreed(context: &Context, id: &str) -> Result<bool, Failure> {
-    confirm(context, &format!("Delete job {id}, whose record cannot be read?")).await?;
+    confirm(
+        context,
+        &format!("Delete job {id}, whose record cannot be read?"),
+    )
+    .await?;
     if context.settings.dry_run {
         context.out.note(&format!("job {id} would be deleted"));
     }
@@ -401,7 +439,11 @@ pub struct Settle {
     #[command(flatten)]
     job: JobOption,
     /// Rows that were sent, as you have found out: a file, - for stdin, an address or a row
-    #[arg(long, value_name = "FILE|ADDRESS|ROW", required_unless_present = "resend")]
+    #[arg(
+        long,
+        value_name = "FILE|ADDRESS|ROW",
+        required_unless_present = "resend"
+    )]
     sent: Vec<String>,
     /// Rows to send again: a file, - for stdin, an address or a row
     #[arg(long, value_name = "FILE|ADDRESS|ROW")]
@@ -452,13 +494,19 @@ impl Settle {
         };
         let (sent, resend) = (rows("--sent", &self.sent)?, rows("--resend", &self.resend)?);
         if let Some(both) = sent.iter().find(|row| resend.contains(row)) {
-            return Err(Failure::usage(format!("row {both} is in both --sent and --resend")));
+            return Err(Failure::usage(format!(
+                "row {both} is in both --sent and --resend"
+            )));
         }
         let (sent, resend) = job.settle(&sent, &resend).await?;
-        context.out.note(&format!("{sent} rows count as sent; {resend} will be sent again"));
+        context.out.note(&format!(
+            "{sent} rows count as sent; {resend} will be sent again"
+        ));
         if resend > 0 {
             let verb = if job.is_here() { "resume" } else { "work" };
-            context.out.hint(&format!("send them: {}", job.svc(context, verb)));
+            context
+                .out
+                .hint(&format!("send them: {}", job.svc(context, verb)));
         }
         show(context, &job)
     }
@@ -483,17 +531,29 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
     let options = ColumnOptions::default();
     let records = Records::new(Box::new(std::io::Cursor::new(bytes.clone())), path)?;
     let has_addresses = |columns: &[Arc<str>]| {
-        options.address(&columns.iter().map(AsRef::as_ref)).is_ok_and(|at| at.is_some())
+        options
+            .address(&columns.iter().map(AsRef::as_ref))
+            .is_ok_and(|at| at.is_some())
     };
     if !records.columns().is_none_or(has_addresses) {
         let text = String::from_utf8_lossy(&bytes);
         let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
-        return Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect());
+        return Ok(lines
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect());
     }
     let (mut people, mut entries) = (PeopleFile::new(records, &options)?, Vec::new());
-    while let Some(Person { record, address, .. }) = people.next()? {
+    while let Some(Person {
+        record, address, ..
+    }) = people.next()?
+    {
         if address.is_none() {
-            let problem = format!("{option}: {}: entry {} has no", path.display(), record.number);
+            let problem = format!(
+                "{option}: {}: entry {} has no",
+                path.display(),
+                record.number
+            );
             return Err(Failure::input(format!("{problem} address"))
                 .hint("write one address per line, or objects with the key `email`"));
         }

@@ -15,7 +15,11 @@ use crate::failure::Failure;
 use crate::input::html;
 
 /// Characters that stay as they are in a value within a URL.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Options that set parts of the email. Only the values in the HTML are escaped.
 const HTML: &str = "--html";
@@ -68,18 +72,32 @@ impl Renderer {
                 let detail = error.detail().unwrap_or("not a valid template").to_owned();
                 Failure::input(format!("{option}: line {line}: {detail}")).hint(HINT)
             };
-            templates.add_template_owned(option.clone(), text).map_err(failed)?;
+            templates
+                .add_template_owned(option.clone(), text)
+                .map_err(failed)?;
         }
         let is_constant =
             |text: &&String| !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
-        let text_of_html = email.html.as_ref().filter(is_constant).map(|it| html::to_text(it));
-        let variables = templates.templates().flat_map(|(_, it)| it.undeclared_variables(true));
+        let text_of_html = email
+            .html
+            .as_ref()
+            .filter(is_constant)
+            .map(|it| html::to_text(it));
+        let variables = templates
+            .templates()
+            .flat_map(|(_, it)| it.undeclared_variables(true));
         let used = variables.filter_map(|path| {
             let name = path.strip_prefix("row.").unwrap_or(&path);
             name.split('.').next().map(str::to_owned)
         });
         let used = used.collect();
-        Ok(Self { email, has_unsubscribe, templates, text_of_html, used })
+        Ok(Self {
+            email,
+            has_unsubscribe,
+            templates,
+            text_of_html,
+            used,
+        })
     }
 
     /// Whether the email of a row may depend on the value of this name.
@@ -113,23 +131,32 @@ impl Renderer {
             if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
                 return Err("--unsubscribe: not a valid https URL".to_owned());
             }
-            email.headers.insert("List-Unsubscribe".to_owned(), format!("<{url}>").into());
+            email
+                .headers
+                .insert("List-Unsubscribe".to_owned(), format!("<{url}>").into());
             let one_click = "List-Unsubscribe=One-Click";
-            email.headers.insert("List-Unsubscribe-Post".to_owned(), one_click.into());
+            email
+                .headers
+                .insert("List-Unsubscribe-Post".to_owned(), one_click.into());
         }
         Ok(email)
     }
 
     fn part(&self, option: &str, values: &minijinja::Value) -> Result<String, String> {
         let template = self.templates.get_template(option);
-        template.and_then(|template| template.render(values)).map_err(|error| {
-            let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
-            let missing = error.detail().and_then(undefined_name);
-            match missing {
-                Some(column) => format!("{option}: {line}the row has no `{column}`"),
-                None => format!("{option}: {line}{}", error.kind()),
-            }
-        })
+        template
+            .and_then(|template| template.render(values))
+            .map_err(|error| {
+                let line = error
+                    .line()
+                    .map(|line| format!("line {line}: "))
+                    .unwrap_or_default();
+                let missing = error.detail().and_then(undefined_name);
+                match missing {
+                    Some(column) => format!("{option}: {line}the row has no `{column}`"),
+                    None => format!("{option}: {line}{}", error.kind()),
+                }
+            })
     }
 }
 
@@ -141,7 +168,10 @@ fn check_tags(text: &str) -> Result<(), String> {
         let [tag, unclosed] = [1, 2].map(|group| found.get(group));
         let (tag, problem) = match (tag.filter(|tag| tag.len() > MAX_TAG), unclosed) {
             (Some(tag), _) => (tag, format!("has more than {MAX_TAG} bytes")),
-            (None, Some(tag)) => (tag, "is not closed, or has braces outside of quotes".to_owned()),
+            (None, Some(tag)) => (
+                tag,
+                "is not closed, or has braces outside of quotes".to_owned(),
+            ),
             (None, None) => continue,
         };
         let line = text[..tag.start()].matches('\n').count() + 1;
@@ -167,16 +197,34 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The texts with placeholders, by the options that set them.
 fn parts(email: &mut Email) -> impl Iterator<Item = (String, &mut String)> {
-    let Email { from, subject, html, text, headers, tags, .. } = email;
+    let Email {
+        from,
+        subject,
+        html,
+        text,
+        headers,
+        tags,
+        ..
+    } = email;
     let texts = [("--from", Some(from)), ("--subject", Some(subject))];
-    let texts = texts.into_iter().chain([(HTML, html.as_mut()), ("--text", text.as_mut())]);
+    let texts = texts
+        .into_iter()
+        .chain([(HTML, html.as_mut()), ("--text", text.as_mut())]);
     let texts = texts.filter_map(|(option, text)| Some((option.to_owned(), text?)));
-    let headers = headers.iter_mut().map(|(name, value)| (format!("--header {name}"), value));
-    let tags = tags.iter_mut().map(|(name, value)| (format!("--tag {name}"), value));
-    texts.chain(headers.chain(tags).filter_map(|(option, value)| match value {
-        Value::String(text) => Some((option, text)),
-        _ => None,
-    }))
+    let headers = headers
+        .iter_mut()
+        .map(|(name, value)| (format!("--header {name}"), value));
+    let tags = tags
+        .iter_mut()
+        .map(|(name, value)| (format!("--tag {name}"), value));
+    texts.chain(
+        headers
+            .chain(tags)
+            .filter_map(|(option, value)| match value {
+                Value::String(text) => Some((option, text)),
+                _ => None,
+            }),
+    )
 }
 
 /// The values of a row, and all of them as `row`, for columns whose name is not an identifier. A
@@ -187,7 +235,9 @@ fn with_row(values: &Map<String, Value>) -> minijinja::Value {
 }
 
 fn encoded(value: &Value) -> Value {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
     utf8_percent_encode(&text, UNRESERVED).to_string().into()
 }
 
@@ -210,11 +260,15 @@ mod tests {
     }
 
     fn render(email: Email, values: Value) -> Result<Email, String> {
-        Renderer::new(email, None).expect("valid").render(&row(values), "c@d.test")
+        Renderer::new(email, None)
+            .expect("valid")
+            .render(&row(values), "c@d.test")
     }
 
     fn row(values: Value) -> Map<String, Value> {
-        let Value::Object(values) = values else { panic!("an object") };
+        let Value::Object(values) = values else {
+            panic!("an object")
+        };
         values
     }
 
@@ -239,7 +293,10 @@ mod tests {
             email.headers["List-Unsubscribe"],
             "<https://x.test/u/A%20%26%20%3CB%3E?f=F%20%26>"
         );
-        assert_eq!(email.headers["List-Unsubscribe-Post"], "List-Unsubscribe=One-Click");
+        assert_eq!(
+            email.headers["List-Unsubscribe-Post"],
+            "List-Unsubscribe=One-Click"
+        );
     }
 
     #[test]
@@ -252,7 +309,10 @@ mod tests {
             email.subject = subject.to_owned();
             render(email, values).expect("valid").subject
         };
-        assert_eq!(with_subject("Hi {{ name|default('there') }}", json!({})), "Hi there");
+        assert_eq!(
+            with_subject("Hi {{ name|default('there') }}", json!({})),
+            "Hi there"
+        );
         let condition = "{% if name %}Hi {{ name }}{% elif not row.plan %}Hi{% endif %}";
         let subject = |values| with_subject(condition, values);
         assert_eq!(subject(json!({})), "Hi");
@@ -263,7 +323,10 @@ mod tests {
     fn an_invalid_placeholder_is_refused_with_its_option() {
         let email = email().text("Hi\n{{ name");
         let failure = Renderer::new(email, None).err().expect("refused");
-        assert!(failure.details().message.starts_with("--text: line 2: "), "{failure:?}");
+        assert!(
+            failure.details().message.starts_with("--text: line 2: "),
+            "{failure:?}"
+        );
     }
 
     /// Otherwise the time would grow with the square of the size.
@@ -283,13 +346,27 @@ mod tests {
             (deep(""), 2, long),
             (deep("'}}' ~ "), 2, long),
             (deep("'\\'}}' ~ "), 2, long),
-            (deep("{'a': {'b': 1}} or "), 2, "is not closed, or has braces outside of quotes"),
+            (
+                deep("{'a': {'b': 1}} or "),
+                2,
+                "is not closed, or has braces outside of quotes",
+            ),
             (format!("{{# ' #}}{}", deep("")), 2, long),
-            (format!("{{% raw %}}endraw {{{{ ' {{% endraw %}}{}", deep("'}}' ~ ")), 2, long),
+            (
+                format!("{{% raw %}}endraw {{{{ ' {{% endraw %}}{}", deep("'}}' ~ ")),
+                2,
+                long,
+            ),
             (format!("{{{{ name{} }}}}", ".b".repeat(10_000)), 1, long),
-            (format!("{{% if 1{} %}}{{% endif %}}", "+1".repeat(10_000)), 1, long),
+            (
+                format!("{{% if 1{} %}}{{% endif %}}", "+1".repeat(10_000)),
+                1,
+                long,
+            ),
         ] {
-            let failure = Renderer::new(email().text(text), None).err().expect("refused");
+            let failure = Renderer::new(email().text(text), None)
+                .err()
+                .expect("refused");
             let expected = format!("--text: line {line}: a placeholder {problem}");
             assert_eq!(failure.details().message, expected);
         }
@@ -310,6 +387,9 @@ mod tests {
         let values = json!({"name": "Ada", "n": 3});
         let email = render(email().template("welcome"), values).expect("valid");
         assert_eq!(email.template_id.as_deref(), Some("welcome"));
-        assert_eq!(Value::Object(email.variables), json!({"name": "Ada", "n": 3}));
+        assert_eq!(
+            Value::Object(email.variables),
+            json!({"name": "Ada", "n": 3})
+        );
     }
 }

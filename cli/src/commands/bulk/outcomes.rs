@@ -42,14 +42,36 @@ impl Outcome {
     /// A row that is left out now.
     pub fn left_out(row: u64, address: String, code: String, message: String) -> Self {
         let (status, when) = ("left_out".to_owned(), timestamp(Utc::now()));
-        Self { row, address, status, id: None, code: Some(code), when, message: Some(message) }
+        Self {
+            row,
+            address,
+            status,
+            id: None,
+            code: Some(code),
+            when,
+            message: Some(message),
+        }
     }
 
     /// A row with what became of it.
     pub fn new(row: u64, address: String, state: RowState) -> Self {
-        let RowState { status, at, id, why, .. } = state;
+        let RowState {
+            status,
+            at,
+            id,
+            why,
+            ..
+        } = state;
         let (code, message, when) = (why.code, why.message, timestamp(at));
-        Self { row, address, status: status.to_owned(), id, code, when, message }
+        Self {
+            row,
+            address,
+            status: status.to_owned(),
+            id,
+            code,
+            when,
+            message,
+        }
     }
 }
 
@@ -78,7 +100,9 @@ impl FinalStatus {
     /// The final statuses of a job's emails, by row.
     pub fn read(folder: Option<&Path>) -> HashMap<u64, FinalStatus> {
         let file = folder.map(|folder| File::open(folder.join(FINAL_STATUSES)));
-        let Some(Ok(file)) = file else { return HashMap::new() };
+        let Some(Ok(file)) = file else {
+            return HashMap::new();
+        };
         // What is not readable is asked for again.
         let known = BufReader::new(file).split(b'\n').map_while(Result::ok);
         let known = known.filter_map(|line| serde_json::from_slice::<FinalStatus>(&line).ok());

@@ -35,8 +35,15 @@ const PEOPLE: &str = "people.ndjson";
 pub const SHOWN: usize = 3;
 
 /// Columns that look like fields of an email, which only a placeholder reads.
-const FIELDS: [&str; 7] =
-    ["cc", "bcc", "reply_to", "scheduled_at", "send_at", "attachment", "attachments"];
+const FIELDS: [&str; 7] = [
+    "cc",
+    "bcc",
+    "reply_to",
+    "scheduled_at",
+    "send_at",
+    "attachment",
+    "attachments",
+];
 
 /// A line of the file [`PEOPLE`].
 #[derive(Serialize, Deserialize)]
@@ -96,7 +103,15 @@ impl People {
     pub fn new(folder: &Path, renderer: Renderer) -> Result<Self, Failure> {
         let (folder, file) = (folder.to_owned(), Lines::create(&folder.join(PEOPLE))?);
         let (opt_outs, opted_out, unclear, unused_columns) = Default::default();
-        Ok(Self { folder, file, renderer, opt_outs, opted_out, unclear, unused_columns })
+        Ok(Self {
+            folder,
+            file,
+            renderer,
+            opt_outs,
+            opted_out,
+            unclear,
+            unused_columns,
+        })
     }
 
     /// Reads a file. It blocks, until `stop` is set.
@@ -113,29 +128,52 @@ impl People {
     /// from it, the contact is left out.
     pub fn add_contact(&mut self, number: u64, contact: Contact) -> Result<(), Failure> {
         let mut values = contact.metadata;
-        for (name, value) in
-            [("email", contact.email), ("name", contact.name), ("contact_id", Some(contact.id))]
-        {
+        for (name, value) in [
+            ("email", contact.email),
+            ("name", contact.name),
+            ("contact_id", Some(contact.id)),
+        ] {
             values.insert(name.to_owned(), value.into());
         }
-        let fields =
-            values.into_iter().map(|(key, value)| (Arc::from(key), value)).collect::<Vec<_>>();
+        let fields = values
+            .into_iter()
+            .map(|(key, value)| (Arc::from(key), value))
+            .collect::<Vec<_>>();
         // Metadata may have another key that looks like the address.
         let address = fields.iter().position(|(name, _)| **name == *"email");
         let subscribed = match contact.subscribed {
             Some(true) => Subscribed::Yes,
             _ => Subscribed::No("subscribed".into()),
         };
-        let record = Record { number, fields, problem: None };
-        self.add(Person { record, address, subscribed }, &ColumnOptions::default())
+        let record = Record {
+            number,
+            fields,
+            problem: None,
+        };
+        self.add(
+            Person {
+                record,
+                address,
+                subscribed,
+            },
+            &ColumnOptions::default(),
+        )
     }
 
     fn add(&mut self, person: Person, options: &ColumnOptions) -> Result<(), Failure> {
-        let Person { mut record, address, subscribed } = person;
+        let Person {
+            mut record,
+            address,
+            subscribed,
+        } = person;
         let address = address.and_then(|at| record.fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
         let values = self.values(&mut record, options);
-        let Record { number: row, problem, .. } = record;
+        let Record {
+            number: row,
+            problem,
+            ..
+        } = record;
         match (&subscribed, hash_of(&address)) {
             (Subscribed::No(_), Some(hash)) => _ = self.opted_out.insert(hash),
             (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
@@ -151,13 +189,23 @@ impl People {
             Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),
             Subscribed::Yes | Subscribed::Unsaid => problem.map(invalid),
         };
-        self.file.write(&PersonLine { row, address, values, left_out, is_subscribed })
+        self.file.write(&PersonLine {
+            row,
+            address,
+            values,
+            left_out,
+            is_subscribed,
+        })
     }
 
     /// The values of a row: by the names of their columns, and as placeholders. `First Name` is
     /// `first_name`, unless another column has exactly that name.
     fn values(&mut self, record: &mut Record, options: &ColumnOptions) -> Map<String, Value> {
-        let exact = record.fields.iter().map(|(name, _)| &**name).collect::<HashSet<_>>();
+        let exact = record
+            .fields
+            .iter()
+            .map(|(name, _)| &**name)
+            .collect::<HashSet<_>>();
         let is_missing = |value: &Value| {
             value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
         };
@@ -192,7 +240,8 @@ impl People {
             }
         }
         let unused = FIELDS.iter().filter(|name| values.contains_key(**name));
-        self.unused_columns.extend(unused.filter(|name| !self.renderer.uses(name)));
+        self.unused_columns
+            .extend(unused.filter(|name| !self.renderer.uses(name)));
         if let Some(problem) = problem {
             record.problem.get_or_insert(problem);
         }
@@ -209,8 +258,10 @@ impl People {
     ) -> Result<Checked, Failure> {
         self.file.0.flush()?;
         let folder = &self.folder;
-        let (mut rows, mut left_out) =
-            (Lines::create(&folder.join(ROWS))?, Lines::create(&folder.join(LEFT_OUT))?);
+        let (mut rows, mut left_out) = (
+            Lines::create(&folder.join(ROWS))?,
+            Lines::create(&folder.join(LEFT_OUT))?,
+        );
         let mut checked = Checked::default();
         for person in lines(BufReader::new(File::open(folder.join(PEOPLE))?), PEOPLE) {
             if selection.limit.is_some_and(|limit| checked.count >= limit) {
@@ -233,7 +284,9 @@ impl People {
                         let last = checked.problems.last();
                         let is_new = last.is_none_or(|(_, last)| *last != message);
                         if is_new && checked.problems.len() < 10 {
-                            checked.problems.push((format!("row {row}"), message.clone()));
+                            checked
+                                .problems
+                                .push((format!("row {row}"), message.clone()));
                         }
                     }
                     left_out.write(&Outcome::left_out(row, address, code, message))?;
@@ -257,7 +310,13 @@ impl People {
         person: PersonLine,
         seen: &mut HashSet<u64>,
     ) -> Result<EmailOrReason, Failure> {
-        let PersonLine { row, address, values, left_out, is_subscribed } = person;
+        let PersonLine {
+            row,
+            address,
+            values,
+            left_out,
+            is_subscribed,
+        } = person;
         let because = |code: &str, why: &str| Ok(Err((code.to_owned(), why.to_owned())));
         if let Some(reason) = left_out {
             return Ok(Err(reason));
@@ -267,7 +326,10 @@ impl People {
             Err(problem) => return because("invalid", problem),
         };
         if self.opted_out.contains(&hash) {
-            return because("unsubscribed", "another row with the same address is not subscribed");
+            return because(
+                "unsubscribed",
+                "another row with the same address is not subscribed",
+            );
         }
         if let Some(unclear) = self.unclear.get(&hash) {
             let why = format!("row {unclear} has the same address, and may opt out");
@@ -280,7 +342,10 @@ impl People {
             return because("suppressed", "the address is in the file of --suppress");
         }
         if selection.sent_before.contains(&hash) {
-            return because("sent_before", "an earlier job has sent the email to this address");
+            return because(
+                "sent_before",
+                "an earlier job has sent the email to this address",
+            );
         }
         let prepared = PreparedRow(address, values);
         let email = match plan.render(&self.renderer, &prepared) {
@@ -311,12 +376,18 @@ pub async fn subscribers(
     plan: &Plan,
     stop: &mut StopSignal,
 ) -> Result<Option<HashSet<u64>>, Failure> {
-    let Some(audience) = &plan.audience else { return Ok(None) };
+    let Some(audience) = &plan.audience else {
+        return Ok(None);
+    };
     let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
     let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
         let is_subscribed = contact.subscribed == Some(true);
-        let hashes = if is_subscribed { &mut subscribed } else { &mut opted_out };
+        let hashes = if is_subscribed {
+            &mut subscribed
+        } else {
+            &mut opted_out
+        };
         hashes.extend(contact.email.as_deref().and_then(hash_of));
         Ok(())
     });
@@ -327,12 +398,17 @@ pub async fn subscribers(
 
 /// Whether the recipient guard of the client allows the email of a row.
 fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Failure> {
-    client.emails().send(email).to_request().map(drop).map_err(|error| {
-        let mut failure = Failure::from(error);
-        let details = failure.details_mut();
-        details.message = format!("row {row}: {}", details.message);
-        failure
-    })
+    client
+        .emails()
+        .send(email)
+        .to_request()
+        .map(drop)
+        .map_err(|error| {
+            let mut failure = Failure::from(error);
+            let details = failure.details_mut();
+            details.message = format!("row {row}: {}", details.message);
+            failure
+        })
 }
 
 /// A private file with a JSON text per line.

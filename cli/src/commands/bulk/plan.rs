@@ -78,8 +78,10 @@ impl LeftOut {
 
     /// Such as `12 unsubscribed, 3 invalid left out`.
     pub fn describe(&self) -> Option<String> {
-        let counts =
-            self.0.iter().map(|(code, count)| format!("{count} {}", code.replace('_', " ")));
+        let counts = self
+            .0
+            .iter()
+            .map(|(code, count)| format!("{count} {}", code.replace('_', " ")));
         let counts = counts.collect::<Vec<_>>();
         (!counts.is_empty()).then(|| format!("{} left out", counts.join(", ")))
     }
@@ -114,7 +116,9 @@ impl Plan {
     pub fn renderer(&self, contents: Vec<Vec<u8>>) -> Result<Renderer, Failure> {
         let mut email = self.email.clone();
         for (file, content) in self.attachments.iter().zip(contents) {
-            email.attachments.push(file.describe(Attachment::from_bytes("", content)));
+            email
+                .attachments
+                .push(file.describe(Attachment::from_bytes("", content)));
         }
         Renderer::new(email, self.unsubscribe.as_deref())
     }
@@ -127,7 +131,10 @@ impl Plan {
         }
         let hint = match there == "sandbox" {
             true => "add --sandbox".to_owned(),
-            false => format!("use the profile or base URL of `svc bulk send`: {}", self.profile),
+            false => format!(
+                "use the profile or base URL of `svc bulk send`: {}",
+                self.profile
+            ),
         };
         Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
     }
@@ -172,7 +179,10 @@ pub fn attachment(number: usize) -> String {
 /// The address with the display name of its row. A name that may be read as another address is left
 /// out.
 fn named(address: &str, name: Option<&Value>) -> Result<String, String> {
-    let name = name.and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    let name = name
+        .and_then(Value::as_str)
+        .map(str::trim)
+        .unwrap_or_default();
     if name.chars().any(char::is_control) {
         return Err("`name` contains a line end".to_owned());
     }
@@ -189,7 +199,9 @@ fn named(address: &str, name: Option<&Value>) -> Result<String, String> {
 /// A number for each address, in place of a million addresses.
 pub fn hash(address: &str) -> u64 {
     let digest = Sha256::digest(address);
-    digest[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+    digest[..8]
+        .iter()
+        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
 /// As [`hash`], for text that may be no valid address.
@@ -200,13 +212,17 @@ pub fn hash_of(text: &str) -> Option<u64> {
 /// The service of this run, so that a job is not continued with another one.
 pub fn service(context: &Context) -> String {
     let url = context.settings.url(Service::Email);
-    url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
+    url.map_or("sandbox", |url| url.value.trim_end_matches('/'))
+        .to_owned()
 }
 
 /// A fingerprint of the key, from which the key cannot be told.
 pub fn fingerprint(job: &str, key: &Key) -> String {
     let digest = Sha256::digest(format!("{job}\n{}", key.expose()));
-    digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]

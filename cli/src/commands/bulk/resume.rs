@@ -43,7 +43,12 @@ pub struct Resume {
     #[command(flatten)]
     job: JobOption,
     /// What to do with emails whose outcome is unknown: hold or resend
-    #[arg(long, value_name = "hold|resend", hide_possible_values = true, default_value = "hold")]
+    #[arg(
+        long,
+        value_name = "hold|resend",
+        hide_possible_values = true,
+        default_value = "hold"
+    )]
     unknown: Unknown,
     /// Send refused emails again
     #[arg(long)]
@@ -66,7 +71,10 @@ enum Unknown {
 
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
+        let again = Again {
+            unknown: self.unknown == Unknown::Resend,
+            refused: self.refused,
+        };
         let mut job = self.job.find(context).await?;
         if !job.is_here() {
             job.set(SendState::Running).await?;
@@ -74,10 +82,15 @@ impl Resume {
             if count > 0 {
                 context.out.note(&format!("{count} emails are sent again"));
             }
-            context.out.hint(&format!("send them: {}", job.svc(context, "work")));
+            context
+                .out
+                .hint(&format!("send them: {}", job.svc(context, "work")));
             return context.out.one(&job.summary(), VIEW);
         }
-        if job.folder().is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled) {
+        if job
+            .folder()
+            .is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled)
+        {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
                 .hint(format!("send the file again: {}", job.without(context))));
@@ -109,7 +122,9 @@ impl Resume {
         let sender = Job::new(&client).concurrency(job.plan.concurrency);
         let subscribers = subscribers.as_ref();
         let sent = run::run(context, sender, &mut job, journal, subscribers, &mut stop).await;
-        self.wait.after(sent, context, &client, &job, &mut stop).await
+        self.wait
+            .after(sent, context, &client, &job, &mut stop)
+            .await
     }
 }
 
@@ -121,7 +136,13 @@ pub async fn show_left(
     left: Left,
     again: Again,
 ) -> Result<(), Failure> {
-    let Totals { accepted, refused, invalid, unknown, .. } = job.totals;
+    let Totals {
+        accepted,
+        refused,
+        invalid,
+        unknown,
+        ..
+    } = job.totals;
     let count = match left.count {
         0 => "nothing is left to send".to_owned(),
         count => format!("{count} emails are left to send"),
@@ -129,16 +150,18 @@ pub async fn show_left(
     context.out.note(&count);
     if unknown > 0 && !again.unknown {
         let resend = context.svc(&format!("bulk resume {} --unknown resend", job.info.job));
-        context
-            .out
-            .note(&format!("the outcome of {unknown} is unknown; to send them again: {resend}"));
+        context.out.note(&format!(
+            "the outcome of {unknown} is unknown; to send them again: {resend}"
+        ));
     }
     if left.count == 0 {
         return Ok(());
     }
     let renderer = job.renderer().await?;
     let first = left.first.iter().map(|row| job.plan.render(&renderer, row));
-    let first = first.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+    let first = first
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::input)?;
     let request = client.emails().send_batch(&first).to_request()?;
     let counts = [
         ("emails", left.count.into()),

@@ -147,7 +147,9 @@ fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
         Some("insufficient_scope") => Kind::MissingScope,
         _ => Kind::Refused,
     };
-    let reason = message.or_else(|| code.clone()).unwrap_or_else(|| "no reason given".to_owned());
+    let reason = message
+        .or_else(|| code.clone())
+        .unwrap_or_else(|| "no reason given".to_owned());
     let failure = Failure::new(kind, format!("the service refuses every email: {reason}"));
     let failure = match code {
         Some(code) => failure.code(code),
@@ -163,7 +165,16 @@ fn report(
     interrupted: bool,
     error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
-    let (id, Totals { accepted, refused, invalid, unknown, .. }) = (&job.info.job, job.totals);
+    let (
+        id,
+        Totals {
+            accepted,
+            refused,
+            invalid,
+            unknown,
+            ..
+        },
+    ) = (&job.info.job, job.totals);
     let (total, not_sent) = (job.total(), job.not_sent());
     let sentence = format!(
         "job {id}: {accepted} of {total} emails accepted, {refused} refused, {invalid} invalid, \
@@ -196,7 +207,11 @@ fn report(
         let is_before_all = matches!(details.kind, Kind::Usage | Kind::InvalidInput);
         if accepted + refused + unknown > 0 && is_before_all {
             // It usually means that nothing was sent.
-            details.kind = if unknown == 0 { Kind::PartlyRefused } else { Kind::OutcomeUnknown };
+            details.kind = if unknown == 0 {
+                Kind::PartlyRefused
+            } else {
+                Kind::OutcomeUnknown
+            };
             // It is that of the last request.
             details.outcome = None;
             let why = std::mem::take(&mut details.message);
@@ -206,7 +221,12 @@ fn report(
                 details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
             }
         }
-        let mut hints = details.hint.take().into_iter().chain([resume]).collect::<Vec<_>>();
+        let mut hints = details
+            .hint
+            .take()
+            .into_iter()
+            .chain([resume])
+            .collect::<Vec<_>>();
         hints.extend((unknown > 0).then(|| again("also those that are unknown")));
         return Err(failure.hint(hints.join("\n")));
     }
@@ -220,7 +240,9 @@ fn report(
                 "the outcome of {unknown} emails is unknown: the service may have accepted them"
             );
             let hint = format!("{list}\n{}", again("send them again"));
-            Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint)
+            Failure::new(Kind::OutcomeUnknown, message)
+                .code("bulk_unknown")
+                .hint(hint)
         }
         () if job.state == JobState::Cancelled && not_sent > 0 => {
             let message = format!("the job was cancelled: {not_sent} emails are not sent");
@@ -233,7 +255,9 @@ fn report(
         () if refused > 0 => {
             let message = format!("{refused} of {total} emails were refused");
             let hint = format!("{list}\nsend them again: {} --refused", svc("resume"));
-            Failure::new(Kind::PartlyRefused, message).code("bulk_partly_refused").hint(hint)
+            Failure::new(Kind::PartlyRefused, message)
+                .code("bulk_partly_refused")
+                .hint(hint)
         }
         () => return Ok(()),
     })
@@ -242,5 +266,9 @@ fn report(
 /// Whether a failure of [`report`] means that a job has ended, if not as one would like.
 pub fn is_result(failure: &Failure) -> bool {
     let ended = ["bulk_unknown", "bulk_partly_refused", "job_is_cancelled"];
-    failure.details().code.as_deref().is_some_and(|code| ended.contains(&code))
+    failure
+        .details()
+        .code
+        .as_deref()
+        .is_some_and(|code| ended.contains(&code))
 }

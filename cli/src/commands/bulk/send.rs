@@ -157,7 +157,9 @@ enum Duplicates {
 /// Parses `N/s`, as clap's `value_parser`.
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text);
-    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_plain = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let rate = number.parse::<f64>().ok().filter(|_| is_plain);
     // Slower than one email a day is more likely a mistake.
     rate.filter(|rate| *rate >= 1.0 / 86_400.0 && rate.is_finite())
@@ -171,7 +173,9 @@ impl Send {
         let client = context.email_client_at(&url, &key)?;
         let mut plan = self.plan(context, &info, &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
-        let option = QueueOption { queue: self.queue.clone() };
+        let option = QueueOption {
+            queue: self.queue.clone(),
+        };
         // Jobs there may have the same people.
         let is_to_queue = self.queue.is_some() && !context.settings.dry_run;
         let queue = match is_to_queue || !self.again {
@@ -213,21 +217,35 @@ impl Send {
             again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
         }
         if context.settings.dry_run {
-            let count =
-                if checked.count == 1 { "1 email" } else { &*format!("{} emails", checked.count) };
-            let left_out = plan.left_out.describe().map(|it| format!("; {it}")).unwrap_or_default();
+            let count = if checked.count == 1 {
+                "1 email"
+            } else {
+                &*format!("{} emails", checked.count)
+            };
+            let left_out = plan
+                .left_out
+                .describe()
+                .map(|it| format!("; {it}"))
+                .unwrap_or_default();
             context.out.note(&format!("{count} to send{left_out}"));
             if self.again {
-                context.out.note("--again: people who have just got an email are included");
+                context
+                    .out
+                    .note("--again: people who have just got an email are included");
             }
         }
         note_problems(context, &plan, &checked);
         if !self.suppress.is_empty() && plan.left_out.of("suppressed") == 0 {
-            context.out.warning("--suppress has no effect: its addresses are not in the rows");
+            context
+                .out
+                .warning("--suppress has no effect: its addresses are not in the rows");
         }
         if context.settings.dry_run {
             let first = client.emails().send_batch(&checked.first).to_request()?;
-            let counts = [("emails", checked.count.into()), ("left_out", to_value(&plan.left_out))];
+            let counts = [
+                ("emails", checked.count.into()),
+                ("left_out", to_value(&plan.left_out)),
+            ];
             return dry_run::show_job(&context.out, &first, counts);
         }
         if context.out.can_ask() && !context.settings.yes {
@@ -253,7 +271,9 @@ impl Send {
             let stored = enqueue(&queue, &draft.folder, &plan, &info);
             let job = context.unless_stopped(&mut stop, stored).await?;
             let work = job.svc(context, "work");
-            context.out.hint(&format!("send it, on any number of machines: {work}"));
+            context
+                .out
+                .hint(&format!("send it, on any number of machines: {work}"));
             let sentence = format!("queued job {}: {} emails", info.job, checked.count);
             return context.out.done(&sentence, &job.summary());
         }
@@ -262,7 +282,9 @@ impl Send {
         drop(lock);
         let sender = Job::new(&client).concurrency(plan.concurrency);
         let sent = run(context, sender, &mut job, None, None, &mut stop).await;
-        self.wait.after(sent, context, &client, &job, &mut stop).await
+        self.wait
+            .after(sent, context, &client, &job, &mut stop)
+            .await
     }
 
     async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
@@ -291,8 +313,10 @@ impl Send {
         if let Some((name, _)) = email.headers.iter().find(|(name, _)| is_unsubscribe(name))
             && self.unsubscribe.is_some()
         {
-            return Err(Failure::usage(format!("--unsubscribe sets the header {name}, too"))
-                .hint(format!("omit --unsubscribe, or --header '{name}: …'")));
+            return Err(
+                Failure::usage(format!("--unsubscribe sets the header {name}, too"))
+                    .hint(format!("omit --unsubscribe, or --header '{name}: …'")),
+            );
         }
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
@@ -347,7 +371,10 @@ impl Send {
     ) -> Result<People, Failure> {
         let Some(audience) = &self.audience else {
             let path = self.file.clone().unwrap_or_else(|| "-".into());
-            let (file, columns) = (context.inputs.open(&context.out, &path)?, self.columns.clone());
+            let (file, columns) = (
+                context.inputs.open(&context.out, &path)?,
+                self.columns.clone(),
+            );
             let progress = context.out.progress("reading the rows");
             let read = in_background(context, stop, move |stop| {
                 let reader = BufReader::with_capacity(64 * 1024, file);
@@ -360,7 +387,13 @@ impl Send {
             return people;
         };
         let audience = match context.settings.dry_run {
-            true => Names::<Audience>::new(context, client).existing(audience).await?.item.id,
+            true => {
+                Names::<Audience>::new(context, client)
+                    .existing(audience)
+                    .await?
+                    .item
+                    .id
+            }
             false => audience.clone(),
         };
         let mut count = 0_u64;
@@ -423,7 +456,11 @@ impl Send {
             text.push_str(". ");
         }
         let emails = if count == 1 { "email" } else { "emails" };
-        let verb = if self.queue.is_some() { "Queue" } else { "Send" };
+        let verb = if self.queue.is_some() {
+            "Queue"
+        } else {
+            "Send"
+        };
         text.push_str(&format!("{verb} {count} {emails} from {}", plan.email.from));
         if let Some(address) = &plan.only_to {
             text.push_str(&format!(", all to {address},"));
@@ -431,7 +468,10 @@ impl Send {
         match plan.service.as_str() {
             "sandbox" => text.push_str(" to the sandbox"),
             url => {
-                let kind = key.mode().map(|mode| format!(", {mode} key")).unwrap_or_default();
+                let kind = key
+                    .mode()
+                    .map(|mode| format!(", {mode} key"))
+                    .unwrap_or_default();
                 text.push_str(&format!(" to {url} (profile {}{kind})", plan.profile));
             }
         }
@@ -445,7 +485,10 @@ impl Send {
 /// Refuses a job with more recipients than the guard allows.
 pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
     let guard = &context.settings.guard;
-    if let Some(max) = guard.max_recipients_per_run.filter(|max| recipients > u64::from(*max)) {
+    if let Some(max) = guard
+        .max_recipients_per_run
+        .filter(|max| recipients > u64::from(*max))
+    {
         return Err(Failure::input(format!(
             "stopped by the recipient guard: {recipients} recipients exceed the limit of {max} per \
              run"
@@ -463,7 +506,8 @@ pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
 /// does not tell, or a key without the scope, does not stop the job.
 async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Result<(), Failure> {
     let Some((_, domain)) = check(from).ok().and_then(|it| {
-        it.split_once('@').map(|(local, domain)| (local.to_owned(), domain.to_owned()))
+        it.split_once('@')
+            .map(|(local, domain)| (local.to_owned(), domain.to_owned()))
     }) else {
         return Ok(());
     };
@@ -475,23 +519,33 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         Ok(domains) if domains.iter().any(|each| each.name.is_some()) => domains,
         _ => return Ok(()),
     };
-    let is_sender =
-        |name: &Option<String>| name.as_deref().is_some_and(|name| is_same_domain(name, &domain));
+    let is_sender = |name: &Option<String>| {
+        name.as_deref()
+            .is_some_and(|name| is_same_domain(name, &domain))
+    };
     let (problem, next) = match domains.iter().find(|each| is_sender(&each.name)) {
         Some(found) if found.verified == Some(false) => (
             format!("the domain {domain} of --from is not verified"),
-            format!("verify it: {}", context.svc(&format!("domains verify {domain}"))),
+            format!(
+                "verify it: {}",
+                context.svc(&format!("domains verify {domain}"))
+            ),
         ),
         Some(_) => return Ok(()),
         None => {
-            let known = domains.iter().filter_map(|each| each.name.clone()).collect::<Vec<_>>();
+            let known = domains
+                .iter()
+                .filter_map(|each| each.name.clone())
+                .collect::<Vec<_>>();
             (
                 format!("the domain {domain} of --from is not one of yours"),
                 format!("your domains: {}", known.join(", ")),
             )
         }
     };
-    Err(Failure::new(Kind::Refused, problem).code("domain_not_verified").hint(next))
+    Err(Failure::new(Kind::Refused, problem)
+        .code("domain_not_verified")
+        .hint(next))
 }
 
 fn note_problems(context: &Context, plan: &Plan, checked: &Checked) {
@@ -502,14 +556,20 @@ fn note_problems(context: &Context, plan: &Plan, checked: &Checked) {
         let problems = problems.collect::<Vec<_>>().join("; ");
         let rows = if invalid == 1 { "row is" } else { "rows are" };
         let more = if invalid > SHOWN as u64 { "; …" } else { "" };
-        context.out.warning(&format!("{invalid} {rows} invalid and left out: {problems}{more}"));
+        context.out.warning(&format!(
+            "{invalid} {rows} invalid and left out: {problems}{more}"
+        ));
     }
 }
 
 fn preview(number: usize, email: &Email) -> String {
     let body = email.text.as_deref().or(email.html.as_deref());
     let body = match (body, &email.template_id) {
-        (Some(body), _) => body.lines().take(8).map(|line| format!("  {line}\n")).collect(),
+        (Some(body), _) => body
+            .lines()
+            .take(8)
+            .map(|line| format!("  {line}\n"))
+            .collect(),
         (None, Some(id)) => {
             let values = serde_json::Value::Object(email.variables.clone());
             format!("  template {id} with {values}\n")
@@ -517,7 +577,10 @@ fn preview(number: usize, email: &Email) -> String {
         (None, None) => String::new(),
     };
     let to = email.to.first().map(String::as_str).unwrap_or_default();
-    format!("email {number} to {to}\n  Subject: {}\n{body}", email.subject)
+    format!(
+        "email {number} to {to}\n  Subject: {}\n{body}",
+        email.subject
+    )
 }
 
 #[cfg(test)]
@@ -529,9 +592,18 @@ mod tests {
         for (text, expected) in [("50/s", 50.0), ("50", 50.0), ("0.5/s", 0.5)] {
             assert_eq!(rate(text), Ok(expected), "{text}");
         }
-        for text in
-            ["", "0/s", "-1/s", "1e9/s", "inf", "nan/s", "5/min", "/s", "0.000001/s", "1 /s"]
-        {
+        for text in [
+            "",
+            "0/s",
+            "-1/s",
+            "1e9/s",
+            "inf",
+            "nan/s",
+            "5/min",
+            "/s",
+            "0.000001/s",
+            "1 /s",
+        ] {
             assert!(rate(text).is_err(), "{text}");
         }
     }

@@ -67,14 +67,16 @@ impl QueueOption {
             }
         };
         let pem = context.ca_bundle()?;
-        RedisQueue::connect(url, pem.as_deref()).await.map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::Unsupported => {
-                Failure::usage(format!("{source}: {error}"))
-            }
-            _ => Failure::new(Kind::Unavailable, format!("{source}: {error}"))
-                .code("queue_unreachable")
-                .hint("check the address and the password, and that Redis is running"),
-        })
+        RedisQueue::connect(url, pem.as_deref())
+            .await
+            .map_err(|error| match error.kind() {
+                ErrorKind::InvalidInput | ErrorKind::Unsupported => {
+                    Failure::usage(format!("{source}: {error}"))
+                }
+                _ => Failure::new(Kind::Unavailable, format!("{source}: {error}"))
+                    .code("queue_unreachable")
+                    .hint("check the address and the password, and that Redis is running"),
+            })
     }
 }
 
@@ -93,8 +95,16 @@ pub struct StoredJob {
 
 /// Where a job is.
 pub enum Place {
-    Here { folder: PathBuf, is_running: bool },
-    Redis { queue: RedisQueue, workers: u64, chunks: u64, lost: Vec<u64> },
+    Here {
+        folder: PathBuf,
+        is_running: bool,
+    },
+    Redis {
+        queue: RedisQueue,
+        workers: u64,
+        chunks: u64,
+        lost: Vec<u64>,
+    },
 }
 
 /// Emails that are sent again.
@@ -168,14 +178,20 @@ pub async fn all(
         if are_needed {
             let remove = context.svc(&format!("bulk remove {id}"));
             let message = format!("whom job {id} has sent to cannot be read: {problem}");
-            return Err(Failure::input(message)
-                .code("sent_again")
-                .hint(format!("send all the same: --again\nor delete it: {remove}")));
+            return Err(Failure::input(message).code("sent_again").hint(format!(
+                "send all the same: --again\nor delete it: {remove}"
+            )));
         }
-        context.out.warning(&format!("job {id} is left out: {problem}"));
+        context
+            .out
+            .warning(&format!("job {id} is left out: {problem}"));
         Ok(())
     };
-    let folders = if is_here { Jobs::of(&context.settings).folders()? } else { Vec::new() };
+    let folders = if is_here {
+        Jobs::of(&context.settings).folders()?
+    } else {
+        Vec::new()
+    };
     for folder in folders {
         add(&jobs::name(&folder), StoredJob::here(&folder))?;
     }
@@ -198,10 +214,17 @@ impl StoredJob {
         let is_running = Journal::is_open(&path).map_err(failed)?;
         let (info, known) = Journal::read(&path, JournalState::default()).map_err(failed)?;
         // Of a running job, what is in flight is not counted.
-        let totals = if is_running { known.totals() } else { known.stopped().totals() };
+        let totals = if is_running {
+            known.totals()
+        } else {
+            known.stopped().totals()
+        };
         let changed = std::fs::metadata(&path).and_then(|found| found.modified());
         let changed = changed.unwrap_or_else(|_| SystemTime::now());
-        let place = Place::Here { folder: folder.to_owned(), is_running };
+        let place = Place::Here {
+            folder: folder.to_owned(),
+            is_running,
+        };
         let mut job = Self::new(info, totals, place, changed)?;
         let wish = jobs::wish(folder);
         job.state = match (job.state, wish) {
@@ -224,9 +247,23 @@ impl StoredJob {
             }
             _ => Failure::from(error),
         })?;
-        let QueueStatus { info, totals, workers, chunks, lost, state, cause, .. } = status;
+        let QueueStatus {
+            info,
+            totals,
+            workers,
+            chunks,
+            lost,
+            state,
+            cause,
+            ..
+        } = status;
         let changed = info.at.into();
-        let place = Place::Redis { queue: queue.clone(), workers, chunks, lost };
+        let place = Place::Redis {
+            queue: queue.clone(),
+            workers,
+            chunks,
+            lost,
+        };
         let mut job = Self::new(info, totals, place, changed)?;
         job.state = match state {
             SendState::Complete => job.state,
@@ -248,10 +285,23 @@ impl StoredJob {
         let plan: Plan = serde_json::from_value(info.settings.clone())
             .map_err(|_| Failure::other("not a job of this version of svc"))?;
         // With --at, the emails are sent later than they are accepted.
-        let at = plan.email.scheduled_at.as_ref().map(|at| at.as_str().parse::<DateTime<Utc>>());
-        let changed = at.and_then(Result::ok).map_or(changed, |at| changed.max(at.into()));
-        let mut job =
-            Self { info, plan, totals, state: JobState::Incomplete, cause: None, place, changed };
+        let at = plan
+            .email
+            .scheduled_at
+            .as_ref()
+            .map(|at| at.as_str().parse::<DateTime<Utc>>());
+        let changed = at
+            .and_then(Result::ok)
+            .map_or(changed, |at| changed.max(at.into()));
+        let mut job = Self {
+            info,
+            plan,
+            totals,
+            state: JobState::Incomplete,
+            cause: None,
+            place,
+            changed,
+        };
         job.state = match job.not_sent() {
             0 if totals.unknown > 0 => JobState::Unknown,
             0 => JobState::Complete,
@@ -276,8 +326,15 @@ impl StoredJob {
 
     /// The rows that are neither settled nor unknown.
     pub fn not_sent(&self) -> u64 {
-        let Totals { accepted, refused, invalid, unknown, .. } = self.totals;
-        self.total().saturating_sub(accepted + refused + invalid + unknown)
+        let Totals {
+            accepted,
+            refused,
+            invalid,
+            unknown,
+            ..
+        } = self.totals;
+        self.total()
+            .saturating_sub(accepted + refused + invalid + unknown)
     }
 
     /// The time for which the service keeps the emails of a complete job.
@@ -317,19 +374,27 @@ impl StoredJob {
 
     /// Whether no more of its rows will be sent.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, JobState::Complete | JobState::Unknown | JobState::Cancelled)
+        matches!(
+            self.state,
+            JobState::Complete | JobState::Unknown | JobState::Cancelled
+        )
     }
 
     /// The time since its last change.
     pub fn age(&self) -> Duration {
-        SystemTime::now().duration_since(self.changed).unwrap_or_default()
+        SystemTime::now()
+            .duration_since(self.changed)
+            .unwrap_or_default()
     }
 
     /// Pauses, continues or cancels the job.
     pub async fn set(&mut self, wanted: SendState) -> Result<(), Failure> {
         let cancelled = || {
-            Failure::new(Kind::Refused, "the job was cancelled, which cannot be undone")
-                .code("job_is_cancelled")
+            Failure::new(
+                Kind::Refused,
+                "the job was cancelled, which cannot be undone",
+            )
+            .code("job_is_cancelled")
         };
         match &self.place {
             Place::Here { folder, is_running } => {
@@ -393,7 +458,10 @@ impl StoredJob {
             ErrorKind::WouldBlock => {
                 Failure::new(Kind::Refused, "another process is working on this job")
                     .code("job_is_running")
-                    .hint(format!("see how far it is: svc bulk status {}", self.info.job))
+                    .hint(format!(
+                        "see how far it is: svc bulk status {}",
+                        self.info.job
+                    ))
             }
             _ => Failure::other(format!("the journal cannot be opened: {error}")),
         })
@@ -472,7 +540,12 @@ impl StoredJob {
                     each(number, row, &known)?;
                 }
             }
-            Place::Redis { queue, chunks, lost, .. } => {
+            Place::Redis {
+                queue,
+                chunks,
+                lost,
+                ..
+            } => {
                 for chunk in 0..*chunks {
                     let known = queue.read(&self.info.job, chunk, known()).await?;
                     let known = stopped(known, lost.contains(&chunk));
@@ -493,9 +566,13 @@ impl StoredJob {
         let mut left_out = lines::<Outcome>(self.file(LEFT_OUT).await?, LEFT_OUT).peekable();
         let statuses = FinalStatus::read(self.folder());
         let mut tell = |number, row: PreparedRow, known: &JournalState| {
-            let Some(known) = known.row(number) else { return Ok(()) };
+            let Some(known) = known.row(number) else {
+                return Ok(());
+            };
             let is_before = |left_out: &io::Result<Outcome>| {
-                left_out.as_ref().map_or(true, |left_out| left_out.row < number)
+                left_out
+                    .as_ref()
+                    .map_or(true, |left_out| left_out.row < number)
             };
             while let Some(before) = left_out.next_if(is_before) {
                 each(before?)?;
@@ -517,7 +594,9 @@ impl StoredJob {
         let mut contents = Vec::new();
         for number in 0..self.plan.attachments.len() {
             let mut content = Vec::new();
-            self.file(&attachment(number)).await?.read_to_end(&mut content)?;
+            self.file(&attachment(number))
+                .await?
+                .read_to_end(&mut content)?;
             contents.push(content);
         }
         self.plan.renderer(contents)
@@ -533,10 +612,17 @@ impl StoredJob {
             JobState::Incomplete => "incomplete",
         };
         let has_ended = matches!(self.state, JobState::Complete | JobState::Unknown);
-        let counts =
-            [(totals.refused, "refused"), (totals.invalid, "invalid"), (totals.unknown, "unknown")];
-        let counts = counts.into_iter().filter(|(count, _)| has_ended && *count > 0);
-        let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
+        let counts = [
+            (totals.refused, "refused"),
+            (totals.invalid, "invalid"),
+            (totals.unknown, "unknown"),
+        ];
+        let counts = counts
+            .into_iter()
+            .filter(|(count, _)| has_ended && *count > 0);
+        let counts = counts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect::<Vec<_>>();
         let summary = match counts.is_empty() {
             true => match self.waits_until() {
                 Some(at) => format!("scheduled for {}", at.format("%Y-%m-%d %H:%M UTC")),
@@ -565,9 +651,18 @@ impl StoredJob {
             file: plan.file.as_ref().map(|path| path.display().to_string()),
             audience: plan.audience.clone(),
             // A run with --sandbox uses nothing of the profile but its guard.
-            profile: if plan.service == "sandbox" { &plan.service } else { &plan.profile }.clone(),
+            profile: if plan.service == "sandbox" {
+                &plan.service
+            } else {
+                &plan.profile
+            }
+            .clone(),
             service: plan.service.clone(),
-            scheduled_at: plan.email.scheduled_at.as_ref().map(|at| at.as_str().to_owned()),
+            scheduled_at: plan
+                .email
+                .scheduled_at
+                .as_ref()
+                .map(|at| at.as_str().to_owned()),
             journal,
             workers,
         }
@@ -581,22 +676,33 @@ pub async fn enqueue(
     plan: &Plan,
     info: &JobInfo,
 ) -> Result<StoredJob, Failure> {
-    let names = (0..plan.attachments.len()).map(attachment).chain([LEFT_OUT.to_owned()]);
+    let names = (0..plan.attachments.len())
+        .map(attachment)
+        .chain([LEFT_OUT.to_owned()]);
     let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
     let files = files.collect::<io::Result<Vec<_>>>()?;
-    let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));
+    let files = files
+        .iter()
+        .map(|(content, name)| (name.as_str(), content.as_slice()));
     let rate = plan.rate.unwrap_or_default();
-    queue.create(info, rate, &files.collect::<Vec<_>>(), rows(folder)?).await?;
+    queue
+        .create(info, rate, &files.collect::<Vec<_>>(), rows(folder)?)
+        .await?;
     StoredJob::queued(queue, &info.job).await
 }
 
 /// Refuses a server that may lose what it has confirmed, and warns of weaker settings.
 pub async fn check_durability(context: &Context, queue: &RedisQueue) -> Result<(), Failure> {
-    let warnings = queue.check_durability().await.map_err(|error| match error.kind() {
-        ErrorKind::Unsupported => Failure::input(error.to_string()).code("queue_not_durable"),
-        _ => Failure::from(error),
-    })?;
-    warnings.iter().for_each(|warning| context.out.warning(warning));
+    let warnings = queue
+        .check_durability()
+        .await
+        .map_err(|error| match error.kind() {
+            ErrorKind::Unsupported => Failure::input(error.to_string()).code("queue_not_durable"),
+            _ => Failure::from(error),
+        })?;
+    warnings
+        .iter()
+        .for_each(|warning| context.out.warning(warning));
     Ok(())
 }
 

@@ -49,12 +49,16 @@ impl Wait {
         if !self.wait || sent.as_ref().is_err_and(|failure| !is_result(failure)) {
             return sent;
         }
-        let followed = context.unless_stopped(stop, follow(context, client, job)).await;
+        let followed = context
+            .unless_stopped(stop, follow(context, client, job))
+            .await;
         let followed = followed.map_err(|failure| match failure.kind() {
             Kind::CheckFailed => failure.hint(format!("list them: {}", job.svc(context, "report"))),
             _ => {
                 let again = job.svc(context, "resume");
-                failure.hint(format!("the emails were sent; go on waiting: {again} --wait"))
+                failure.hint(format!(
+                    "the emails were sent; go on waiting: {again} --wait"
+                ))
             }
         });
         match (sent, followed) {
@@ -103,14 +107,20 @@ async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Res
             match status.is_final() {
                 true => {
                     let (status, reason) = (status.to_string(), wait::reason(&email));
-                    let known_now = FinalStatus { row, status, reason };
+                    let known_now = FinalStatus {
+                        row,
+                        status,
+                        reason,
+                    };
                     known_now.write(job.folder())?;
                     known.insert(row, known_now);
                 }
                 false => still_open.push((row, id)),
             }
             let (done, left) = (known.len(), still_open.len());
-            progress.set_text(format!("waiting for delivery: {done} final, {left} in progress"));
+            progress.set_text(format!(
+                "waiting for delivery: {done} final, {left} in progress"
+            ));
         }
         still_open.sort_unstable();
         open = still_open;
@@ -136,7 +146,9 @@ fn verdict(context: &Context, known: &HashMap<u64, FinalStatus>) -> Result<(), F
         let status = EmailStatus::from(delivery.status.as_str());
         failed += u64::from(wait::is_undelivered(&status));
     }
-    let counts = counts.iter().map(|(status, count)| format!("{count} {status}"));
+    let counts = counts
+        .iter()
+        .map(|(status, count)| format!("{count} {status}"));
     let counts = counts.collect::<Vec<_>>().join(", ");
     let total = known.len();
     if failed > 0 {

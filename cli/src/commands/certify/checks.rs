@@ -87,11 +87,18 @@ impl Check {
     }
 
     const fn advice(self) -> Self {
-        Self { is_advice: true, ..self }
+        Self {
+            is_advice: true,
+            ..self
+        }
     }
 
     const fn judged(self, expected: &'static str, judge: Judge) -> Self {
-        Self { expected, judge, ..self }
+        Self {
+            expected,
+            judge,
+            ..self
+        }
     }
 }
 
@@ -108,7 +115,12 @@ const fn body(body: Body) -> Variant {
 }
 
 const fn signed(name: &'static str, body: Body, signed: Body) -> Variant {
-    Variant { name, body, signed: Some(signed), ..GOOD }
+    Variant {
+        name,
+        body,
+        signed: Some(signed),
+        ..GOOD
+    }
 }
 
 const fn key(name: &'static str, key: Key) -> Variant {
@@ -116,14 +128,26 @@ const fn key(name: &'static str, key: Key) -> Variant {
 }
 
 const fn with(name: &'static str, signatures: &'static [&'static str]) -> Variant {
-    Variant { name, signatures, ..GOOD }
+    Variant {
+        name,
+        signatures,
+        ..GOOD
+    }
 }
 
 const fn accepts(name: &'static str, sent: &'static str, variants: &'static [Variant]) -> Check {
     let services = &[Service::Email, Service::Extraction];
     let (is_advice, judge) = (false, Judge::Accepted);
     let expected = "2xx within 10 s";
-    Check { name, is_advice, services, sent, expected, variants, judge }
+    Check {
+        name,
+        is_advice,
+        services,
+        sent,
+        expected,
+        variants,
+        judge,
+    }
 }
 
 const fn refuses(name: &'static str, sent: &'static str, variants: &'static [Variant]) -> Check {
@@ -132,24 +156,55 @@ const fn refuses(name: &'static str, sent: &'static str, variants: &'static [Var
 
 /// Every check, in the order in which they run.
 pub(super) const CHECKS: &[Check] = &[
-    accepts("good-delivery", "each documented event, correctly signed", &[body(EachEvent)]),
-    accepts("unknown-event", "an event that is not documented", &[body(UnknownEvent)]),
-    accepts("unknown-field", "fields that are not documented", &[body(UnknownField)]),
-    accepts("formatted-body", "JSON with white space between the tokens", &[body(Formatted)]),
-    accepts("body-not-utf8", "a correctly signed body that is not UTF-8", &[body(NotUtf8)])
-        .only(&[Service::Extraction])
-        .judged(
-            "2xx, or a 4xx status that does not blame the signature (401, 403)",
-            Judge::BytesVerified,
-        ),
-    accepts("repeated-delivery", "the same delivery twice, one after the other", &[GOOD])
-        .judged("2xx both times", Judge::Repeated),
+    accepts(
+        "good-delivery",
+        "each documented event, correctly signed",
+        &[body(EachEvent)],
+    ),
+    accepts(
+        "unknown-event",
+        "an event that is not documented",
+        &[body(UnknownEvent)],
+    ),
+    accepts(
+        "unknown-field",
+        "fields that are not documented",
+        &[body(UnknownField)],
+    ),
+    accepts(
+        "formatted-body",
+        "JSON with white space between the tokens",
+        &[body(Formatted)],
+    ),
+    accepts(
+        "body-not-utf8",
+        "a correctly signed body that is not UTF-8",
+        &[body(NotUtf8)],
+    )
+    .only(&[Service::Extraction])
+    .judged(
+        "2xx, or a 4xx status that does not blame the signature (401, 403)",
+        Judge::BytesVerified,
+    ),
+    accepts(
+        "repeated-delivery",
+        "the same delivery twice, one after the other",
+        &[GOOD],
+    )
+    .judged("2xx both times", Judge::Repeated),
     refuses("missing-signature", "no signature header", &[with("", &[])]),
-    refuses("empty-signature", "a signature header without digits", &[with("", &["{prefix}"])]),
+    refuses(
+        "empty-signature",
+        "a signature header without digits",
+        &[with("", &["{prefix}"])],
+    ),
     refuses(
         "wrong-secret",
         "signatures made with a random secret, and with an empty one",
-        &[key("a random secret", Key::Random), key("an empty secret", Key::Empty)],
+        &[
+            key("a random secret", Key::Random),
+            key("an empty secret", Key::Empty),
+        ],
     ),
     refuses(
         "truncated-signature",
@@ -173,16 +228,42 @@ pub(super) const CHECKS: &[Check] = &[
             with("more digits", &["{prefix}{digits}00"]),
             with("text", &["{prefix}{digits}x"]),
             with("a parameter", &["{prefix}{digits};v=1"]),
-            with("twice, with a comma", &["{prefix}{digits},{prefix}{digits}"]),
-            with("twice, with a space", &["{prefix}{digits} {prefix}{digits}"]),
-            with("a wrong one after a comma", &["{prefix}{digits}, {prefix}{zeros}"]),
-            with("a wrong one after a space", &["{prefix}{digits} {prefix}{zeros}"]),
-            with("a wrong one before a comma", &["{prefix}{zeros},{prefix}{digits}"]),
-            with("a wrong one before a space", &["{prefix}{zeros} {prefix}{digits}"]),
+            with(
+                "twice, with a comma",
+                &["{prefix}{digits},{prefix}{digits}"],
+            ),
+            with(
+                "twice, with a space",
+                &["{prefix}{digits} {prefix}{digits}"],
+            ),
+            with(
+                "a wrong one after a comma",
+                &["{prefix}{digits}, {prefix}{zeros}"],
+            ),
+            with(
+                "a wrong one after a space",
+                &["{prefix}{digits} {prefix}{zeros}"],
+            ),
+            with(
+                "a wrong one before a comma",
+                &["{prefix}{zeros},{prefix}{digits}"],
+            ),
+            with(
+                "a wrong one before a space",
+                &["{prefix}{zeros} {prefix}{digits}"],
+            ),
         ],
     ),
-    refuses("changed-body", "the signature of another delivery", &[signed("", Good, Another)]),
-    refuses("truncated-body", "half of the body that was signed", &[signed("", Half, Good)]),
+    refuses(
+        "changed-body",
+        "the signature of another delivery",
+        &[signed("", Good, Another)],
+    ),
+    refuses(
+        "truncated-body",
+        "half of the body that was signed",
+        &[signed("", Half, Good)],
+    ),
     refuses(
         "reserialized-body",
         "the signature of the same JSON in another notation",
@@ -201,13 +282,29 @@ pub(super) const CHECKS: &[Check] = &[
         "doubled-header",
         "two signature headers: a correct and a wrong one, in both orders, and a correct one twice",
         &[
-            with("the correct one first", &["{prefix}{digits}", "{prefix}{zeros}"]),
-            with("the wrong one first", &["{prefix}{zeros}", "{prefix}{digits}"]),
-            with("the correct one twice", &["{prefix}{digits}", "{prefix}{digits}"]),
+            with(
+                "the correct one first",
+                &["{prefix}{digits}", "{prefix}{zeros}"],
+            ),
+            with(
+                "the wrong one first",
+                &["{prefix}{zeros}", "{prefix}{digits}"],
+            ),
+            with(
+                "the correct one twice",
+                &["{prefix}{digits}", "{prefix}{digits}"],
+            ),
         ],
     ),
-    refuses("reveals-signature", "a signature made with another secret", &[key("", Key::Random)])
-        .judged("a response that does not contain the correct signature", Judge::RevealsSignature),
+    refuses(
+        "reveals-signature",
+        "a signature made with another secret",
+        &[key("", Key::Random)],
+    )
+    .judged(
+        "a response that does not contain the correct signature",
+        Judge::RevealsSignature,
+    ),
     accepts(
         "upper-case-hex",
         "the signature in upper-case hex digits",

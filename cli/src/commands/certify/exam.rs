@@ -47,7 +47,9 @@ impl Exam {
             Body::EachEvent => {
                 let events =
                     events::names().filter(|event| events::service_of(event) == self.service);
-                events.map(|event| self.request(check, variant, event)).collect()
+                events
+                    .map(|event| self.request(check, variant, event))
+                    .collect()
             }
             _ => vec![self.request(check, variant, self.event())],
         };
@@ -72,16 +74,26 @@ impl Exam {
             _ => "sha256=",
         };
         let signatures = variant.signatures.iter().map(|template| {
-            let value = template.replace("{prefix}", prefix).replace("{digits}", &digits);
-            let value = value.replace("{8}", &digits[..8]).replace("{32}", &digits[..32]);
-            let value = value.replace("{63}", &digits[..63]).replace("{zeros}", &"0".repeat(64));
+            let value = template
+                .replace("{prefix}", prefix)
+                .replace("{digits}", &digits);
+            let value = value
+                .replace("{8}", &digits[..8])
+                .replace("{32}", &digits[..32]);
+            let value = value
+                .replace("{63}", &digits[..63])
+                .replace("{zeros}", &"0".repeat(64));
             let value = value.replace("{DIGITS}", &digits.to_uppercase());
             (scheme(self.service).signature_header(), value)
         });
         let value = self.value(variant.body, &sample);
         let mut headers = events::headers(self.service, &value);
         headers[1].1 += &format!(" (certify {})", check.name);
-        let name = if variant.body == Body::EachEvent { event } else { variant.name };
+        let name = if variant.body == Body::EachEvent {
+            event
+        } else {
+            variant.name
+        };
         Request {
             name: name.to_owned(),
             id: value["id"].as_str().unwrap_or_default().to_owned(),
@@ -122,7 +134,9 @@ impl Exam {
         let value = self.value(body, sample);
         let text = value.to_string();
         let latin1 = |text: String| {
-            text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect()
+            text.bytes()
+                .map(|byte| if byte == b'~' { 0xE9 } else { byte })
+                .collect()
         };
         match body {
             Body::Formatted => format!("\n{value:#}\t").into_bytes(),
@@ -155,11 +169,18 @@ pub(super) struct Finding {
 
 impl Finding {
     pub(super) fn new(result: Grade, received: impl fmt::Display) -> Self {
-        Self { result, received: received.to_string(), body: None }
+        Self {
+            result,
+            received: received.to_string(),
+            body: None,
+        }
     }
 
     pub(super) fn failed(received: impl fmt::Display, request: &Request) -> Self {
-        Self { body: Some(request.delivery.body.clone()), ..Self::new(Grade::Failed, received) }
+        Self {
+            body: Some(request.delivery.body.clone()),
+            ..Self::new(Grade::Failed, received)
+        }
     }
 }
 
@@ -178,7 +199,8 @@ pub(super) struct Received(pub(super) Result<DeliveryResponse, DeliveryError>);
 impl Received {
     /// Whether the service would regard the delivery as accepted: a 2xx response.
     pub(super) fn is_accepted(&self) -> bool {
-        self.status().is_some_and(|status| (200..300).contains(&status))
+        self.status()
+            .is_some_and(|status| (200..300).contains(&status))
     }
 
     pub(super) fn status(&self) -> Option<u16> {
@@ -200,7 +222,10 @@ impl fmt::Display for Received {
             Err(_) => return f.write_str("the connection was closed"),
         };
         write!(f, "{}", response.status)?;
-        let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = response
+            .headers
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok());
         match (response.status, location) {
             (300..400, Some(to)) => write!(f, " to {to}; the services follow no redirect"),
             _ => Ok(()),

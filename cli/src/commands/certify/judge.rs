@@ -40,7 +40,10 @@ async fn all(
         };
         // A slow receiver may have accepted what was forged.
         if is_expected && received.timed_out() {
-            return Ok(Finding::new(Grade::Skipped, format!("cannot tell from outside: {shown}")));
+            return Ok(Finding::new(
+                Grade::Skipped,
+                format!("cannot tell from outside: {shown}"),
+            ));
         }
         if !is_expected {
             return Ok(Finding::failed(shown, request));
@@ -57,7 +60,10 @@ async fn all(
 async fn repeated(exam: &Exam, request: &Request) -> Result<Finding, DeliveryError> {
     let first = exam.send(request).await?;
     if !first.is_accepted() {
-        return Ok(Finding::new(Grade::Skipped, format!("{first}: not accepted the first time")));
+        return Ok(Finding::new(
+            Grade::Skipped,
+            format!("{first}: not accepted the first time"),
+        ));
     }
     let second = exam.send(request).await?;
     if !second.is_accepted() {
@@ -79,9 +85,13 @@ async fn reveals_signature(exam: &Exam, request: &Request) -> Result<Finding, De
         return Ok(Finding::new(Grade::Passed, received));
     };
     let texts = response.headers.values().map(HeaderValue::as_bytes);
-    let mut texts = texts.chain([&response.body[..]]).map(String::from_utf8_lossy);
-    Ok(match texts.any(|text| text.to_lowercase().contains(&request.digits)) {
-        true => Finding::failed(format!("{received}, with the correct signature"), request),
-        false => Finding::new(Grade::Passed, &received),
-    })
+    let mut texts = texts
+        .chain([&response.body[..]])
+        .map(String::from_utf8_lossy);
+    Ok(
+        match texts.any(|text| text.to_lowercase().contains(&request.digits)) {
+            true => Finding::failed(format!("{received}, with the correct signature"), request),
+            false => Finding::new(Grade::Passed, &received),
+        },
+    )
 }

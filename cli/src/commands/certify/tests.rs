@@ -12,7 +12,11 @@ use super::judge;
 use crate::deliver::Deliverer;
 
 #[path = "../../../tests/it/certify/receiver.rs"]
-#[expect(unreachable_pub, dead_code, reason = "shared with the integration tests")]
+#[expect(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the integration tests"
+)]
 mod receiver;
 
 /// Defects, and the checks that they fail, or give advice for.
@@ -40,7 +44,10 @@ const DEFECTS: &[(&str, &[&str])] = &[
     ),
     ("wrong-secret", &["wrong-secret"]),
     ("truncated-signature", &["truncated-signature"]),
-    ("compares-8-digits", &["truncated-signature", "extended-signature"]),
+    (
+        "compares-8-digits",
+        &["truncated-signature", "extended-signature"],
+    ),
     ("extended-signature", &["extended-signature"]),
     ("reserialized-body", &["reserialized-body"]),
     ("decoded-body", &["decoded-body"]),
@@ -64,16 +71,26 @@ fn examine(
         deliverer: Deliverer::new(None).expect("a client"),
         timeout: Duration::from_secs(2),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
-    let checks = CHECKS.iter().filter(|check| check.services.contains(&service));
+    let checks = CHECKS
+        .iter()
+        .filter(|check| check.services.contains(&service));
     let checks = checks.filter(|check| is_examined(check.name));
-    let found = |check| runtime.block_on(judge::examine(&exam, check)).expect("it listens");
+    let found = |check| {
+        runtime
+            .block_on(judge::examine(&exam, check))
+            .expect("it listens")
+    };
     checks.map(|check| (check.name, found(check))).collect()
 }
 
 fn not_passed(findings: &[(&'static str, Finding)]) -> Vec<&'static str> {
-    let not_passed = findings.iter().filter(|(_, found)| found.result == Grade::Failed);
+    let not_passed = findings
+        .iter()
+        .filter(|(_, found)| found.result == Grade::Failed);
     not_passed.map(|(name, _)| *name).collect()
 }
 
@@ -103,7 +120,10 @@ fn each_defect_is_found() {
 fn a_good_receiver_passes_every_check_of_the_email_service() {
     let receiver = Receiver::start("email", "");
     let findings = examine(&receiver, Service::Email, |_| true);
-    let passed = findings.iter().filter(|(_, found)| found.result == Grade::Passed).count();
+    let passed = findings
+        .iter()
+        .filter(|(_, found)| found.result == Grade::Passed)
+        .count();
     assert_eq!(passed, findings.len(), "{findings:#?}");
 }
 
@@ -114,5 +134,8 @@ fn no_response_is_no_refusal() {
     let findings = examine(&receiver, Service::Email, |check| check == "wrong-secret");
     let expected = "cannot tell from outside: a random secret: no response within 2 s";
     let (_, finding) = &findings[0];
-    assert_eq!((finding.result, &*finding.received), (Grade::Skipped, expected));
+    assert_eq!(
+        (finding.result, &*finding.received),
+        (Grade::Skipped, expected)
+    );
 }

@@ -68,7 +68,12 @@ pub struct Import {
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// How to treat addresses already in the audience
-    #[arg(long, value_name = "skip|update", hide_possible_values = true, default_value = "skip")]
+    #[arg(
+        long,
+        value_name = "skip|update",
+        hide_possible_values = true,
+        default_value = "skip"
+    )]
     existing: Existing,
     #[command(flatten)]
     columns: ColumnOptions,
@@ -98,7 +103,13 @@ impl Import {
             false => {
                 let read =
                     contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
-                        let Contact { id, subscribed, email: Some(email), .. } = contact else {
+                        let Contact {
+                            id,
+                            subscribed,
+                            email: Some(email),
+                            ..
+                        } = contact
+                        else {
                             return Ok(());
                         };
                         let of_mailbox = known.entry(rows::comparable(&email)).or_default();
@@ -120,7 +131,11 @@ impl Import {
             .map(|row| async move {
                 let imported = match &row.problem {
                     Some(problem) => Err(Failure::input(problem)),
-                    None => import.import_row(context, client, audience, known, &row).await,
+                    None => {
+                        import
+                            .import_row(context, client, audience, known, &row)
+                            .await
+                    }
                 };
                 (row, imported)
             })
@@ -163,7 +178,9 @@ impl Import {
         context.requests.show_collected(&context.out)?;
         if context.settings.dry_run {
             let valid = seen - report.len();
-            context.out.note(&format!("{valid} of {total} rows would be imported"));
+            context
+                .out
+                .note(&format!("{valid} of {total} rows would be imported"));
         } else {
             report.show(context)?;
         }
@@ -184,22 +201,34 @@ impl Import {
         match (known, self.existing) {
             (Some(all), Existing::Skip) => {
                 let remains = opts_out && all.iter().any(Known::may_be_subscribed);
-                let result =
-                    if remains { RowResult::RemainsSubscribed } else { RowResult::Skipped };
+                let result = if remains {
+                    RowResult::RemainsSubscribed
+                } else {
+                    RowResult::Skipped
+                };
                 Ok(Some(ImportedRow::new(row, result, Some(&all[0].id))))
             }
             (Some(all), Existing::Update) => {
                 let (update, opt_out) = (update(row), ContactUpdate::new().subscribed(false));
                 let mut result = RowResult::Skipped;
-                for other in all[1..].iter().filter(|it| opts_out && it.may_be_subscribed()) {
-                    context.run(client.contacts().update(&other.id, &opt_out)).await?;
+                for other in all[1..]
+                    .iter()
+                    .filter(|it| opts_out && it.may_be_subscribed())
+                {
+                    context
+                        .run(client.contacts().update(&other.id, &opt_out))
+                        .await?;
                 }
                 if update != ContactUpdate::new() {
                     result = RowResult::Updated;
-                    let updated = context.run(client.contacts().update(&all[0].id, &update)).await;
+                    let updated = context
+                        .run(client.contacts().update(&all[0].id, &update))
+                        .await;
                     if updated.is_err() && opts_out {
                         // Whatever is wrong with the other values, the opt-out is applied.
-                        context.run(client.contacts().update(&all[0].id, &opt_out)).await?;
+                        context
+                            .run(client.contacts().update(&all[0].id, &opt_out))
+                            .await?;
                     }
                     updated?;
                 }
@@ -226,7 +255,11 @@ impl Import {
                         failure
                     })?;
                 }
-                Ok(Some(ImportedRow::new(row, RowResult::Created, Some(&contact.id))))
+                Ok(Some(ImportedRow::new(
+                    row,
+                    RowResult::Created,
+                    Some(&contact.id),
+                )))
             }
         }
     }
@@ -234,7 +267,12 @@ impl Import {
 
 /// The update of an existing contact. It can opt out, but not undo an opt-out.
 fn update(row: &ImportRow) -> ContactUpdate {
-    let NewContact { name, metadata, topics, .. } = row.contact.clone();
+    let NewContact {
+        name,
+        metadata,
+        topics,
+        ..
+    } = row.contact.clone();
     let mut update = ContactUpdate::new();
     update.name = name.map(Some);
     update.metadata = metadata;

@@ -47,7 +47,10 @@ pub(super) async fn examine(
         findings.problem(&check, &format!("{key} is rejected"), &next);
         return Ok(());
     };
-    let mode = key.mode().map(|mode| format!(", a {mode} key")).unwrap_or_default();
+    let mode = key
+        .mode()
+        .map(|mode| format!(", a {mode} key"))
+        .unwrap_or_default();
     findings.ok(&check, &format!("{key} is accepted{mode}"));
     match (service, me) {
         (Service::Email, _) => {
@@ -70,7 +73,10 @@ fn unusable(check: &str, failure: &Failure, url: &str, findings: &mut Findings) 
     let (status, next) = match details.status {
         Some(status) if transient => (format!(" (HTTP {status})"), "run svc doctor again later"),
         Some(status) => (format!(" (HTTP {status})"), "check the URL"),
-        None => (String::new(), "check the URL, the network, the proxy and --ca-bundle"),
+        None => (
+            String::new(),
+            "check the URL, the network, the proxy and --ca-bundle",
+        ),
     };
     let finding = format!("{url}: {}{status}", details.message);
     findings.problem(check, &finding, details.hint.as_deref().unwrap_or(next));

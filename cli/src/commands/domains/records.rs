@@ -55,7 +55,9 @@ impl Records {
                     json!({"kind": it.kind, "type": it.record_type, "name": it.name,
                         "priority": it.priority, "value": it.value})
                 };
-                context.out.list(&records.iter().map(record).collect::<Vec<_>>(), PLAIN, "")
+                context
+                    .out
+                    .list(&records.iter().map(record).collect::<Vec<_>>(), PLAIN, "")
             }
         }
     }
@@ -64,10 +66,15 @@ impl Records {
 /// Each record on a line, with its value unwrapped on the next so that it can be copied.
 pub fn shown(records: &[DnsRecord]) -> String {
     let text = |text: &Option<String>| {
-        text.as_deref().map(|text| one_line(text).into_owned()).unwrap_or_default()
+        text.as_deref()
+            .map(|text| one_line(text).into_owned())
+            .unwrap_or_default()
     };
     let record = |record: &DnsRecord| {
-        let priority = record.priority.map(|p| format!("  priority {p}")).unwrap_or_default();
+        let priority = record
+            .priority
+            .map(|p| format!("  priority {p}"))
+            .unwrap_or_default();
         let (kind, name) = (text(&record.record_type), text(&record.name));
         format!("{kind}  {name}{priority}\n  {}\n", text(&record.value))
     };

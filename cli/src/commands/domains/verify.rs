@@ -53,10 +53,17 @@ impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let waits = self.wait && !context.settings.dry_run;
-        let id = Names::<Domain>::new(context, &client).target(&self.domain).await?.id;
+        let id = Names::<Domain>::new(context, &client)
+            .target(&self.domain)
+            .await?
+            .id;
         let done = match waits {
             true => until_verified(context, &client, &id).await?,
-            false => context.call(client.domains().verify(&id), "looking up the records").await?,
+            false => {
+                context
+                    .call(client.domains().verify(&id), "looking up the records")
+                    .await?
+            }
         };
         let Some(result) = done else { return Ok(()) };
         // The last line of a wait is the final state.
@@ -79,7 +86,10 @@ async fn until_verified(
     id: &str,
 ) -> Result<Option<Domain>, Failure> {
     let progress = context.out.progress("waiting until the domain is verified");
-    let wait = client.domains().wait_until_verified(id).poll_interval(FIRST_PAUSE, MAX_PAUSE);
+    let wait = client
+        .domains()
+        .wait_until_verified(id)
+        .poll_interval(FIRST_PAUSE, MAX_PAUSE);
     let mut polls = Polls::start(context, wait, false);
     let mut last = None;
     while let Some(result) = polls.next().await? {
@@ -98,7 +108,9 @@ fn announce(context: &Context, result: &Domain) -> Result<(), Failure> {
         return context.out.value(result);
     }
     if !result.is_verified() {
-        context.out.note(&format!("waiting for {}", missing(result)));
+        context
+            .out
+            .note(&format!("waiting for {}", missing(result)));
     }
     Ok(())
 }
@@ -114,12 +126,19 @@ fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> 
     .code("domain_not_verified");
     let again = context.svc(&format!("domains verify {id} --wait --timeout 1h"));
     let publish = advice::publish(context, result.name.as_deref().unwrap_or(id));
-    Err(failure.hint(format!("publish its DNS records: {publish}\nthen try again: {again}")))
+    Err(failure.hint(format!(
+        "publish its DNS records: {publish}\nthen try again: {again}"
+    )))
 }
 
 fn missing(result: &Domain) -> String {
-    let missing = flags(result).into_iter().filter(|(_, flag)| *flag != Some(true));
-    missing.map(|(kind, _)| kind.to_uppercase()).collect::<Vec<_>>().join(", ")
+    let missing = flags(result)
+        .into_iter()
+        .filter(|(_, flag)| *flag != Some(true));
+    missing
+        .map(|(kind, _)| kind.to_uppercase())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn flags(result: &Domain) -> [(&'static str, Option<bool>); 4] {

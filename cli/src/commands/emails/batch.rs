@@ -55,7 +55,10 @@ impl Batch {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let local_checks = context.settings.compatibility.local_checks;
         let values = parse(bytes, &self.file)?;
-        let now = match values.iter().any(|value| value.get("scheduledAt").is_some()) {
+        let now = match values
+            .iter()
+            .any(|value| value.get("scheduledAt").is_some())
+        {
             true => times::now(context).await?,
             false => context.settings.env.zone.at(&Utc::now()),
         };
@@ -67,9 +70,13 @@ impl Batch {
         }
         fields::warn_of_placeholders(context, &emails);
         let call = client.emails().send_batch(&emails);
-        let Some(response) = context.call(call, "sending").await? else { return Ok(()) };
+        let Some(response) = context.call(call, "sending").await? else {
+            return Ok(());
+        };
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
-        context.out.list(&items, VIEW, "the response lists no email")?;
+        context
+            .out
+            .list(&items, VIEW, "the response lists no email")?;
         verdict(&response)
     }
 }
@@ -102,11 +109,20 @@ fn email(
         // is valid.
         let is_bad =
             |(key, value): &(&String, &Value)| Email::deserialize(json!({ *key: value })).is_err();
-        let field = value.as_object().and_then(|it| it.iter().find(is_bad)).map(|(key, _)| key);
-        (field.map_or("email", String::as_str).to_owned(), "not a valid value".to_owned())
+        let field = value
+            .as_object()
+            .and_then(|it| it.iter().find(is_bad))
+            .map(|(key, _)| key);
+        (
+            field.map_or("email", String::as_str).to_owned(),
+            "not a valid value".to_owned(),
+        )
     })?;
     if let Some((name, meant)) = fields::misspelled(&email).filter(|_| local_checks) {
-        return Err((name.to_owned(), format!("unknown field: did you mean `{meant}`?")));
+        return Err((
+            name.to_owned(),
+            format!("unknown field: did you mean `{meant}`?"),
+        ));
     }
     if !has_content(&email) {
         let problem = r#"missing; "text": "" sends an empty email on purpose"#;
@@ -129,14 +145,24 @@ fn parse(bytes: Vec<u8>, file: &Path) -> Result<Vec<Value>, Failure> {
         return failed(&records, failure.hint("for rows of CSV: svc bulk send"));
     }
     let mut values = Vec::new();
-    while let Some(Record { number, fields, problem }) = records.next()? {
-        let fields = fields.into_iter().map(|(key, value)| (key.to_string(), value));
+    while let Some(Record {
+        number,
+        fields,
+        problem,
+    }) = records.next()?
+    {
+        let fields = fields
+            .into_iter()
+            .map(|(key, value)| (key.to_string(), value));
         let email = fields.collect::<Map<_, _>>();
         match problem {
             None => values.push(Value::Object(email)),
             Some(_) if email.is_empty() => values.push(Value::Null),
             Some(problem) => {
-                return failed(&records, Failure::input(format!("email {number}: {problem}")));
+                return failed(
+                    &records,
+                    Failure::input(format!("email {number}: {problem}")),
+                );
             }
         }
     }
@@ -178,7 +204,9 @@ impl Item {
             _ => ItemResult::Unknown,
         };
         let mut fields = fields_beside(&["index", "result"], item);
-        if let BatchOutcome::Refused(Refusal { fields: problems, .. }) = &item.outcome
+        if let BatchOutcome::Refused(Refusal {
+            fields: problems, ..
+        }) = &item.outcome
             && !problems.is_empty()
             && let Some(Value::Object(error)) = fields.get_mut("error")
         {
@@ -186,7 +214,11 @@ impl Item {
             let problems = problems.map(|it| json!({"field": it.field, "message": it.message}));
             error.insert("fields".to_owned(), problems.collect());
         }
-        Self { index: item.index, result, fields }
+        Self {
+            index: item.index,
+            result,
+            fields,
+        }
     }
 }
 
@@ -229,11 +261,18 @@ mod tests {
     #[test]
     fn an_email_that_is_scheduled_for_the_past_is_refused() {
         let scheduled = |at: &str| EMAIL.replace('}', &format!(r#","scheduledAt":"{at}"}}"#));
-        let times = ["2026-11-21T10:29:30Z", "2026-11-22T00:00:00Z"].map(scheduled).join("\n");
-        assert!(read(&times).is_ok(), "one minute of clock difference is allowed");
+        let times = ["2026-11-21T10:29:30Z", "2026-11-22T00:00:00Z"]
+            .map(scheduled)
+            .join("\n");
+        assert!(
+            read(&times).is_ok(),
+            "one minute of clock difference is allowed"
+        );
         let past = scheduled("2026-11-21T12:28:00+02:00");
         let refused = read(&format!("{times}\n{past}")).expect_err("refused");
-        let [(field, problem)] = &refused.details().fields[..] else { panic!("{refused:?}") };
+        let [(field, problem)] = &refused.details().fields[..] else {
+            panic!("{refused:?}")
+        };
         assert_eq!(field, "emails[2].scheduledAt");
         assert!(problem.ends_with("is in the past"), "{problem}");
     }
@@ -262,11 +301,17 @@ mod tests {
             ("{\"from\":1}", "email 0: from"),
             ("[3]", "email 0: email: not a valid value"),
             ("{}\nsecret words", "line 2"),
-            (r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#, "email 0: text: missing"),
+            (
+                r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#,
+                "email 0: text: missing",
+            ),
             ("", "the file is empty"),
         ] {
             let message = read(text).expect_err("refused").details().message.clone();
-            assert!(message.contains(location) && !message.contains("secret"), "{message}");
+            assert!(
+                message.contains(location) && !message.contains("secret"),
+                "{message}"
+            );
         }
     }
 }

@@ -74,7 +74,9 @@ impl Content {
         email.text = read("--text", &self.text)?.or(email.text.take());
         for (name, value) in pairs::headers("--header", self.header.clone())? {
             // The same header of the email, in any case, is overridden.
-            email.headers.retain(|other, _| !other.eq_ignore_ascii_case(&name));
+            email
+                .headers
+                .retain(|other, _| !other.eq_ignore_ascii_case(&name));
             email.headers.insert(name, value);
         }
         email.tags.extend(pairs::object("--tag", self.tag.clone())?);
@@ -96,8 +98,11 @@ pub fn replace(list: &mut Vec<String>, option: &str, given: &[String]) -> Result
         !text.contains('"') && (separates(',') || separates(';'))
     };
     if given.iter().any(is_list) {
-        return Err(Failure::usage(format!("{option}: several addresses in one value"))
-            .hint(format!("separate them: {option} ADDRESS ADDRESS, or repeat {option}")));
+        return Err(
+            Failure::usage(format!("{option}: several addresses in one value")).hint(format!(
+                "separate them: {option} ADDRESS ADDRESS, or repeat {option}"
+            )),
+        );
     }
     if !given.is_empty() {
         *list = given.to_vec();
@@ -114,8 +119,11 @@ fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure>
     if value != "-" && !value.starts_with('@') {
         return Ok(());
     }
-    Err(Failure::input(format!("{option}: the file or standard input is empty"))
-        .hint(format!("nothing was sent; {option} '' sends an empty text on purpose")))
+    Err(
+        Failure::input(format!("{option}: the file or standard input is empty")).hint(format!(
+            "nothing was sent; {option} '' sends an empty text on purpose"
+        )),
+    )
 }
 
 /// Parses the time and prints it, so that a misunderstanding is noticed.

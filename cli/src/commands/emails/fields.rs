@@ -28,7 +28,10 @@ const FIELDS: [&str; 14] = [
 /// A field with a name that no email has, and the documented one that was probably meant. The
 /// service might ignore it: an email with `scheduledat` would go out at once.
 pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static str)> {
-    email.extra.keys().find_map(|name| Some((name.as_str(), meant(name)?)))
+    email
+        .extra
+        .keys()
+        .find_map(|name| Some((name.as_str(), meant(name)?)))
 }
 
 /// The fields that the reference does not name. They are sent as they are.
@@ -40,8 +43,14 @@ pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
 pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a str>) {
     let names = names.into_iter().collect::<BTreeSet<_>>();
     if !names.is_empty() {
-        let shown = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        context.out.warning(&format!("not documented, and sent as it is: {shown}"));
+        let shown = names
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        context
+            .out
+            .warning(&format!("not documented, and sent as it is: {shown}"));
     }
 }
 
@@ -50,13 +59,21 @@ pub(super) fn warn_of_placeholders<'a>(
     context: &Context,
     emails: impl IntoIterator<Item = &'a Email>,
 ) {
-    let is_name =
-        |text: &str| text.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let is_name = |text: &str| {
+        text.trim_start()
+            .starts_with(|c: char| c.is_alphabetic() || c == '_')
+    };
     let contains = |text: &String| {
-        text.split("{{").skip(1).any(|inside| is_name(inside) && inside.contains("}}"))
+        text.split("{{")
+            .skip(1)
+            .any(|inside| is_name(inside) && inside.contains("}}"))
     };
     let has_placeholder = |email: &Email| {
-        let texts = [Some(&email.subject), email.html.as_ref(), email.text.as_ref()];
+        let texts = [
+            Some(&email.subject),
+            email.html.as_ref(),
+            email.text.as_ref(),
+        ];
         email.template_id.is_none() && texts.into_iter().flatten().any(contains)
     };
     if emails.into_iter().any(has_placeholder) {
@@ -84,7 +101,10 @@ pub(super) fn has_content(email: &Email) -> bool {
         || email.text.is_some()
         || email.template_id.is_some()
         || !email.attachments.is_empty()
-        || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
+        || email
+            .extra
+            .keys()
+            .any(|field| field.to_lowercase().contains("template"))
 }
 
 #[cfg(test)]
@@ -112,7 +132,15 @@ mod tests {
         ] {
             assert_eq!(meant(name), Some(expected), "{name}");
         }
-        for name in ["trackOpens", "priority", "x", "ipPool", "test", "id", "lang"] {
+        for name in [
+            "trackOpens",
+            "priority",
+            "x",
+            "ipPool",
+            "test",
+            "id",
+            "lang",
+        ] {
             assert_eq!(meant(name), None, "{name}");
         }
     }

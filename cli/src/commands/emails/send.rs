@@ -81,12 +81,16 @@ impl Send {
         let accepted = context.call(call, "sending").await;
         let accepted =
             accepted.map_err(|failure| advice::for_sender(failure, context, &email.from))?;
-        let Some(accepted) = accepted else { return Ok(()) };
+        let Some(accepted) = accepted else {
+            return Ok(());
+        };
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
             shown.map_err(|failure| accepted_as(&accepted.id, failure))?;
             let follow = format!("emails get {} --wait", accepted.id);
-            context.out.hint(&format!("track its status: {}", context.svc(&follow)));
+            context
+                .out
+                .hint(&format!("track its status: {}", context.svc(&follow)));
             return Ok(());
         }
         context.changes.follow(&accepted.id);
@@ -105,12 +109,16 @@ impl Send {
         content::replace(&mut email.cc, "--cc", &self.cc)?;
         content::replace(&mut email.bcc, "--bcc", &self.bcc)?;
         if let Some(vars) = &self.vars {
-            email.variables.extend(parse_variables(&context.text("--vars", vars)?)?);
+            email
+                .variables
+                .extend(parse_variables(&context.text("--vars", vars)?)?);
         }
         email.variables.extend(pairs::object("--var", self.var)?);
         for Attach { path, file } in &self.content.attach {
             let content = context.inputs.bytes(&context.out, "--attach", path)?;
-            email.attachments.push(file.describe(Attachment::from_bytes("", content)));
+            email
+                .attachments
+                .push(file.describe(Attachment::from_bytes("", content)));
         }
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
             times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
@@ -122,7 +130,9 @@ impl Send {
             (&email.html, &email.text, &email.template_id, self.no_text)
         {
             email.text = Some(html::to_text(html));
-            context.out.trace("derived the plain-text body from the HTML (--no-text prevents it)");
+            context
+                .out
+                .trace("derived the plain-text body from the HTML (--no-text prevents it)");
         }
         if !email.variables.is_empty() && email.template_id.is_none() {
             return Err(Failure::usage("variables need a template")
@@ -152,12 +162,17 @@ fn accepted_as(id: &str, failure: Failure) -> Failure {
     if failure.kind() == Kind::BrokenPipe {
         return failure;
     }
-    failure.hint(format!("the email was accepted as {id}: do not send it again"))
+    failure.hint(format!(
+        "the email was accepted as {id}: do not send it again"
+    ))
 }
 
 /// The wait failed, not the send: the exit code must not suggest sending again.
 fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
-    if matches!(failure.kind(), Kind::BrokenPipe | Kind::Interrupted | Kind::CheckFailed) {
+    if matches!(
+        failure.kind(),
+        Kind::BrokenPipe | Kind::Interrupted | Kind::CheckFailed
+    ) {
         return failure;
     }
     let details = failure.details_mut();

@@ -50,9 +50,10 @@ pub(super) struct Route {
 /// Reads `EVENT=URL`; an event may end in `*`.
 pub(super) fn parse_route(text: &str) -> Result<Route, String> {
     match text.split_once('=') {
-        Some((event, url)) if !event.is_empty() && !url.is_empty() => {
-            Ok(Route { event: crate::input::event::parse(event)?, url: url.to_owned() })
-        }
+        Some((event, url)) if !event.is_empty() && !url.is_empty() => Ok(Route {
+            event: crate::input::event::parse(event)?,
+            url: url.to_owned(),
+        }),
         _ => Err(format!(
             "`{text}` is not a route: use EVENT=URL, such as email.bounced=http://localhost:3000/b"
         )),
@@ -132,7 +133,9 @@ async fn connection(stream: TcpStream, receiver: Arc<Receiver>, mut stopped: wat
     let service =
         service_fn(|request| async { Ok::<_, Infallible>(receiver.receive(request).await) });
     let mut connection = pin!(
-        http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service)
+        http1::Builder::new()
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service)
     );
     // A peer that disconnects needs no report.
     tokio::select! {
@@ -148,7 +151,12 @@ impl Receiver {
             Ok(handled) => handled,
             Err((status, problem)) => {
                 let (at, problem) = (chrono::Utc::now().to_rfc3339(), Some(problem));
-                let report = Report { at, status: status.as_u16(), problem, ..Report::default() };
+                let report = Report {
+                    at,
+                    status: status.as_u16(),
+                    problem,
+                    ..Report::default()
+                };
                 (report, empty(status))
             }
         };
@@ -168,15 +176,22 @@ impl Receiver {
         let unauthorized = |why| (StatusCode::UNAUTHORIZED, why);
         let (signature, header) = self.signature(&head.headers).map_err(unauthorized)?;
         let body = self.body(body, answer_by).await?;
-        self.check.verify(Ok(signature), header, &body).map_err(|(error, mistakes)| {
-            let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
-            unauthorized(match advice.is_empty() {
-                true => {
-                    format!("{error}: another secret was used, or the body was changed in transit")
-                }
-                false => format!("{error}: {}", advice.join("; ")),
-            })
-        })?;
+        self.check
+            .verify(Ok(signature), header, &body)
+            .map_err(|(error, mistakes)| {
+                let advice = mistakes
+                    .iter()
+                    .map(|mistake| mistake.advice)
+                    .collect::<Vec<_>>();
+                unauthorized(match advice.is_empty() {
+                    true => {
+                        format!(
+                            "{error}: another secret was used, or the body was changed in transit"
+                        )
+                    }
+                    false => format!("{error}: {}", advice.join("; ")),
+                })
+            })?;
         let event = self.event(&head.headers, &body);
         let target = self.target(event.as_deref());
         let service = self.service.as_str();
@@ -192,11 +207,18 @@ impl Receiver {
             status: 200,
             forwarded_to: target.cloned(),
             duration_ms: 0,
-            problem: stored.err().map(|failure| failure.details().message.clone()),
+            problem: stored
+                .err()
+                .map(|failure| failure.details().message.clone()),
             body: serde_json::from_slice(&body).unwrap_or_default(),
         };
-        let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
-        let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let Some(url) = target else {
+            return Ok((report, empty(StatusCode::OK)));
+        };
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()));
         let mut delivery = Delivery::new(url, headers, body);
         delivery.sign(self.service, &self.signer);
         let started = Instant::now();
@@ -208,9 +230,10 @@ impl Receiver {
             Err(none) => {
                 // The service treats these statuses as failures and retries.
                 let (status, problem) = match none {
-                    DeliveryError::TimedOut(_) => {
-                        (StatusCode::GATEWAY_TIMEOUT, too_late("the application did not respond"))
-                    }
+                    DeliveryError::TimedOut(_) => (
+                        StatusCode::GATEWAY_TIMEOUT,
+                        too_late("the application did not respond"),
+                    ),
                     other => (StatusCode::BAD_GATEWAY, other.to_string()),
                 };
                 report.problem = Some(problem);
@@ -223,7 +246,9 @@ impl Receiver {
 
     /// The signature of the service, and its header.
     fn signature<'a>(&self, headers: &'a HeaderMap) -> Result<(Signature, &'a [u8]), String> {
-        let all = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let all = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()));
         let signature = Signature::from_headers(all).map_err(|error| error.to_string())?;
         let (service, expected) = (signature.service(), self.check.service);
         if service != expected {
@@ -232,7 +257,10 @@ impl Receiver {
             ));
         }
         let header = headers.get(service.signature_header());
-        Ok((signature, header.map(HeaderValue::as_bytes).unwrap_or_default()))
+        Ok((
+            signature,
+            header.map(HeaderValue::as_bytes).unwrap_or_default(),
+        ))
     }
 
     /// The body, within limits, because anybody who reaches this port can send one.
@@ -248,10 +276,14 @@ impl Receiver {
         match timeout_at(by, Limited::new(body, self.max_body).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => {
-                Err((StatusCode::BAD_REQUEST, "the connection broke within the body".to_owned()))
-            }
-            Err(_) => Err((StatusCode::REQUEST_TIMEOUT, too_late("the body did not arrive"))),
+            Ok(Err(_)) => Err((
+                StatusCode::BAD_REQUEST,
+                "the connection broke within the body".to_owned(),
+            )),
+            Err(_) => Err((
+                StatusCode::REQUEST_TIMEOUT,
+                too_late("the body did not arrive"),
+            )),
         }
     }
 
@@ -260,7 +292,9 @@ impl Receiver {
     fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
         let payload = serde_json::from_slice::<Value>(body).ok();
         let in_body = payload.as_ref().and_then(|payload| {
-            ["event", "type"].iter().find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
+            ["event", "type"]
+                .iter()
+                .find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
         });
         in_body.or_else(|| {
             let name = self.event_header.as_deref().or(match self.service {

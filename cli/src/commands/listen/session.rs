@@ -41,7 +41,11 @@ impl Session {
             Service::Email => create::<email::Webhook>(context, url, events).await?,
             _ => create::<extraction::Webhook>(context, url, events).await?,
         };
-        Ok(created.map(|(id, secret)| Self { id, secret, service }))
+        Ok(created.map(|(id, secret)| Self {
+            id,
+            secret,
+            service,
+        }))
     }
 
     /// Deletes the webhook, unless another signal arrives. A failure says how to delete it by hand.
@@ -57,14 +61,21 @@ impl Session {
                 false => delete::<extraction::Webhook>(context, id).await,
             }
         };
-        context.unless_stopped(stop, delete).await.map_err(|failure| {
-            let group = if is_email { "webhooks" } else { "extraction webhooks" };
-            let command = context.svc(&format!("{group} delete {id} --yes"));
-            let why = &failure.details().message;
-            Failure::other(format!("webhook {id} was not deleted: {why}"))
-                .code("webhook_not_deleted")
-                .hint(format!("delete it: {command}"))
-        })
+        context
+            .unless_stopped(stop, delete)
+            .await
+            .map_err(|failure| {
+                let group = if is_email {
+                    "webhooks"
+                } else {
+                    "extraction webhooks"
+                };
+                let command = context.svc(&format!("{group} delete {id} --yes"));
+                let why = &failure.details().message;
+                Failure::other(format!("webhook {id} was not deleted: {why}"))
+                    .code("webhook_not_deleted")
+                    .hint(format!("delete it: {command}"))
+            })
     }
 }
 
@@ -81,8 +92,15 @@ async fn create<W: ServiceWebhook>(
             delete::<W>(context, &left.target().id).await?;
         }
     }
-    let created = context.call(W::create(&client, url, events), "creating the webhook").await?;
-    Ok(created.map(|it| (it.named().0.clone(), it.secret().map(|(_, secret)| secret.clone()))))
+    let created = context
+        .call(W::create(&client, url, events), "creating the webhook")
+        .await?;
+    Ok(created.map(|it| {
+        (
+            it.named().0.clone(),
+            it.secret().map(|(_, secret)| secret.clone()),
+        )
+    }))
 }
 
 /// Deletes a webhook. One that does not exist any more is not an error.

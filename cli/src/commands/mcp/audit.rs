@@ -32,7 +32,9 @@ impl Audit {
         if let Err(error) = self.write(&mut line) {
             let problem = format!("the call cannot be recorded: {}: {error}", self.0.display());
             let failure = Failure::other(problem).code("no_audit");
-            return failure.hint("make the file writable: nothing was done").into();
+            return failure
+                .hint("make the file writable: nothing was done")
+                .into();
         }
         let output = call.await.unwrap_or_else(Output::from);
         let error = output.fields["error"].as_object();
@@ -49,7 +51,9 @@ impl Audit {
 
     /// Adds a line. Those of calls at the same time, also of other processes, do not mix.
     fn write(&self, line: &mut Value) -> std::io::Result<()> {
-        line["time"] = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true).into();
+        line["time"] = Utc::now()
+            .to_rfc3339_opts(SecondsFormat::Millis, true)
+            .into();
         let _lock = private::lock(&self.0.with_extension("lock"))?;
         if fs::metadata(&self.0).is_ok_and(|file| file.len() > MAX_FILE) {
             fs::rename(&self.0, self.0.with_extension("old.ndjson"))?;
@@ -66,13 +70,21 @@ impl Audit {
 /// The names of the arguments that are known, and IDs: no content.
 pub fn described(given: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
     let is_id = |text: &str| {
-        text.len() <= 64 && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        text.len() <= 64
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
     };
-    let known = given.iter().filter(|(name, _)| known.contains(&name.as_str()));
+    let known = given
+        .iter()
+        .filter(|(name, _)| known.contains(&name.as_str()));
     let described = known.map(|(name, value)| {
         let is_kept =
             ["id", "job", ACTION].contains(&name.as_str()) && value.as_str().is_some_and(is_id);
-        (name.clone(), if is_kept { value.clone() } else { Value::Null })
+        (
+            name.clone(),
+            if is_kept { value.clone() } else { Value::Null },
+        )
     });
     described.collect()
 }

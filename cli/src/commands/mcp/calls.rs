@@ -60,14 +60,20 @@ impl Shared {
     /// The tools that the policy and the scopes of the key allow.
     pub async fn offered(&self) -> impl Iterator<Item = &Tool> {
         let missing = self.missing_scopes().await;
-        self.tools.iter().filter(|tool| self.allows(tool) && !lacks_scopes(tool, missing))
+        self.tools
+            .iter()
+            .filter(|tool| self.allows(tool) && !lacks_scopes(tool, missing))
     }
 
     /// Executes a call, and records its start and its end.
     pub async fn recorded(&self, tool: &Tool, given: Map<String, Value>) -> CallToolResult {
         let waits = given.contains_key("wait") || given.get(ACTION).is_some_and(|it| it == "wait");
         let _permit = self.running[usize::from(waits)].acquire().await;
-        let names = tool.actions.iter().flat_map(|action| &action.arguments).map(|it| it.name);
+        let names = tool
+            .actions
+            .iter()
+            .flat_map(|action| &action.arguments)
+            .map(|it| it.name);
         let arguments = described(&given, &names.chain([ACTION]).collect::<Vec<_>>());
         let line = json!({"time": null, "tool": tool.name, "arguments": arguments});
         let output = self.audit.record(line, self.call(tool, given)).await;
@@ -81,7 +87,9 @@ impl Shared {
                 "a person opens the group {}: svc mcp --allow, or mcp_policy of the profile",
                 tool.group
             );
-            return Err(Failure::new(Kind::Refused, why).code("not_allowed").hint(hint));
+            return Err(Failure::new(Kind::Refused, why)
+                .code("not_allowed")
+                .hint(hint));
         }
         let action = arguments::action(tool, &mut given)?;
         let line = CommandLine::new(action, &given, &self.root)?;
@@ -95,19 +103,27 @@ impl Shared {
         if tool.is_plan() {
             return self.plan(action, line).await;
         }
-        self.runner.run(&line).await.map(|output| self.keep_secret(action, output))
+        self.runner
+            .run(&line)
+            .await
+            .map(|output| self.keep_secret(action, output))
     }
 
     /// Finds or starts the sandbox, until the end. If this fails, the command that needs it says why.
     pub async fn hold_sandbox(&self) {
-        let _ = self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings)).await;
+        let _ = self
+            .sandbox
+            .get_or_try_init(|| Sandbox::attach(&self.settings))
+            .await;
     }
 
     /// Keeps the signing secret of a new webhook in a file: it is shown once, and not in an answer.
     fn keep_secret(&self, action: &Action, mut output: Output) -> Output {
         if action.spec.effect == Effect::Creates
             && let Some(result) = output.fields.get_mut("result")
-            && let Some(secret) = result["signingSecret"].as_str().or(result["secret"].as_str())
+            && let Some(secret) = result["signingSecret"]
+                .as_str()
+                .or(result["secret"].as_str())
         {
             let folder = self.audit.0.with_file_name("webhook-secrets");
             let path = folder.join(Uuid::new_v4().simple().to_string());
@@ -132,10 +148,17 @@ impl Shared {
             let findings = doctor["result"].as_array().into_iter().flatten();
             let is_missing =
                 |it: &&Value| it["status"] == "warning" && it["finding"] == "not granted";
-            let checks = findings.filter(is_missing).filter_map(|it| it["check"].as_str());
-            checks.filter_map(|check| check.strip_prefix("scope ")).map(str::to_owned).collect()
+            let checks = findings
+                .filter(is_missing)
+                .filter_map(|it| it["check"].as_str());
+            checks
+                .filter_map(|check| check.strip_prefix("scope "))
+                .map(str::to_owned)
+                .collect()
         });
-        tokio::time::timeout(EXAMINATION, examined).await.map_or(&[], Vec::as_slice)
+        tokio::time::timeout(EXAMINATION, examined)
+            .await
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Shows what would be sent, and keeps it.
@@ -144,7 +167,10 @@ impl Shared {
         // A bulk job asks before it sends, and is not one request that could have a key.
         let is_email = action.spec.effect == Effect::Creates;
         let line = match is_email {
-            true => line.with(&format!("--idempotency-key={}", plans::idempotency_key(&token))),
+            true => line.with(&format!(
+                "--idempotency-key={}",
+                plans::idempotency_key(&token)
+            )),
             false => line.with("--yes"),
         };
         let mut output = self.runner.run(&line.with("--dry-run")).await?;
@@ -171,7 +197,11 @@ impl Shared {
                 result[if name == "body" { "first" } else { name }] = value.clone();
             }
         }
-        if line.words.iter().any(|word| word.starts_with("--template=")) {
+        if line
+            .words
+            .iter()
+            .any(|word| word.starts_with("--template="))
+        {
             result["template"] = "its text is kept by the service, and is what it is then".into();
         }
         output.fields["result"] = result;
@@ -181,7 +211,12 @@ impl Shared {
                 "send to fewer recipients or with shorter fields, or a person sends it with svc",
             ));
         }
-        self.plans.lock().await.add(Plan { token, line, shown, made });
+        self.plans.lock().await.add(Plan {
+            token,
+            line,
+            shown,
+            made,
+        });
         Ok(output)
     }
 
@@ -210,10 +245,20 @@ impl Shared {
 
     /// Counts the recipients of what is about to be sent.
     fn count_recipients(&self, request: &Value) -> Result<(), Failure> {
-        let count = request["emails"].as_u64().unwrap_or(recipients(request).count() as u64);
-        let most = self.settings.guard.max_recipients_per_run.map_or(u64::MAX, u64::from);
+        let count = request["emails"]
+            .as_u64()
+            .unwrap_or(recipients(request).count() as u64);
+        let most = self
+            .settings
+            .guard
+            .max_recipients_per_run
+            .map_or(u64::MAX, u64::from);
         let fits = |before: u64| before.checked_add(count).filter(|sum| *sum <= most);
-        if self.recipients.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits).is_ok() {
+        if self
+            .recipients
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits)
+            .is_ok()
+        {
             return Ok(());
         }
         let problem = format!("nothing was sent: at most {most} recipients are allowed");
@@ -226,5 +271,9 @@ impl Shared {
 /// The recipients of an email.
 fn recipients(request: &Value) -> impl Iterator<Item = &str> {
     let fields = ["to", "cc", "bcc"].map(|field| request["body"][field].as_array());
-    fields.into_iter().flatten().flatten().filter_map(Value::as_str)
+    fields
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(Value::as_str)
 }

@@ -23,7 +23,10 @@ pub fn lacks_scopes(tool: &Tool, missing: &[String]) -> bool {
 pub fn describe(tool: &Tool) -> Description {
     let effects = || tool.actions.iter().map(|action| action.spec.effect);
     let reads = effects().all(|effect| matches!(effect, Effect::Reads | Effect::Local));
-    let operations = tool.actions.iter().flat_map(|action| action.spec.operations);
+    let operations = tool
+        .actions
+        .iter()
+        .flat_map(|action| action.spec.operations);
     let operations = operations.collect::<Vec<_>>();
     let repeatable = !operations.is_empty() && operations.iter().all(|it| it.is_idempotent());
     let annotations = ToolAnnotations::new()
@@ -33,7 +36,10 @@ pub fn describe(tool: &Tool) -> Description {
         .idempotent(!tool.sends_plan() && (reads || repeatable));
     let about = match tool.actions.as_slice() {
         [plan] if tool.is_plan() => {
-            format!("Show what this would send, with a token for send_planned: {}", about(plan))
+            format!(
+                "Show what this would send, with a token for send_planned: {}",
+                about(plan)
+            )
         }
         [one] => about(one),
         several => several.iter().map(line).collect::<Vec<_>>().join("\n"),
@@ -44,13 +50,20 @@ pub fn describe(tool: &Tool) -> Description {
 }
 
 fn about(action: &Action) -> String {
-    action.command.get_about().map(ToString::to_string).unwrap_or_default()
+    action
+        .command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 /// The line of an action: its name, its arguments and what it does.
 fn line(action: &Action) -> String {
     let optional = |it: &Argument| if it.is_required { "" } else { "?" };
-    let names = action.arguments.iter().map(|it| format!("{}{}", it.name, optional(it)));
+    let names = action
+        .arguments
+        .iter()
+        .map(|it| format!("{}{}", it.name, optional(it)));
     match names.collect::<Vec<_>>().join(", ").as_str() {
         "" => format!("{}: {}", action.name, about(action)),
         names => format!("{} ({names}): {}", action.name, about(action)),
@@ -60,7 +73,11 @@ fn line(action: &Action) -> String {
 fn input(tool: &Tool) -> Map<String, Value> {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     if tool.actions.len() > 1 {
-        let names = tool.actions.iter().map(|action| action.name).collect::<Vec<_>>();
+        let names = tool
+            .actions
+            .iter()
+            .map(|action| action.name)
+            .collect::<Vec<_>>();
         properties.insert(ACTION.to_owned(), json!({"enum": names}));
         required.push(ACTION);
     }
@@ -91,15 +108,21 @@ fn schema(it: &Argument) -> Value {
         return json!({"type": "array", "items": {"type": "object"}});
     }
     let schema = argument(&it.arg);
-    let kept = ["type", "enum", "items"].iter().filter_map(|key| Some((*key, schema.get(key)?)));
-    kept.map(|(key, value)| (key.to_owned(), value.clone())).collect()
+    let kept = ["type", "enum", "items"]
+        .iter()
+        .filter_map(|key| Some((*key, schema.get(key)?)));
+    kept.map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
 }
 
 /// The help of an argument, without what only a command line takes.
 fn help(argument: &Argument) -> String {
     let arg = &argument.arg;
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let takes = arg.get_value_names().and_then(<[_]>::first).filter(|it| it.contains(['=', ' ']));
+    let takes = arg
+        .get_value_names()
+        .and_then(<[_]>::first)
+        .filter(|it| it.contains(['=', ' ']));
     match (argument.name, argument.from) {
         (ROWS, _) => "An object for each person, with email and more columns".to_owned(),
         (_, From::Read) => {
@@ -112,9 +135,15 @@ fn help(argument: &Argument) -> String {
         }
         _ => {
             let help = takes.map_or(help.clone(), |takes| format!("{help}: {takes}"));
-            let only_there =
-                [": text, @file or - for stdin", ": text, @file or -", "; repeatable", "--"];
-            only_there.iter().fold(help, |help, words| help.replace(words, ""))
+            let only_there = [
+                ": text, @file or - for stdin",
+                ": text, @file or -",
+                "; repeatable",
+                "--",
+            ];
+            only_there
+                .iter()
+                .fold(help, |help, words| help.replace(words, ""))
         }
     }
 }
@@ -133,7 +162,9 @@ fn output(tool: &Tool) -> Map<String, Value> {
 /// The type and the names of the fields of a schema: what a service sends is never refused by a
 /// client, and what is cut remains valid.
 fn outline(mut schema: Value) -> Value {
-    let Some(fields) = schema.as_object_mut() else { return json!({}) };
+    let Some(fields) = schema.as_object_mut() else {
+        return json!({});
+    };
     fields.retain(|key, _| ["type", "items", "properties"].contains(&key.as_str()));
     if let Some(items) = fields.get_mut("items") {
         *items = outline(items.take());

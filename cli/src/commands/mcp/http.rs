@@ -29,7 +29,10 @@ const PATH: &str = "/mcp";
 
 /// Reads the address of `--listen`: other machines must not reach the server.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
+    let address = text
+        .parse::<SocketAddr>()
+        .ok()
+        .filter(|address| address.ip().is_loopback());
     address.ok_or_else(|| {
         format!("`{text}` is not an address of this machine and a port, such as 127.0.0.1:4090")
     })
@@ -54,33 +57,53 @@ pub async fn serve(
             (token, Some(file))
         }
     };
-    let place = file.as_ref().map_or(TOKEN.to_owned(), |file| file.display().to_string());
+    let place = file
+        .as_ref()
+        .map_or(TOKEN.to_owned(), |file| file.display().to_string());
     if token.trim().len() < 16 {
-        return Err(Failure::input(format!("{place}: the bearer token has under 16 characters"))
-            .hint("set a longer one, or omit it: svc mcp writes one into a file"));
+        return Err(
+            Failure::input(format!("{place}: the bearer token has under 16 characters"))
+                .hint("set a longer one, or omit it: svc mcp writes one into a file"),
+        );
     }
     let url = format!("http://{address}{PATH}");
-    context.out.note(&format!("serving {url}; the bearer token is in {place}"));
-    context.out.ready(&json!({"url": url, "token_file": file}))?;
+    context
+        .out
+        .note(&format!("serving {url}; the bearer token is in {place}"));
+    context
+        .out
+        .ready(&json!({"url": url, "token_file": file}))?;
     let expected = Sha256::digest(token.trim());
     let hosts = [address.to_string(), format!("localhost:{}", address.port())];
     // No web page is a client, so every `Origin` is refused.
-    let config =
-        StreamableHttpServerConfig::default().with_allowed_hosts(hosts).enforce_origin_validation();
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts)
+        .enforce_origin_validation();
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let authorize = middleware::from_fn(move |request: Request, next: Next| async move {
         // Digests are compared, so that the time tells nothing about the token.
-        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = request
+            .headers()
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
         let is_right =
-            given.and_then(|given| given.split_once(' ')).is_some_and(|(scheme, token)| {
-                scheme.eq_ignore_ascii_case("bearer") && Sha256::digest(token.trim()) == expected
-            });
+            given
+                .and_then(|given| given.split_once(' '))
+                .is_some_and(|(scheme, token)| {
+                    scheme.eq_ignore_ascii_case("bearer")
+                        && Sha256::digest(token.trim()) == expected
+                });
         if is_right {
             return next.run(request).await;
         }
         let why = "the bearer token is missing or wrong\n";
-        (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response()
+        (
+            StatusCode::UNAUTHORIZED,
+            [(WWW_AUTHENTICATE, "Bearer")],
+            why,
+        )
+            .into_response()
     });
     let router = Router::new().route_service(PATH, service).layer(authorize);
     Ok(axum::serve(listener, router).await?)

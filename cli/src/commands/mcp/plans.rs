@@ -62,7 +62,12 @@ mod tests {
 
     fn plan(plans: &mut Plans, token: &str, made: DateTime<Utc>) {
         let (token, line) = (token.to_owned(), CommandLine::default());
-        plans.add(Plan { token, line, shown: Value::Null, made });
+        plans.add(Plan {
+            token,
+            line,
+            shown: Value::Null,
+            made,
+        });
     }
 
     #[test]
@@ -81,7 +86,11 @@ mod tests {
     fn the_oldest_plan_makes_room() {
         let (mut plans, start) = (Plans::default(), Utc::now());
         for number in 0..=100 {
-            plan(&mut plans, &number.to_string(), start + TimeDelta::milliseconds(number));
+            plan(
+                &mut plans,
+                &number.to_string(),
+                start + TimeDelta::milliseconds(number),
+            );
         }
         assert!(plans.take("0", start).is_none());
         assert!(plans.take("1", start + LIFETIME / 2).is_some());

@@ -31,7 +31,9 @@ const PROMPTS: &str = include_str!("prompts.tsv");
 
 impl Shared {
     fn message_tool(&self) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == MESSAGE_TOOL && self.allows(tool))
+        self.tools
+            .iter()
+            .find(|tool| tool.name == MESSAGE_TOOL && self.allows(tool))
     }
 
     /// The resources whose address has an ID.
@@ -54,18 +56,28 @@ impl Shared {
             let get = CommandLine::of(&["api", "GET", path, "--sandbox"]);
             let Output { fields, .. } = self.runner.run(&get).await.unwrap_or_else(Output::from);
             let Some(document) = fields.get("result") else {
-                return Err(ErrorData::internal_error("the sandbox did not answer", Some(fields)));
+                return Err(ErrorData::internal_error(
+                    "the sandbox did not answer",
+                    Some(fields),
+                ));
             };
             let text = document.to_string();
             return Ok(ResourceContents::text(text, uri).with_mime_type("application/json"));
         }
         let (Some(id), Some(tool)) = (uri.strip_prefix(MESSAGE), self.message_tool()) else {
-            return Err(ErrorData::resource_not_found("no resource has this address", None));
+            return Err(ErrorData::resource_not_found(
+                "no resource has this address",
+                None,
+            ));
         };
-        let read = self.recorded(tool, object(json!({ACTION: "get", "id": id}))).await;
+        let read = self
+            .recorded(tool, object(json!({ACTION: "get", "id": id})))
+            .await;
         let text = read.content.first().and_then(|block| block.as_text());
         let text = text.map(|text| text.text.clone()).unwrap_or_default();
-        let kind = read.structured_content.map(|fields| fields["error"]["kind"].clone());
+        let kind = read
+            .structured_content
+            .map(|fields| fields["error"]["kind"].clone());
         match kind.as_ref().and_then(Value::as_str) {
             None => Ok(ResourceContents::text(text, uri).with_mime_type("text/plain")),
             Some("not_found") => Err(ErrorData::resource_not_found(text, None)),
@@ -75,7 +87,11 @@ impl Shared {
 
     /// The prompts whose tools are offered.
     pub async fn prompts(&self) -> Vec<Prompt> {
-        let offered = self.offered().await.map(|tool| tool.name).collect::<Vec<_>>();
+        let offered = self
+            .offered()
+            .await
+            .map(|tool| tool.name)
+            .collect::<Vec<_>>();
         let is_offered = |tools: &str| tools.split(' ').all(|name| offered.contains(&name));
         let lines = prompt_lines().filter(|[.., tools, _]| is_offered(tools));
         let prompt = |[name, about, argument, ..]: [&str; 5]| {
@@ -89,7 +105,10 @@ impl Shared {
 /// The resources that have a fixed address.
 pub fn fixed() -> Vec<Resource> {
     let chapters = BOOK.iter().map(|(path, text)| {
-        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(path);
+        let title = text
+            .lines()
+            .find_map(|line| line.strip_prefix("# "))
+            .unwrap_or(path);
         Resource::new(format!("{CHAPTER}{path}"), *path)
             .with_title(title)
             .with_mime_type("text/markdown")
@@ -103,7 +122,10 @@ pub fn fixed() -> Vec<Resource> {
 }
 
 fn prompt_lines() -> impl Iterator<Item = [&'static str; 5]> {
-    let lines = PROMPTS.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
+    let lines = PROMPTS
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').collect::<Vec<_>>());
     lines.filter_map(|columns| columns.try_into().ok())
 }
 
@@ -111,5 +133,8 @@ fn prompt_lines() -> impl Iterator<Item = [&'static str; 5]> {
 pub fn prompt(name: &str, arguments: &JsonObject) -> Option<GetPromptResult> {
     let [_, _, argument, _, text] = prompt_lines().find(|[known, ..]| *known == name)?;
     let value = arguments.get(argument)?.as_str()?;
-    Some(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text.replace("{}", value))]))
+    Some(GetPromptResult::new(vec![PromptMessage::new_text(
+        Role::User,
+        text.replace("{}", value),
+    )]))
 }

@@ -41,14 +41,20 @@ impl Runner {
             ("--key-file", flags.key_file.is_some()),
         ];
         if let Some((name, _)) = of_profile.iter().find(|(_, given)| *given && !is_live) {
-            return Err(Failure::usage(format!("{name} has no effect without --profile"))
-                .hint("name the profile that it is for: --profile NAME"));
+            return Err(
+                Failure::usage(format!("{name} has no effect without --profile"))
+                    .hint("name the profile that it is for: --profile NAME"),
+            );
         }
         flags.sandbox = !is_live;
         flags.profile = is_live.then(|| context.settings.profile.value.clone());
         let mut start = vec!["svc".into(), "--json".into()];
         start.extend(flags.of_service());
-        Ok(Self { run: context.run_inside, start, env: context.settings.env.clone() })
+        Ok(Self {
+            run: context.run_inside,
+            start,
+            env: context.settings.env.clone(),
+        })
     }
 
     /// Runs a command, to its end even if the future is dropped.
@@ -73,7 +79,10 @@ impl Runner {
         let ended = ended.await;
         let (code, request_id) =
             ended.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
-        Ok(Output { fields: fields(code, &stdout.text(), &stderr.text()), request_id })
+        Ok(Output {
+            fields: fields(code, &stdout.text(), &stderr.text()),
+            request_id,
+        })
     }
 }
 
@@ -86,7 +95,9 @@ impl Output {
 fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
     let (mut fields, mut lines) = (json!({}), stderr.lines().collect::<Vec<_>>());
     if code != 0 {
-        let error = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let error = lines
+            .pop()
+            .and_then(|line| serde_json::from_str::<Value>(line).ok());
         let problem = format!("the command has failed with the exit code {code}");
         fields = error
             .filter(|line| line["error"].is_object())
@@ -95,9 +106,15 @@ fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
     if !lines.is_empty() {
         fields["notes"] = lines.into();
     }
-    let values = Deserializer::from_str(stdout).into_iter().filter_map(Result::ok);
+    let values = Deserializer::from_str(stdout)
+        .into_iter()
+        .filter_map(Result::ok);
     let mut values = values.collect::<Vec<Value>>();
-    let result = if values.len() > 1 { Some(values.into()) } else { values.pop() };
+    let result = if values.len() > 1 {
+        Some(values.into())
+    } else {
+        values.pop()
+    };
     if let Some(result) = result {
         fields["result"] = result;
     }
@@ -106,7 +123,10 @@ fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
 
 impl From<Failure> for Output {
     fn from(failure: Failure) -> Self {
-        Self { fields: failure.to_json(), request_id: None }
+        Self {
+            fields: failure.to_json(),
+            request_id: None,
+        }
     }
 }
 
@@ -123,7 +143,10 @@ impl Captured {
 
 impl Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

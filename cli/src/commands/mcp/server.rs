@@ -36,14 +36,20 @@ pub struct McpServer(pub Arc<Shared>);
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder();
-        let capabilities = capabilities.enable_tools().enable_resources().enable_prompts().build();
+        let capabilities = capabilities
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
         ServerConfig::new(capabilities)
             .with_instructions(INSTRUCTIONS)
             .with_server_info(Implementation::new("svc", env!("CARGO_PKG_VERSION")))
     }
 
     async fn list_tools(&self, _: Page, _: Connection) -> Answer<ListToolsResult> {
-        Ok(ListToolsResult::with_all_items(self.0.offered().await.map(describe).collect()))
+        Ok(ListToolsResult::with_all_items(
+            self.0.offered().await.map(describe).collect(),
+        ))
     }
 
     async fn list_resources(&self, _: Page, _: Connection) -> Answer<ListResourcesResult> {
@@ -55,7 +61,9 @@ impl ServerHandler for McpServer {
         _: Page,
         _: Connection,
     ) -> Answer<ListResourceTemplatesResult> {
-        Ok(ListResourceTemplatesResult::with_all_items(self.0.templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            self.0.templates(),
+        ))
     }
 
     async fn read_resource(
@@ -78,7 +86,9 @@ impl ServerHandler for McpServer {
     ) -> Answer<GetPromptResponse> {
         let prompt = resources::prompt(&request.name, &request.arguments.unwrap_or_default());
         let problem = "no prompt has this name, or its argument is missing";
-        Ok(prompt.ok_or_else(|| ErrorData::invalid_params(problem, None))?.into())
+        Ok(prompt
+            .ok_or_else(|| ErrorData::invalid_params(problem, None))?
+            .into())
     }
 
     async fn call_tool(
@@ -86,7 +96,12 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         _: Connection,
     ) -> Answer<CallToolResponse> {
-        let Some(index) = self.0.tools.iter().position(|tool| tool.name == request.name) else {
+        let Some(index) = self
+            .0
+            .tools
+            .iter()
+            .position(|tool| tool.name == request.name)
+        else {
             let message = format!("unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
@@ -94,6 +109,8 @@ impl ServerHandler for McpServer {
         let (server, arguments) = (self.clone(), request.arguments.unwrap_or_default());
         let call = async move { server.0.recorded(&server.0.tools[index], arguments).await };
         let called = tokio::spawn(call).await;
-        called.map(Into::into).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+        called
+            .map(Into::into)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }

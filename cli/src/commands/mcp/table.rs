@@ -70,23 +70,36 @@ impl Tool {
 pub fn tools(tree: &Command) -> Vec<Tool> {
     let mut tools = Vec::<Tool>::new();
     for line in TABLE.lines().skip(1) {
-        let columns = line.split('\t').map(|cell| if cell == "-" { "" } else { cell });
+        let columns = line
+            .split('\t')
+            .map(|cell| if cell == "-" { "" } else { cell });
         let [group, name, action, path, arguments] = columns.collect::<Vec<_>>()[..] else {
             continue;
         };
         let path = path.split_whitespace().collect::<Vec<_>>();
-        let found = path.iter().try_fold(tree, |level, name| level.find_subcommand(name));
-        let command = found.filter(|_| !path.is_empty()).cloned().unwrap_or_else(send_planned);
+        let found = path
+            .iter()
+            .try_fold(tree, |level, name| level.find_subcommand(name));
+        let command = found
+            .filter(|_| !path.is_empty())
+            .cloned()
+            .unwrap_or_else(send_planned);
         let arguments = arguments.split_whitespace();
         let action = Action {
             name: action,
-            arguments: arguments.filter_map(|text| argument(&command, text)).collect(),
+            arguments: arguments
+                .filter_map(|text| argument(&command, text))
+                .collect(),
             spec: command_spec::find(tree, &path),
             command,
         };
         match tools.last_mut().filter(|last| last.name == name) {
             Some(tool) => tool.actions.push(action),
-            None => tools.push(Tool { name, group, actions: vec![action] }),
+            None => tools.push(Tool {
+                name,
+                group,
+                actions: vec![action],
+            }),
         }
     }
     tools
@@ -94,7 +107,9 @@ pub fn tools(tree: &Command) -> Vec<Tool> {
 
 /// What `send_planned` takes, which is not a command of `svc`.
 fn send_planned() -> Command {
-    let token = Arg::new(TOKEN).required(true).help("The token that a plan has answered");
+    let token = Arg::new(TOKEN)
+        .required(true)
+        .help("The token that a plan has answered");
     Command::new("send_planned")
         .about("Send what a plan has shown: once, within ten minutes of it")
         .arg(token)
@@ -103,9 +118,14 @@ fn send_planned() -> Command {
 /// The argument that a cell describes: `name`, or `name:from`; with `!` after the name it is required.
 fn argument(command: &Command, text: &'static str) -> Option<Argument> {
     let (name, from) = text.split_once(':').unwrap_or((text, ""));
-    let (name, is_marked) = name.strip_suffix('!').map_or((name, false), |name| (name, true));
+    let (name, is_marked) = name
+        .strip_suffix('!')
+        .map_or((name, false), |name| (name, true));
     let id = if name == ROWS { "file" } else { name };
-    let arg = command.get_arguments().find(|arg| arg.get_id() == id)?.clone();
+    let arg = command
+        .get_arguments()
+        .find(|arg| arg.get_id() == id)?
+        .clone();
     let (from, is_alone) = match from {
         "file" => (From::File, true),
         "read" => (From::Read, false),
@@ -113,7 +133,12 @@ fn argument(command: &Command, text: &'static str) -> Option<Argument> {
         _ => (From::Value, true),
     };
     let is_required = is_marked || (is_alone && arg.is_required_set());
-    Some(Argument { name, from, is_required, arg })
+    Some(Argument {
+        name,
+        from,
+        is_required,
+        arg,
+    })
 }
 
 #[cfg(test)]
@@ -124,17 +149,27 @@ mod tests {
     #[test]
     fn every_row_names_a_command_and_its_arguments() {
         let tools = tools(&crate::command());
-        let actions = tools.iter().flat_map(|tool| &tool.actions).collect::<Vec<_>>();
+        let actions = tools
+            .iter()
+            .flat_map(|tool| &tool.actions)
+            .collect::<Vec<_>>();
         assert_eq!(actions.len(), TABLE.lines().count() - 1);
         assert!(tools.iter().all(|tool| MCP_GROUPS.contains(&tool.group)));
         for (action, line) in actions.iter().zip(TABLE.lines().skip(1)) {
             let columns = line.split('\t').collect::<Vec<_>>();
-            let path = if columns[3] == "-" { "send_planned" } else { columns[3] };
+            let path = if columns[3] == "-" {
+                "send_planned"
+            } else {
+                columns[3]
+            };
             assert!(path.ends_with(action.command.get_name()), "{line}");
             let names = columns[4].split(' ').filter(|cell| *cell != "-");
             assert_eq!(action.arguments.len(), names.count(), "{line}");
             // No option that selects what `svc mcp` was started with, or a person decides.
-            assert!(action.arguments.iter().all(|it| !it.arg.is_global_set()), "{line}");
+            assert!(
+                action.arguments.iter().all(|it| !it.arg.is_global_set()),
+                "{line}"
+            );
         }
     }
 }

@@ -68,9 +68,13 @@ impl Command {
             Self::Advance { duration } => client.advance(duration),
             Self::Resume => client.resume(),
         };
-        control::show(context, VIEW, request).await.map_err(|failure| match failure.kind() {
-            Kind::OutcomeUnknown => failure.hint("see where the clock is: svc sandbox clock show"),
-            _ => failure,
-        })
+        control::show(context, VIEW, request)
+            .await
+            .map_err(|failure| match failure.kind() {
+                Kind::OutcomeUnknown => {
+                    failure.hint("see where the clock is: svc sandbox clock show")
+                }
+                _ => failure,
+            })
     }
 }

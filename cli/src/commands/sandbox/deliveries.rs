@@ -69,8 +69,18 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context).await?;
         match self {
-            Self::List { webhook, event, state, paging } => {
-                let filter = DeliveryFilter { webhook, event, state, ..Default::default() };
+            Self::List {
+                webhook,
+                event,
+                state,
+                paging,
+            } => {
+                let filter = DeliveryFilter {
+                    webhook,
+                    event,
+                    state,
+                    ..Default::default()
+                };
                 let request = || client.deliveries(&filter);
                 paging.pages(context, VIEW, "no deliveries", request).await
             }
@@ -84,5 +94,6 @@ impl Command {
 }
 
 fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
-    text.parse().map_err(|_| "must be pending, delivered, failed or dropped")
+    text.parse()
+        .map_err(|_| "must be pending, delivered, failed or dropped")
 }

@@ -46,7 +46,9 @@ impl Command {
             Self::Publish { domain, record } => {
                 let sentence = format!("published the records of {domain}");
                 control::done(context, &sentence, client.publish_dns(&domain, &record)).await?;
-                context.out.hint("then verify the domain: svc --sandbox domains verify ID");
+                context
+                    .out
+                    .hint("then verify the domain: svc --sandbox domains verify ID");
                 Ok(())
             }
             Self::Withdraw { domain, record } => {

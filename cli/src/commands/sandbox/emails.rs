@@ -67,17 +67,37 @@ pub enum Command {
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { status, address, subject, tag, after, before, paging } => {
+            Self::List {
+                status,
+                address,
+                subject,
+                tag,
+                after,
+                before,
+                paging,
+            } => {
                 let after = times::after(context, after.as_deref()).await?;
                 let before = times::past(context, "--before", before.as_deref()).await?;
                 let search = None;
-                let filter = EmailFilter { status, address, subject, search, tag, after, before };
+                let filter = EmailFilter {
+                    status,
+                    address,
+                    subject,
+                    search,
+                    tag,
+                    after,
+                    before,
+                };
                 let client = control::client(context).await?;
-                paging.pages(context, VIEW, "no emails", || client.emails(&filter)).await
+                paging
+                    .pages(context, VIEW, "no emails", || client.emails(&filter))
+                    .await
             }
             Self::Story { id } => {
                 let request = control::client(context).await?.email_story(&id);
-                let Some(story) = control::send(context, request).await? else { return Ok(()) };
+                let Some(story) = control::send(context, request).await? else {
+                    return Ok(());
+                };
                 context.out.one_as_list(&story, &lines(&story), STORY)?;
                 if story.deliveries.is_empty() && story.missing.is_empty() {
                     context.out.note("no webhook of the email service exists");
@@ -134,7 +154,12 @@ fn lines(story: &EmailStory) -> Vec<Line<'_>> {
             };
             let detail = format!("{}: {outcome} from {}", delivery.event, attempt.url);
             let at = Some(attempt.started_at);
-            Line { at, what: "attempt", recipient: None, detail: Some(detail) }
+            Line {
+                at,
+                what: "attempt",
+                recipient: None,
+                detail: Some(detail),
+            }
         }));
     }
     lines.sort_by_key(|line| line.at);
@@ -145,13 +170,23 @@ fn lines(story: &EmailStory) -> Vec<Line<'_>> {
                 None => "waits for the delivery before it",
             };
             let detail = Some(format!("{}: {waits}", delivery.event));
-            lines.push(Line { at: delivery.next_due_at, what: "pending", recipient: None, detail });
+            lines.push(Line {
+                at: delivery.next_due_at,
+                what: "pending",
+                recipient: None,
+                detail,
+            });
         }
     }
     lines.extend(story.recipients.iter().filter_map(|recipient| {
         let reason = recipient.detail.as_ref()?["reason"].as_str()?.to_owned();
         let (what, recipient) = (recipient.status.as_str(), Some(recipient.address.as_str()));
-        Some(Line { at: None, what, recipient, detail: Some(reason) })
+        Some(Line {
+            at: None,
+            what,
+            recipient,
+            detail: Some(reason),
+        })
     }));
     lines.extend(story.missing.iter().map(|missing| Line {
         at: None,

@@ -60,7 +60,9 @@ impl Exec {
             Ok(child) => pass_on(child, stop).await.map_err(Failure::from),
             Err(error) => {
                 let name = self.command[0].to_string_lossy();
-                Err(Failure::input(format!("the command `{name}` cannot be run: {error}")))
+                Err(Failure::input(format!(
+                    "the command `{name}` cannot be run: {error}"
+                )))
             }
         };
         let _ = tokio::time::timeout(STOP_TIMEOUT, server.stop()).await;
@@ -75,7 +77,11 @@ fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];
     let urls = ["SANDBOX_URL", "EMAIL_URL", "EXTRACTION_URL"];
     let urls_of_svc = ["SVC_SANDBOX_URL", "SVC_EMAIL_URL", "SVC_EXTRACTION_URL"];
-    variables.extend(urls.into_iter().chain(urls_of_svc).map(|name| (name, url.clone())));
+    variables.extend(
+        urls.into_iter()
+            .chain(urls_of_svc)
+            .map(|name| (name, url.clone())),
+    );
     if let Some((email, extraction)) = server.seeded_keys() {
         let (email, extraction) = (email.expose(), extraction.expose());
         variables.extend(["EMAIL_KEY", "SVC_EMAIL_KEY"].map(|name| (name, email.to_owned())));

@@ -91,7 +91,16 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context).await?;
         match self {
-            Self::Add { operation, times, skip, status, body, header, latency, drop } => {
+            Self::Add {
+                operation,
+                times,
+                skip,
+                status,
+                body,
+                header,
+                latency,
+                drop,
+            } => {
                 let headers = pairs::headers("--header", header)?;
                 let text = body.map(|body| context.text("--body", &body)).transpose()?;
                 let fault = NewFault {

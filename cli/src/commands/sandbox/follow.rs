@@ -77,12 +77,18 @@ async fn print_all(
         let NotificationPage { data, next, .. } =
             match client.notifications(Some(&position), POLL).await {
                 Ok(events) => events,
-                Err(error) if error.status().is_some_and(|status| status.is_client_error()) => {
+                Err(error)
+                    if error
+                        .status()
+                        .is_some_and(|status| status.is_client_error()) =>
+                {
                     return Err(svc_sdk::Error::from(error).into());
                 }
                 Err(_) => {
                     if std::mem::take(&mut is_connected) {
-                        context.out.note("the server does not respond; waiting for it");
+                        context
+                            .out
+                            .note("the server does not respond; waiting for it");
                     }
                     tokio::time::sleep(RETRY).await;
                     continue;
@@ -109,7 +115,11 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
     let (at, kind, status, after) = match event {
         Notification::Request(request) => {
             let (path, took) = (&request.path, request.duration_ms);
-            let silent = if request.status.is_none() { ", no response" } else { "" };
+            let silent = if request.status.is_none() {
+                ", no response"
+            } else {
+                ""
+            };
             let about = format!("{} {path} in {took} ms{silent}", request.method);
             (request.started_at, "request", code(request.status), about)
         }
@@ -126,10 +136,18 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
         Notification::Email(email) => {
             let to = email.to.join(", ");
             let about = format!("{} to {to}: {}", email.id, email.subject);
-            (email.updated_at, "email", email.status.as_str().to_owned(), about)
+            (
+                email.updated_at,
+                "email",
+                email.status.as_str().to_owned(),
+                about,
+            )
         }
         Notification::Message(message) => {
-            let about = format!("{} to {}: {}", message.id, message.recipient, message.subject);
+            let about = format!(
+                "{} to {}: {}",
+                message.id, message.recipient, message.subject
+            );
             let direction = match message.direction {
                 Direction::Outgoing => "outgoing",
                 _ => "incoming",
@@ -138,14 +156,26 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
         }
         Notification::Delivery(delivery) => {
             let about = format!("{} of {}", delivery.id, delivery.event);
-            (delivery.updated_at, "delivery", delivery.state.as_str().to_owned(), about)
+            (
+                delivery.updated_at,
+                "delivery",
+                delivery.state.as_str().to_owned(),
+                about,
+            )
         }
         // The others have no line of their own.
         _ if context.out.is_table() => return Ok(()),
         _ => return context.out.event("", event),
     };
-    let at = context.settings.env.zone.at(&DateTime::<Utc>::from(at)).format("%H:%M:%S");
+    let at = context
+        .settings
+        .env
+        .zone
+        .at(&DateTime::<Utc>::from(at))
+        .format("%H:%M:%S");
     let before = format!("{at}  {kind:<8}  ");
     let gap = " ".repeat(11_usize.saturating_sub(status.len()).max(2));
-    context.out.status_event(&before, &status, &(gap + &after), event)
+    context
+        .out
+        .status_event(&before, &status, &(gap + &after), event)
 }

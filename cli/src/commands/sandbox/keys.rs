@@ -64,7 +64,11 @@ pub enum Command {
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Create { service, scope, mode } => {
+            Self::Create {
+                service,
+                scope,
+                mode,
+            } => {
                 let key = match service {
                     ServiceName::Email => {
                         if mode.is_some() {
@@ -80,7 +84,10 @@ impl Command {
                                 "a key of the extraction service has exactly one scope: full or extract_only",
                             ));
                         };
-                        NewKey { mode, ..NewKey::extraction(scope) }
+                        NewKey {
+                            mode,
+                            ..NewKey::extraction(scope)
+                        }
                     }
                 };
                 let client = control::client(context).await?;

@@ -51,8 +51,16 @@ pub struct Filters {
 impl Filters {
     async fn read(self, context: &Context) -> Result<MessageFilter, Failure> {
         let after = times::after(context, self.after.as_deref()).await?;
-        let Self { to, from, subject, .. } = self;
-        Ok(MessageFilter { to, from, subject, after, search: None })
+        let Self {
+            to, from, subject, ..
+        } = self;
+        Ok(MessageFilter {
+            to,
+            from,
+            subject,
+            after,
+            search: None,
+        })
     }
 }
 
@@ -141,27 +149,37 @@ impl Command {
             Self::List { filters, paging } => {
                 let filter = filters.read(context).await?;
                 let client = control::client(context).await?;
-                paging.pages(context, VIEW, "no messages", || client.messages(&filter)).await
+                paging
+                    .pages(context, VIEW, "no messages", || client.messages(&filter))
+                    .await
             }
             Self::Wait { filters } => {
                 let (filter, timeout) = (filters.read(context).await?, &context.settings.timeout);
                 let client = control::client(context).await?;
                 let request = client.wait_for_message(&filter, timeout.value);
-                control::show(context, VIEW, request).await.map_err(|mut failure| {
-                    if failure.details().status == Some(408) {
-                        let details = failure.details_mut();
-                        // The service did not reject anything: it says what is in the mailbox.
-                        let start = details.message.find("no matching message").unwrap_or(0);
-                        details.message.drain(..start);
-                        details.hint = Some(format!(
-                            "list all messages: {}",
-                            context.svc("sandbox messages list")
-                        ));
-                    }
-                    failure
-                })
+                control::show(context, VIEW, request)
+                    .await
+                    .map_err(|mut failure| {
+                        if failure.details().status == Some(408) {
+                            let details = failure.details_mut();
+                            // The service did not reject anything: it says what is in the mailbox.
+                            let start = details.message.find("no matching message").unwrap_or(0);
+                            details.message.drain(..start);
+                            details.hint = Some(format!(
+                                "list all messages: {}",
+                                context.svc("sandbox messages list")
+                            ));
+                        }
+                        failure
+                    })
             }
-            Self::Get { id, raw, html, links, attachments } => {
+            Self::Get {
+                id,
+                raw,
+                html,
+                links,
+                attachments,
+            } => {
                 let client = control::client(context).await?;
                 match (attachments, raw, html, links) {
                     (Some(dir), ..) => attachments::save(context, &client, &id, &dir).await,

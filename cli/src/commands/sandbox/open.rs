@@ -41,25 +41,35 @@ impl Open {
 /// The URL of the page of the server that is running.
 pub(super) async fn url(context: &Context) -> Result<String, Failure> {
     let dir = &context.settings.sandbox_dir;
-    let url = Sandbox::running_url(&context.settings).await?.ok_or_else(|| {
-        Failure::other(format!("no sandbox uses {}", dir.display()))
-            .hint("start one in another terminal: svc sandbox serve")
-    })?;
+    let url = Sandbox::running_url(&context.settings)
+        .await?
+        .ok_or_else(|| {
+            Failure::other(format!("no sandbox uses {}", dir.display()))
+                .hint("start one in another terminal: svc sandbox serve")
+        })?;
     Ok(format!("{url}/"))
 }
 
 /// The URL of a view of the page.
 pub(super) async fn view(context: &Context, page: &str, view: &str) -> Result<String, Failure> {
-    let Some(wanted) = &context.organization else { return Ok(format!("{page}#/{view}")) };
+    let Some(wanted) = &context.organization else {
+        return Ok(format!("{page}#/{view}"));
+    };
     let request = control::client(context).await?.organizations();
     let all = control::send(context, request).await?.unwrap_or_default();
-    let mut found = all.iter().filter(|one| one.id == *wanted || one.name == *wanted);
+    let mut found = all
+        .iter()
+        .filter(|one| one.id == *wanted || one.name == *wanted);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(format!("{page}#/{view}?organization={}", one.id)),
-        (None, _) => Err(Failure::new(Kind::NotFound, format!("no such organization: {wanted}"))
-            .hint("list them: svc sandbox organizations list")),
-        _ => Err(Failure::input(format!("several organizations have the name {wanted:?}"))
-            .hint("use the id of one: svc sandbox organizations list")),
+        (None, _) => Err(
+            Failure::new(Kind::NotFound, format!("no such organization: {wanted}"))
+                .hint("list them: svc sandbox organizations list"),
+        ),
+        _ => Err(
+            Failure::input(format!("several organizations have the name {wanted:?}"))
+                .hint("use the id of one: svc sandbox organizations list"),
+        ),
     }
 }
 
@@ -67,11 +77,17 @@ pub(super) async fn view(context: &Context, page: &str, view: &str) -> Result<St
 pub(super) async fn open(context: &Context, url: &str, print: bool) -> Result<(), Failure> {
     if !print && context.out.stdout_is_terminal() {
         if browser::open(url, &context.settings.env).await {
-            return context.out.done(&format!("opened {url}"), &Output { url, opened: true });
+            return context
+                .out
+                .done(&format!("opened {url}"), &Output { url, opened: true });
         }
-        context.out.note("found no browser; open this URL, or name a browser in BROWSER");
+        context
+            .out
+            .note("found no browser; open this URL, or name a browser in BROWSER");
     }
-    context.out.document(&format!("{url}\n"), &Output { url, opened: false })
+    context
+        .out
+        .document(&format!("{url}\n"), &Output { url, opened: false })
 }
 
 #[derive(Serialize, JsonSchema)]

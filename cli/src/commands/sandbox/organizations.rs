@@ -43,7 +43,10 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context).await?;
         match self {
-            Self::Create { name, balance_cents } => {
+            Self::Create {
+                name,
+                balance_cents,
+            } => {
                 let request = client.create_organization(name.as_deref(), balance_cents);
                 control::show(context, VIEW, request).await
             }

@@ -73,12 +73,26 @@ pub enum Command {
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { operation, status, key_id: key, after, paging } => {
+            Self::List {
+                operation,
+                status,
+                key_id: key,
+                after,
+                paging,
+            } => {
                 let operation = operation.map(|operation| operation.to_string());
                 let after = times::after(context, after.as_deref()).await?;
-                let filter = RequestFilter { operation, status, key, search: None, after };
+                let filter = RequestFilter {
+                    operation,
+                    status,
+                    key,
+                    search: None,
+                    after,
+                };
                 let client = control::client(context).await?;
-                paging.pages(context, VIEW, "no requests", || client.requests(&filter)).await
+                paging
+                    .pages(context, VIEW, "no requests", || client.requests(&filter))
+                    .await
             }
             Self::Tail => follow(context, |event| matches!(event, Notification::Request(_))).await,
             Self::Get { id } => {

@@ -172,12 +172,22 @@ impl Serve {
     /// variable.
     fn with_variables(context: &Context) -> Result<Self, Failure> {
         // Every option after the command; those before it are global.
-        let typed = context.typed().iter().skip_while(|word| *word != "sandbox").skip(1);
-        let typed = typed.skip_while(|word| *word != "serve").skip(1).cloned().collect::<Vec<_>>();
+        let typed = context
+            .typed()
+            .iter()
+            .skip_while(|word| *word != "sandbox")
+            .skip(1);
+        let typed = typed
+            .skip_while(|word| *word != "serve")
+            .skip(1)
+            .cloned()
+            .collect::<Vec<_>>();
         let mut words = vec!["svc".into()];
         let command = Self::augment_args(clap::Command::new("svc"));
         for argument in command.get_arguments() {
-            let Some(name) = argument.get_long() else { continue };
+            let Some(name) = argument.get_long() else {
+                continue;
+            };
             let option = format!("--{name}");
             let variable = format!("SVC_SANDBOX_{}", name.to_uppercase().replace('-', "_"));
             let variable = table::variables().find(|known| *known == variable);
@@ -203,26 +213,42 @@ impl Serve {
         words.extend(typed);
         let command = GlobalFlags::augment_args(command);
         let matches = command.try_get_matches_from(words);
-        matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
-            // What was typed has been parsed before, so that it is a variable.
-            let text = error.to_string();
-            let problem = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            let option = problem.split(['\'', ' ']).find_map(|word| word.strip_prefix("--"));
-            let variable = option.unwrap_or("…").to_uppercase().replace('-', "_");
-            let failure = Failure::usage(format!("SVC_SANDBOX_{variable}: {problem}"));
-            match text.lines().find(|line| line.trim().starts_with("[possible values")) {
-                Some(values) => failure.hint(values.trim()),
-                None => failure,
-            }
-        })
+        matches
+            .and_then(|matches| Self::from_arg_matches(&matches))
+            .map_err(|error| {
+                // What was typed has been parsed before, so that it is a variable.
+                let text = error.to_string();
+                let problem = text
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ");
+                let option = problem
+                    .split(['\'', ' '])
+                    .find_map(|word| word.strip_prefix("--"));
+                let variable = option.unwrap_or("…").to_uppercase().replace('-', "_");
+                let failure = Failure::usage(format!("SVC_SANDBOX_{variable}: {problem}"));
+                match text
+                    .lines()
+                    .find(|line| line.trim().starts_with("[possible values"))
+                {
+                    Some(values) => failure.hint(values.trim()),
+                    None => failure,
+                }
+            })
     }
 
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if let Some(Sourced { source: source @ Source::Option(_), .. }) =
-            &context.settings.ca_bundle
+        if let Some(Sourced {
+            source: source @ Source::Option(_),
+            ..
+        }) = &context.settings.ca_bundle
         {
-            return Err(Failure::usage(format!("{source}: the sandbox does not use it"))
-                .hint("set SSL_CERT_FILE: webhook attempts and the relay trust its certificates"));
+            return Err(
+                Failure::usage(format!("{source}: the sandbox does not use it")).hint(
+                    "set SSL_CERT_FILE: webhook attempts and the relay trust its certificates",
+                ),
+            );
         }
         // Every user of the machine can read process lists.
         if self.relay.is_some_and(|url| url.contains('@')) {
@@ -235,7 +261,9 @@ impl Serve {
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
-        context.out.show_log(self.log_format.as_deref() == Some("json"));
+        context
+            .out
+            .show_log(self.log_format.as_deref() == Some("json"));
         let settings = &context.settings;
         let dir = self.data.as_ref();
         let dir = dir.map_or_else(|| settings.sandbox_dir.clone(), |dir| settings.path(dir));
@@ -259,8 +287,12 @@ impl Serve {
         match (&self.smtp_cert_file, &self.smtp_key_file, self.smtp) {
             (None, None, _) => {}
             (Some(chain), Some(key), Some(_)) => {
-                let chain = context.inputs.bytes(&context.out, "--smtp-cert-file", chain)?;
-                let key = context.inputs.private(&context.out, "--smtp-key-file", key)?;
+                let chain = context
+                    .inputs
+                    .bytes(&context.out, "--smtp-cert-file", chain)?;
+                let key = context
+                    .inputs
+                    .private(&context.out, "--smtp-key-file", key)?;
                 let with_certificate = builder.smtp_certificate(&chain, &key);
                 builder = with_certificate.map_err(refused("--smtp-cert-file"))?;
             }
@@ -313,7 +345,11 @@ impl Serve {
 
     /// The listen address of the option, else of the network.
     fn addr(&self) -> Result<SocketAddr, Failure> {
-        let default = || self.network.default_ip().map(|ip| SocketAddr::new(ip, PORT));
+        let default = || {
+            self.network
+                .default_ip()
+                .map(|ip| SocketAddr::new(ip, PORT))
+        };
         self.addr.or_else(default).ok_or_else(|| {
             Failure::usage("--network public needs --addr")
                 .hint("name the address to listen on: --addr 0.0.0.0:4080")
@@ -354,7 +390,9 @@ pub(super) fn with_seed_file(
     let toml = context.inputs.bytes(&context.out, "--seed", path)?;
     let toml = String::from_utf8(toml)
         .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
-    builder.seed_file(&toml).map_err(|mistake| in_seed_file(path, &mistake))
+    builder
+        .seed_file(&toml)
+        .map_err(|mistake| in_seed_file(path, &mistake))
 }
 
 /// Why a server with this data directory and seed file has not started.
@@ -378,8 +416,17 @@ pub(super) fn not_started(error: &StartError, dir: &Path, seed: Option<&Path>) -
 }
 
 fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {
-    let InvalidSeed { line, field, message, .. } = mistake;
-    let field = if field.is_empty() { String::new() } else { format!("{field}: ") };
+    let InvalidSeed {
+        line,
+        field,
+        message,
+        ..
+    } = mistake;
+    let field = if field.is_empty() {
+        String::new()
+    } else {
+        format!("{field}: ")
+    };
     Failure::input(format!("{}:{line}: {field}{message}", path.display()))
         .code("invalid_seed_file")
         .hint("correct the file; nothing of it was applied")
@@ -387,15 +434,31 @@ fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {
 
 /// The log entry of a request to a documented operation.
 fn log(request: &RequestHandled) {
-    let RequestHandled { method, path, operation, status, duration_ms, .. } = request;
+    let RequestHandled {
+        method,
+        path,
+        operation,
+        status,
+        duration_ms,
+        ..
+    } = request;
     tracing::info!(operation, status, duration_ms, "{method} {path}");
 }
 
 /// The line of a request to a documented operation, on a terminal.
 fn line(request: &RequestHandled) -> String {
-    let status = request.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
-    let RequestHandled { method, path, duration_ms, .. } = request;
-    let at = DateTime::from(request.started_at).with_timezone(&Local).format("%H:%M:%S");
+    let status = request
+        .status
+        .map_or_else(|| "---".to_owned(), |status| status.to_string());
+    let RequestHandled {
+        method,
+        path,
+        duration_ms,
+        ..
+    } = request;
+    let at = DateTime::from(request.started_at)
+        .with_timezone(&Local)
+        .format("%H:%M:%S");
     format!("{at}  {status}  {method} {path} in {duration_ms} ms")
 }
 

@@ -46,7 +46,10 @@ pub struct Status {
 impl Status {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
-        let elsewhere = context.settings.variable("SVC_SANDBOX_URL")?.map(|url| url.value);
+        let elsewhere = context
+            .settings
+            .variable("SVC_SANDBOX_URL")?
+            .map(|url| url.value);
         let elsewhere = self.url.or(elsewhere);
         let found = sandbox::find(dir);
         let url = match (&elsewhere, &found) {
@@ -73,11 +76,20 @@ impl Status {
 async fn listens(url: &str) -> bool {
     let addr = url.strip_prefix("http://").unwrap_or(url);
     let connect = tokio::net::TcpStream::connect(addr);
-    matches!(tokio::time::timeout(sandbox::PROBE_TIMEOUT, connect).await, Ok(Ok(_)))
+    matches!(
+        tokio::time::timeout(sandbox::PROBE_TIMEOUT, connect).await,
+        Ok(Ok(_))
+    )
 }
 
 fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> {
-    context.out.one(&NotRunning { status: "not running", data: dir }, VIEW)?;
+    context.out.one(
+        &NotRunning {
+            status: "not running",
+            data: dir,
+        },
+        VIEW,
+    )?;
     let message = format!("no sandbox responds at {url}");
     let hint = "start one: svc sandbox serve; or name another: svc sandbox status --url URL";
     Err(Failure::other(message).code("not_running").hint(hint))
@@ -111,9 +123,13 @@ impl Stop {
                 let message = format!("the sandbox at {} is that of another user", url.value);
                 return Err(Failure::other(message).hint("end its process, or its container"));
             }
-            return context
-                .out
-                .done("the sandbox is not running", &Stopped { stopped: false, http: None });
+            return context.out.done(
+                "the sandbox is not running",
+                &Stopped {
+                    stopped: false,
+                    http: None,
+                },
+            );
         };
         terminate(server.pid)?;
         let progress = context.out.progress("waiting for the sandbox to stop");
@@ -129,7 +145,13 @@ impl Stop {
         }
         drop(progress);
         let sentence = format!("stopped the sandbox at {}", server.base_url());
-        context.out.done(&sentence, &Stopped { stopped: true, http: Some(server.base_url()) })
+        context.out.done(
+            &sentence,
+            &Stopped {
+                stopped: true,
+                http: Some(server.base_url()),
+            },
+        )
     }
 }
 
@@ -146,15 +168,19 @@ const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15);
 #[cfg(unix)]
 fn terminate(pid: u32) -> Result<(), Failure> {
     let failed = || Failure::other(format!("cannot stop the sandbox (process {pid})"));
-    let pid =
-        i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(failed)?;
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .ok_or_else(failed)?;
     rustix::process::kill_process(pid, rustix::process::Signal::TERM)
         .map_err(|error| Failure::other(format!("cannot stop the sandbox: {error}")))
 }
 
 #[cfg(not(unix))]
 fn terminate(pid: u32) -> Result<(), Failure> {
-    Err(Failure::other(format!("cannot stop process {pid} from here: press Ctrl-C in its window")))
+    Err(Failure::other(format!(
+        "cannot stop process {pid} from here: press Ctrl-C in its window"
+    )))
 }
 
 /// Delete all data, or the data of one organization

@@ -48,7 +48,12 @@ impl Event {
         };
         let sentence = format!("email {} is {}", self.id, self.event);
         let (recipient, detail) = (self.recipient, self.detail.map(detail));
-        let event = EmailEvent { organization: None, event: self.event, recipient, detail };
+        let event = EmailEvent {
+            organization: None,
+            event: self.event,
+            recipient,
+            detail,
+        };
         let client = control::client(context).await?;
         control::done(context, &sentence, client.simulate_event(&self.id, &event)).await
     }
@@ -94,8 +99,14 @@ impl Inbound {
             let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
             client.receive(&InboundMessage {
                 subject: self.subject,
-                text: self.text.map(|text| context.text("--text", &text)).transpose()?,
-                html: self.html.map(|html| context.text("--html", &html)).transpose()?,
+                text: self
+                    .text
+                    .map(|text| context.text("--text", &text))
+                    .transpose()?,
+                html: self
+                    .html
+                    .map(|html| context.text("--html", &html))
+                    .transpose()?,
                 ..InboundMessage::new(from, to)
             })
         };
@@ -150,7 +161,11 @@ pub async fn happen(context: &Context, event: &str, body: &mut Value) -> Result<
         }
         Some((_, "received")) => {
             let (subject, text) = (Some(subject), Some(text("text")));
-            let message = InboundMessage { subject, text, ..InboundMessage::new(from, recipient) };
+            let message = InboundMessage {
+                subject,
+                text,
+                ..InboundMessage::new(from, recipient)
+            };
             let received = control::send(context, client.receive(&message)).await?;
             if let Some(message) =
                 received.and_then(|received| received.messages.into_iter().next())
@@ -162,16 +177,27 @@ pub async fn happen(context: &Context, event: &str, body: &mut Value) -> Result<
             // The sandbox bounces what is sent to `bounced@`, for example.
             let is_example = recipient == "ada@example.test";
             let is_outcome = ["bounced", "complained", "failed"].contains(&change) && is_example;
-            let recipient = if is_outcome { format!("{change}@example.test") } else { recipient };
+            let recipient = if is_outcome {
+                format!("{change}@example.test")
+            } else {
+                recipient
+            };
             let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
             let client_of_service = context.email_client().await?;
             let call = client_of_service.emails().send(&email);
-            let Some(sent) = context.call(call, "sending").await? else { return Ok(()) };
+            let Some(sent) = context.call(call, "sending").await? else {
+                return Ok(());
+            };
             (data["emailId"], data["recipient"]) = (sent.id.clone().into(), recipient.into());
             settle(context, &client).await?;
             if !is_outcome && !["sent", "delivered"].contains(&change) {
-                let detail = ["bounce", "click", "reason"].iter().find_map(|name| data.get(*name));
-                let event = EmailEvent { detail: detail.cloned(), ..EmailEvent::new(change) };
+                let detail = ["bounce", "click", "reason"]
+                    .iter()
+                    .find_map(|name| data.get(*name));
+                let event = EmailEvent {
+                    detail: detail.cloned(),
+                    ..EmailEvent::new(change)
+                };
                 control::send(context, client.simulate_event(&sent.id, &event)).await?;
             }
         }

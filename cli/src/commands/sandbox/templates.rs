@@ -85,16 +85,28 @@ pub enum Command {
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Put { id, subject, html, text } => {
+            Self::Put {
+                id,
+                subject,
+                html,
+                text,
+            } => {
                 let html = html.map(|html| context.text("--html", &html)).transpose()?;
                 let text = text.map(|text| context.text("--text", &text)).transpose()?;
-                let template = NewTemplate { organization: None, subject, html, text };
+                let template = NewTemplate {
+                    organization: None,
+                    subject,
+                    html,
+                    text,
+                };
                 let client = control::client(context).await?;
                 control::show(context, PLAIN, client.put_template(&id, &template)).await
             }
             Self::List { paging } => {
                 let client = control::client(context).await?;
-                paging.pages(context, LIST, "no templates", || client.templates()).await
+                paging
+                    .pages(context, LIST, "no templates", || client.templates())
+                    .await
             }
             Self::Get { id } => {
                 let client = control::client(context).await?;

@@ -24,7 +24,10 @@ pub(super) fn all(tree: &mut Command) -> Vec<Value> {
 }
 
 fn describe(spec: &CommandSpec, command: &Command) -> Value {
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     json!({
         "command": spec.path,
         "about": about,
@@ -77,9 +80,16 @@ fn input(command: &Command) -> Value {
 
 pub(in crate::commands) fn argument(arg: &Arg) -> Value {
     let possible = arg.get_possible_values();
-    let names = possible.iter().map(PossibleValue::get_name).collect::<Vec<_>>();
+    let names = possible
+        .iter()
+        .map(PossibleValue::get_name)
+        .collect::<Vec<_>>();
     let parsed = arg.get_value_parser().type_id();
-    let integers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
+    let integers = [
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+    ];
     let mut schema = if parsed == TypeId::of::<bool>() {
         json!({"type": "boolean"})
     } else if integers.iter().any(|integer| parsed == *integer) {
@@ -105,5 +115,8 @@ pub(in crate::commands) fn argument(arg: &Arg) -> Value {
 }
 
 fn exit_codes() -> Value {
-    exit::TABLE.iter().map(|(code, meaning)| (code.to_string(), *meaning)).collect()
+    exit::TABLE
+        .iter()
+        .map(|(code, meaning)| (code.to_string(), *meaning))
+        .collect()
 }

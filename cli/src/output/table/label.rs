@@ -4,8 +4,9 @@ use crate::output::one_line;
 
 /// Converts `REPLY TO` to `Reply to`. Abbreviations keep their capitals, and keys of JSON remain.
 pub(super) fn sentence(title: &str) -> String {
-    const ABBREVIATIONS: [&str; 10] =
-        ["ID", "URL", "HTTP", "HTML", "DNS", "SMTP", "MX", "SPF", "DKIM", "DMARC"];
+    const ABBREVIATIONS: [&str; 10] = [
+        "ID", "URL", "HTTP", "HTML", "DNS", "SMTP", "MX", "SPF", "DKIM", "DMARC",
+    ];
     let words = title.split(' ').enumerate().map(|(index, word)| {
         let lower = word.to_lowercase();
         let mut characters = lower.chars();
@@ -21,7 +22,10 @@ pub(super) fn sentence(title: &str) -> String {
 
 /// Converts `replyTo` to `Reply to`, and `createdAt` to `Created`.
 pub(super) fn label(key: &str) -> String {
-    let key = key.strip_suffix("At").filter(|rest| !rest.is_empty()).unwrap_or(key);
+    let key = key
+        .strip_suffix("At")
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(key);
     let mut title = String::new();
     for character in one_line(key).chars() {
         if character == '_' || (character.is_uppercase() && !title.is_empty()) {

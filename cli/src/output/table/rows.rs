@@ -25,17 +25,24 @@ pub(crate) struct List {
 /// If the table is too wide, times, sentences and texts get shorter, and then the last droppable
 /// columns are left out. If that is not enough, every item becomes a block of names and values.
 pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> List {
-    let items = &items.iter().map(|item| localized(item, columns, canvas.zone)).collect::<Vec<_>>();
+    let items = &items
+        .iter()
+        .map(|item| localized(item, columns, canvas.zone))
+        .collect::<Vec<_>>();
     let is_filled = |column: &&Column<'_>| items.iter().any(|item| present(item, column).is_some());
     let filled = columns.iter().filter(is_filled).collect::<Vec<_>>();
-    let (below, mut columns) =
-        filled.iter().partition::<Vec<&Column<'_>>, _>(|column| column.show == Show::BelowRow);
+    let (below, mut columns) = filled
+        .iter()
+        .partition::<Vec<&Column<'_>>, _>(|column| column.show == Show::BelowRow);
     let all = columns.len();
     loop {
         if let Some(cells) = fitting(items, &columns, canvas.width) {
             let text = rendered(&cells, &columns, canvas);
             let text = with_lines_below(&text, (&cells, &columns), items, &below);
-            return List { text, hidden: all - columns.len() };
+            return List {
+                text,
+                hidden: all - columns.len(),
+            };
         }
         match columns.iter().rposition(|column| column.droppable) {
             Some(last) => columns.remove(last),
@@ -48,7 +55,10 @@ pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> L
         };
         block(&filled.iter().filter_map(field).collect::<Vec<_>>(), canvas)
     };
-    List { text: items.iter().map(text).collect::<Vec<_>>().join("\n"), hidden: 0 }
+    List {
+        text: items.iter().map(text).collect::<Vec<_>>().join("\n"),
+        hidden: 0,
+    }
 }
 
 /// Minimum width to which a column of text is shortened.
@@ -70,28 +80,42 @@ fn fitting(
 ) -> Option<Vec<Vec<String>>> {
     let cells = |column: &&Column<'_>| {
         let cell = |item| present(item, column).map(|value| show(value, column.show));
-        let cells = items.iter().map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned()));
+        let cells = items
+            .iter()
+            .map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned()));
         cells.collect::<Vec<_>>()
     };
     let mut cells = columns.iter().map(cells).collect::<Vec<_>>();
-    let available = width
-        .map_or(usize::MAX, |width| width.saturating_sub(GAP * columns.len().saturating_sub(1)));
+    let available = width.map_or(usize::MAX, |width| {
+        width.saturating_sub(GAP * columns.len().saturating_sub(1))
+    });
     if widths(&cells, columns).iter().sum::<usize>() <= available {
         return Some(cells);
     }
-    let times = columns.iter().zip(&mut cells).filter(|(column, _)| column.show == Show::Time);
+    let times = columns
+        .iter()
+        .zip(&mut cells)
+        .filter(|(column, _)| column.show == Show::Time);
     for cell in times.flat_map(|(_, cells)| cells) {
-        if cell.get(SHORT_TIME..).is_some_and(|rest| rest.starts_with(':')) {
+        if cell
+            .get(SHORT_TIME..)
+            .is_some_and(|rest| rest.starts_with(':'))
+        {
             cell.truncate(SHORT_TIME);
         }
     }
     let minimum = |(column, cells): (&&Column<'_>, &Vec<String>)| {
-        let words = cells.iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
+        let words = cells
+            .iter()
+            .flat_map(|cell| cell.split(' '))
+            .map(get_text_width);
         let minimum = match column.show {
             Show::Text => SHORTEST_TEXT,
-            Show::Prose => {
-                words.filter(|word| *word <= LONGEST_WORD).max().unwrap_or(0).max(NARROWEST_PROSE)
-            }
+            Show::Prose => words
+                .filter(|word| *word <= LONGEST_WORD)
+                .max()
+                .unwrap_or(0)
+                .max(NARROWEST_PROSE),
             _ => return None,
         };
         Some(minimum.max(get_text_width(column.title)))
@@ -100,7 +124,10 @@ fn fitting(
     let mut widths = widths(&cells, columns);
     while widths.iter().sum::<usize>() > available {
         let is_wider = |at: &usize| minimums[*at].is_some_and(|minimum| widths[*at] > minimum);
-        let widest = (0..widths.len()).rev().filter(is_wider).max_by_key(|at| widths[*at])?;
+        let widest = (0..widths.len())
+            .rev()
+            .filter(is_wider)
+            .max_by_key(|at| widths[*at])?;
         widths[widest] -= 1;
     }
     for ((column, cells), width) in columns.iter().zip(&mut cells).zip(widths) {
@@ -118,7 +145,11 @@ fn fitting(
 /// The width of each column.
 fn widths(cells: &[Vec<String>], columns: &[&Column<'_>]) -> Vec<usize> {
     let width = |(column, cells): (&&Column<'_>, &Vec<String>)| {
-        let cells = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
+        let cells = cells
+            .iter()
+            .map(|cell| get_text_width(cell))
+            .max()
+            .unwrap_or(0);
         cells.max(get_text_width(column.title))
     };
     columns.iter().zip(cells).map(width).collect()
@@ -160,7 +191,10 @@ fn with_lines_below(
     let mut lines = text.split_inclusive('\n');
     let mut text = lines.next().unwrap_or_default().to_owned();
     for (row, item) in items.iter().enumerate() {
-        let height = cells.iter().map(|column| column[row].split('\n').count()).max();
+        let height = cells
+            .iter()
+            .map(|column| column[row].split('\n').count())
+            .max();
         text.extend(lines.by_ref().take(height.unwrap_or(1)));
         for value in below.iter().filter_map(|column| present(item, column)) {
             text.push_str(&format!("{indent}→ {}\n", show(value, Show::BelowRow)));
@@ -187,12 +221,27 @@ mod tests {
     #[test]
     fn narrow_terminals_drop_columns_and_count_them() {
         let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
-        let narrow = Canvas { width: Some(16), color: false, zone: Zone::Local };
+        let narrow = Canvas {
+            width: Some(16),
+            color: false,
+            zone: Zone::Local,
+        };
         let short = list(&items, EMAILS.0, narrow);
-        assert_eq!((short.text.as_str(), short.hidden), ("ID  STATUS\na   sent\n", 1));
         assert_eq!(
-            list(&items, EMAILS.0, Canvas { width: Some(24), color: false, zone: Zone::Local })
-                .hidden,
+            (short.text.as_str(), short.hidden),
+            ("ID  STATUS\na   sent\n", 1)
+        );
+        assert_eq!(
+            list(
+                &items,
+                EMAILS.0,
+                Canvas {
+                    width: Some(24),
+                    color: false,
+                    zone: Zone::Local
+                }
+            )
+            .hidden,
             0
         );
     }
@@ -212,26 +261,54 @@ mod tests {
             list(
                 std::slice::from_ref(&item),
                 CONTACTS.0,
-                Canvas { width: Some(width), color: false, zone: Zone::Local },
+                Canvas {
+                    width: Some(width),
+                    color: false,
+                    zone: Zone::Local,
+                },
             )
         };
-        let local = "2026-12-01T09:00:00Z".parse::<DateTime<Local>>().expect("a time");
+        let local = "2026-12-01T09:00:00Z"
+            .parse::<DateTime<Local>>()
+            .expect("a time");
         let time = |format: &str| local.format(format).to_string();
         let complete = time("%Y-%m-%d %H:%M:%S %:z");
         assert!(shown(115).text.contains(&complete), "{}", shown(115).text);
         let fitting = shown(104);
-        assert!(fitting.text.contains("a remark that is long"), "{}", fitting.text);
+        assert!(
+            fitting.text.contains("a remark that is long"),
+            "{}",
+            fitting.text
+        );
         let short = time("%Y-%m-%d %H:%M  one of two");
         assert!(fitting.text.contains(&short), "{}", fitting.text);
         let shorter = shown(96);
-        assert!(shorter.text.contains("a remark that is…"), "{}", shorter.text);
+        assert!(
+            shorter.text.contains("a remark that is…"),
+            "{}",
+            shorter.text
+        );
         let wrapped = shown(91);
-        assert!(wrapped.text.contains("one of two\n"), "sentences are wrapped: {}", wrapped.text);
+        assert!(
+            wrapped.text.contains("one of two\n"),
+            "sentences are wrapped: {}",
+            wrapped.text
+        );
         for width in 60..104 {
             let list = shown(width);
             assert!(list.text.contains(id), "{}", list.text);
-            assert!(list.text.lines().all(|line| get_text_width(line) <= width), "{}", list.text);
-            let titles = list.text.lines().next().expect("titles").split_whitespace().count();
+            assert!(
+                list.text.lines().all(|line| get_text_width(line) <= width),
+                "{}",
+                list.text
+            );
+            let titles = list
+                .text
+                .lines()
+                .next()
+                .expect("titles")
+                .split_whitespace()
+                .count();
             assert_eq!(titles + list.hidden, 4, "{}", list.text);
         }
         assert_eq!((shown(60).hidden, shown(74).hidden), (2, 1));
@@ -239,7 +316,11 @@ mod tests {
             list(
                 std::slice::from_ref(&item),
                 CONTACTS.0,
-                Canvas { width: None, color: false, zone: Zone::Local }
+                Canvas {
+                    width: None,
+                    color: false,
+                    zone: Zone::Local
+                }
             )
             .hidden,
             0
@@ -248,20 +329,37 @@ mod tests {
 
     #[test]
     fn long_words_of_sentences_stay_whole() {
-        const WHY: View = View(&[Column::id("ID", "/id"), Column::new("WHY", "/why", Show::Prose)]);
+        const WHY: View = View(&[
+            Column::id("ID", "/id"),
+            Column::new("WHY", "/why", Show::Prose),
+        ]);
         let id = "con_01a1fd75-b965-7772-a397-95b85f868b54";
         let items = [json!({"id": "a", "why": format!("created as {id}, but not updated")})];
-        let text =
-            list(&items, WHY.0, Canvas { width: Some(50), color: false, zone: Zone::Local }).text;
+        let text = list(
+            &items,
+            WHY.0,
+            Canvas {
+                width: Some(50),
+                color: false,
+                zone: Zone::Local,
+            },
+        )
+        .text;
         assert!(text.contains(id), "{text}");
     }
 
     #[test]
     fn a_column_of_long_words_only_still_fits_the_others() {
-        const WHY: View =
-            View(&[Column::text("NOTE", "/note"), Column::new("WHY", "/why", Show::Prose)]);
+        const WHY: View = View(&[
+            Column::text("NOTE", "/note"),
+            Column::new("WHY", "/why", Show::Prose),
+        ]);
         let item = json!({"note": "a remark that is long", "why": "x".repeat(LONGEST_WORD + 2)});
-        let narrow = Canvas { width: Some(50), color: false, zone: Zone::Local };
+        let narrow = Canvas {
+            width: Some(50),
+            color: false,
+            zone: Zone::Local,
+        };
         assert!(list(&[item], WHY.0, narrow).text.starts_with("NOTE"));
     }
 
@@ -277,7 +375,11 @@ mod tests {
             "sent": "a correctly signed body that is not UTF-8",
             "expected": "a response that does not contain the correct signature",
         });
-        let narrow = Canvas { width: Some(47), color: false, zone: Zone::Local };
+        let narrow = Canvas {
+            width: Some(47),
+            color: false,
+            zone: Zone::Local,
+        };
         let expected = "\
 ID       SENT                EXPECTED
 a-check  a correctly signed  a response that

@@ -51,8 +51,14 @@ mod tests {
     fn words_and_alignment_are_kept() {
         let secret = format!("whsec_{}", "0".repeat(64));
         assert_eq!(between_words(&secret, 20), secret);
-        assert_eq!(between_words(&format!("a {secret} b"), 20), format!("a\n{secret}\nb"));
-        assert_eq!(between_words("a  b\n\nlonger than that", 11), "a  b\n\nlonger than\nthat");
+        assert_eq!(
+            between_words(&format!("a {secret} b"), 20),
+            format!("a\n{secret}\nb")
+        );
+        assert_eq!(
+            between_words("a  b\n\nlonger than that", 11),
+            "a  b\n\nlonger than\nthat"
+        );
     }
 
     #[test]

@@ -3,8 +3,16 @@
 use crate::support::{Home, Run};
 
 fn send(home: &Home, rows: &str, more: &[&str]) -> Run {
-    let send =
-        ["--sandbox", "bulk", "send", "-", "--yes", "--again", "--from", "hello@sandbox.test"];
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        "-",
+        "--yes",
+        "--again",
+        "--from",
+        "hello@sandbox.test",
+    ];
     let text = ["--subject", "s", "--text", "t"];
     home.run_with_input(&[&send[..], &text, more].concat(), rows)
 }
@@ -23,9 +31,16 @@ fn of_two_columns_that_say_who_is_subscribed_any_one_is_enough() {
         let run = send(&home, &rows, &[]);
         assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
     }
-    let run = send(&home, "email,subscribed,subscribed\na@example.test,no,yes\n", &[]);
+    let run = send(
+        &home,
+        "email,subscribed,subscribed\na@example.test,no,yes\n",
+        &[],
+    );
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
-    assert!(run.stderr.contains("two columns are named `subscribed`"), "{run:?}");
+    assert!(
+        run.stderr.contains("two columns are named `subscribed`"),
+        "{run:?}"
+    );
     let rows = "{\"email\":\"a@example.test\",\"subscribed\":true,\"Subscribed\":false}\n\
         {\"email\":\"A@example.test\",\"subscribed\":true}\n\
         {\"email\":\"b@example.test\",\"Subscribed\":true}\n";
@@ -49,26 +64,60 @@ fn a_value_about_opting_out_that_cannot_be_read_sends_nothing() {
         ("abgemeldet", "ja", [1, 1, 0]),
         ("unsubscribed", "-1", [1, 1, 1]),
     ] {
-        for header in [format!("email,subscribed,{column}"), format!("email,plan,{column}")] {
+        for header in [
+            format!("email,subscribed,{column}"),
+            format!("email,plan,{column}"),
+        ] {
             let rows = format!("{header}\na@example.test,yes,{value}\nb@example.test,yes,\n");
             let run = send(&home, &rows, &[]);
             assert_eq!((run.code, counts(&run)), (0, left_out), "{rows} {run:?}");
         }
     }
-    let run = send(&home, "email,newsletter,status\na@b.test,,active\nb@b.test,yes,active\n", &[]);
+    let run = send(
+        &home,
+        "email,newsletter,status\na@b.test,,active\nb@b.test,yes,active\n",
+        &[],
+    );
     assert_eq!((run.code, counts(&run)), (0, [1, 1, 1]), "{run:?}");
-    let run = send(&home, "email,no_newsletter\na@example.test,yes\nb@example.test,no\n", &[]);
+    let run = send(
+        &home,
+        "email,no_newsletter\na@example.test,yes\nb@example.test,no\n",
+        &[],
+    );
     assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
-    let run = send(&home, "email,x,dnc\na@b.test,1,perhaps\nb@b.test,,?\nc@d.test,,\n", &[]);
+    let run = send(
+        &home,
+        "email,x,dnc\na@b.test,1,perhaps\nb@b.test,,?\nc@d.test,,\n",
+        &[],
+    );
     let hint = "; if `dnc` says something else: --column 'dnc=ignore'";
-    assert_eq!((run.code, run.stderr.matches(hint).count()), (0, 1), "{run:?}");
-    let run = send(&home, "email,State\na@example.test,bounced\nb@example.test,NY\n", &[]);
-    assert!(run.stderr.contains("who has opted out is read from `State`"), "{run:?}");
+    assert_eq!(
+        (run.code, run.stderr.matches(hint).count()),
+        (0, 1),
+        "{run:?}"
+    );
+    let run = send(
+        &home,
+        "email,State\na@example.test,bounced\nb@example.test,NY\n",
+        &[],
+    );
+    assert!(
+        run.stderr
+            .contains("who has opted out is read from `State`"),
+        "{run:?}"
+    );
     let trial = "email,status\na@example.test,trial\n";
     let run = send(&home, trial, &[]);
-    assert_eq!((run.code, run.error()["code"].as_str()), (2, Some("opt_outs_unclear")), "{run:?}");
+    assert_eq!(
+        (run.code, run.error()["code"].as_str()),
+        (2, Some("opt_outs_unclear")),
+        "{run:?}"
+    );
     let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
-    assert!(hint.starts_with("if these people are subscribed: --column 'status=status'"), "{hint}");
+    assert!(
+        hint.starts_with("if these people are subscribed: --column 'status=status'"),
+        "{hint}"
+    );
     let run = send(&home, trial, &["--column", "status=ignore"]);
     assert_eq!((run.code, counts(&run)), (0, [1, 0, 0]), "{run:?}");
     let mixed = format!("{trial}b@example.test,bounced\n");
@@ -82,19 +131,34 @@ fn options_say_who_gets_no_email() {
     let rows = "email,gone\na@example.test,yes\nb@example.test,no\nc@example.test,\n";
     let run = send(&home, rows, &["--opt-out", "gone"]);
     assert_eq!((run.code, counts(&run)), (0, [2, 1, 0]), "{run:?}");
-    assert!(run.stderr.contains("who has opted out is read from `gone`"), "{run:?}");
-    for content in ["B@example.test\n\nx@example.test\n", "name,email\nBob,b@example.test\n"] {
+    assert!(
+        run.stderr.contains("who has opted out is read from `gone`"),
+        "{run:?}"
+    );
+    for content in [
+        "B@example.test\n\nx@example.test\n",
+        "name,email\nBob,b@example.test\n",
+    ] {
         let file = home.file("suppress", content);
         let run = send(&home, rows, &["--suppress", &file]);
         assert_eq!((run.code, counts(&run)), (0, [2, 1, 0]), "{run:?}");
         let job = run.json()["job"].as_str().expect("an id").to_owned();
         let report = home.run(&["bulk", "report", &job]).stdout;
-        assert!(report.contains("b@example.test,left_out,,suppressed,"), "{report}");
+        assert!(
+            report.contains("b@example.test,left_out,,suppressed,"),
+            "{report}"
+        );
     }
     let file = home.file("suppress", "name\nBob\n");
     let run = send(&home, rows, &["--suppress", &file]);
-    assert!(run.code == 2 && run.stderr.contains("`name` is not an address"), "{run:?}");
-    for content in ["a@example.test,b@example.test\n", "a@example.test\nx;b@example.test\n"] {
+    assert!(
+        run.code == 2 && run.stderr.contains("`name` is not an address"),
+        "{run:?}"
+    );
+    for content in [
+        "a@example.test,b@example.test\n",
+        "a@example.test\nx;b@example.test\n",
+    ] {
         let file = home.file("suppress", content.replace(';', ","));
         let run = send(&home, rows, &["--suppress", &file]);
         assert!(
@@ -104,12 +168,21 @@ fn options_say_who_gets_no_email() {
     }
     let file = home.file("suppress", "*@example.test\n");
     let run = send(&home, rows, &["--suppress", &file]);
-    assert!(run.code == 2 && run.stderr.contains("`*@example.test` is not an address"), "{run:?}");
+    assert!(
+        run.code == 2 && run.stderr.contains("`*@example.test` is not an address"),
+        "{run:?}"
+    );
     let file = home.file("suppress", "other@example.test\n");
     let run = send(&home, rows, &["--suppress", &file]);
-    assert!(run.code == 0 && run.stderr.contains("--suppress has no effect"), "{run:?}");
+    assert!(
+        run.code == 0 && run.stderr.contains("--suppress has no effect"),
+        "{run:?}"
+    );
     let run = send(&home, rows, &["--opt-out", "Gone"]);
-    assert!(run.code == 2 && run.stderr.contains("did you mean `gone`?"), "{run:?}");
+    assert!(
+        run.code == 2 && run.stderr.contains("did you mean `gone`?"),
+        "{run:?}"
+    );
 }
 
 /// As an import does. An empty cell only makes its own row invalid.
@@ -119,12 +192,19 @@ fn an_address_whose_subscription_is_unclear_in_a_row_gets_no_email() {
     let rows = "email,subscribed\nb@example.test,yes\na@example.test,yes\nA@example.test,maybe\n";
     let run = send(&home, rows, &[]);
     assert_eq!((run.code, counts(&run)), (0, [1, 2, 2]), "{run:?}");
-    assert!(run.stderr.contains("row 3: row 4 has the same address"), "{run:?}");
+    assert!(
+        run.stderr.contains("row 3: row 4 has the same address"),
+        "{run:?}"
+    );
     let twice = "{\"email\":\"a@b.test\",\"subscribed\":false,\"subscribed\":true}\n\
         {\"email\":\"a@b.test\",\"subscribed\":true}\n";
     assert_eq!(send(&home, twice, &[]).code, 2);
 
-    let run = send(&home, "email,subscribed\na@example.test,yes\na@example.test,\n", &[]);
+    let run = send(
+        &home,
+        "email,subscribed\na@example.test,yes\na@example.test,\n",
+        &[],
+    );
     assert_eq!((run.code, counts(&run)), (0, [1, 1, 1]), "{run:?}");
 }
 
@@ -183,7 +263,14 @@ fn only_the_service_says_which_contacts_are_subscribed() {
     ];
     home.sandbox_json(&create);
     let send = ["--sandbox", "bulk", "send", "--audience", name, "--yes"];
-    let text = ["--from", "hello@sandbox.test", "--subject", "s", "--text", "t"];
+    let text = [
+        "--from",
+        "hello@sandbox.test",
+        "--subject",
+        "s",
+        "--text",
+        "t",
+    ];
     let run = home.run(&[&send[..], &text].concat());
     assert_eq!((run.code, counts(&run)), (0, [1, 0, 0]), "{run:?}");
 }

@@ -51,10 +51,19 @@ impl Receiver {
             .enable_all()
             .build()
             .expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
-        let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
-        let state =
-            Arc::new(State { service, defect, arrived: Mutex::default(), ids: Mutex::default() });
+        let listener = runtime
+            .block_on(TcpListener::bind("127.0.0.1:0"))
+            .expect("a port");
+        let url = format!(
+            "http://{}/hooks",
+            listener.local_addr().expect("an address")
+        );
+        let state = Arc::new(State {
+            service,
+            defect,
+            arrived: Mutex::default(),
+            ids: Mutex::default(),
+        });
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
             loop {
@@ -68,7 +77,11 @@ impl Receiver {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self { url, state, _runtime: runtime }
+        Self {
+            url,
+            state,
+            _runtime: runtime,
+        }
     }
 
     pub fn arrived(&self) -> Vec<Arrived> {
@@ -83,9 +96,16 @@ impl State {
 
     async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (head, body) = request.into_parts();
-        let agent = head.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        let agent = head
+            .headers
+            .get(USER_AGENT)
+            .and_then(|value| value.to_str().ok());
         let agent = agent.unwrap_or_default();
-        let check = agent.split("(certify ").nth(1).unwrap_or_default().trim_end_matches(')');
+        let check = agent
+            .split("(certify ")
+            .nth(1)
+            .unwrap_or_default()
+            .trim_end_matches(')');
 
         let body = body.collect().await.expect("a body").to_bytes();
         self.arrived.lock().expect("no panic").push(Arrived {
@@ -137,15 +157,22 @@ impl State {
 
     fn is_signed(&self, headers: &HeaderMap, body: &[u8]) -> bool {
         let (name, prefix) = header_of(self.service);
-        let mut values = headers.get_all(name).iter().map(|value| value.to_str().expect("ASCII"));
-        let Some(value) = values.next() else { return self.is("missing-signature") };
+        let mut values = headers
+            .get_all(name)
+            .iter()
+            .map(|value| value.to_str().expect("ASCII"));
+        let Some(value) = values.next() else {
+            return self.is("missing-signature");
+        };
         if values.next().is_some() && !self.is("doubled-header") {
             return false;
         }
         if self.is("empty-signature") && value == prefix {
             return true;
         }
-        let Some(digits) = value.strip_prefix(prefix) else { return false };
+        let Some(digits) = value.strip_prefix(prefix) else {
+            return false;
+        };
         let digits = match self.defect {
             "extended-signature" => &digits[..digits.len().min(64)],
             _ => digits,
@@ -181,12 +208,17 @@ impl State {
 
 fn response(status: u16, text: &str) -> Response<Full<Bytes>> {
     let body = Full::new(Bytes::from(text.to_owned()));
-    Response::builder().status(status).body(body).expect("a response")
+    Response::builder()
+        .status(status)
+        .body(body)
+        .expect("a response")
 }
 
 fn signatures(headers: &HeaderMap) -> Vec<(String, String)> {
     let names = ["email", "extraction"].map(|service| header_of(service).0.to_lowercase());
-    let signatures = headers.iter().filter(|(name, _)| names.contains(&name.to_string()));
+    let signatures = headers
+        .iter()
+        .filter(|(name, _)| names.contains(&name.to_string()));
     signatures
         .map(|(name, value)| (name.to_string(), value.to_str().expect("ASCII").to_owned()))
         .collect()

@@ -31,11 +31,26 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
 
     let run = home.run(&import);
     let created = "created";
-    let expected =
-        [created, created, "duplicate", "duplicate", created, "failed", created, "duplicate"];
-    assert_eq!((run.code, results(&run)), (11, expected.map(str::to_owned).into()), "{run:?}");
+    let expected = [
+        created,
+        created,
+        "duplicate",
+        "duplicate",
+        created,
+        "failed",
+        created,
+        "duplicate",
+    ];
+    assert_eq!(
+        (run.code, results(&run)),
+        (11, expected.map(str::to_owned).into()),
+        "{run:?}"
+    );
     let report = run.json();
-    assert_eq!((&report[2]["row"], &report[2]["email"]), (&json!(4), &json!("A@x.test")));
+    assert_eq!(
+        (&report[2]["row"], &report[2]["email"]),
+        (&json!(4), &json!("A@x.test"))
+    );
     // Why contacts are unsubscribed although their rows say yes.
     let why = [0, 1, 2, 4, 6].map(|row: usize| report[row]["why"].as_str());
     let expected = [
@@ -48,12 +63,20 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
     assert_eq!(why, expected, "{report}");
     assert_eq!(run.error()["message"], message, "{run:?}");
     let shown = contacts(&home, &audience);
-    let shown = shown.iter().map(|contact| (&contact["name"], &contact["subscribed"]));
+    let shown = shown
+        .iter()
+        .map(|contact| (&contact["name"], &contact["subscribed"]));
     let expected = [("A", false), ("B", false), ("C", false), ("D", true)];
     let expected = expected.map(|(name, subscribed)| (json!(name), json!(subscribed)));
-    assert!(shown.eq(expected.iter().map(|(name, is)| (name, is))), "{run:?}");
+    assert!(
+        shown.eq(expected.iter().map(|(name, is)| (name, is))),
+        "{run:?}"
+    );
     let table = home.run(&[&import[..], &["-o", "table"]].concat());
-    assert!(table.stdout.contains("4 skipped, 3 duplicate, 1 failed"), "{table:?}");
+    assert!(
+        table.stdout.contains("4 skipped, 3 duplicate, 1 failed"),
+        "{table:?}"
+    );
 }
 
 /// Too few values, an unknown word, or another value that the service refuses.
@@ -61,7 +84,14 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
 fn a_row_that_fails_subscribes_nobody_and_loses_no_opt_out() {
     let home = Home::new();
     let audience = audience(&home);
-    home.sandbox_json(&["contacts", "create", &audience, "ann@x.test", "--name", "Ann"]);
+    home.sandbox_json(&[
+        "contacts",
+        "create",
+        &audience,
+        "ann@x.test",
+        "--name",
+        "Ann",
+    ]);
     // The service refuses the update of Ann's first row.
     home.sandbox_json(&[
         "sandbox",
@@ -77,14 +107,33 @@ fn a_row_that_fails_subscribes_nobody_and_loses_no_opt_out() {
         "email,name,subscribed\na@x.test,false\nb@x.test,B,maybe\nb@x.test,B,yes\n\
          ann@x.test,A,yes\nann@x.test,Ann,no\n",
     );
-    let run =
-        home.run(&["--sandbox", "contacts", "import", &audience, &file, "--existing", "update"]);
+    let run = home.run(&[
+        "--sandbox",
+        "contacts",
+        "import",
+        &audience,
+        &file,
+        "--existing",
+        "update",
+    ]);
     let expected = ["failed", "failed", "created", "failed", "duplicate"];
-    assert_eq!((run.code, results(&run)), (11, expected.map(str::to_owned).into()), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)),
+        (11, expected.map(str::to_owned).into()),
+        "{run:?}"
+    );
     let shown = contacts(&home, &audience);
-    let shown = shown.iter().map(|contact| (&contact["email"], &contact["subscribed"]));
-    let expected = [(json!("ann@x.test"), json!(false)), (json!("b@x.test"), json!(false))];
-    assert!(shown.eq(expected.iter().map(|(email, is)| (email, is))), "{run:?}");
+    let shown = shown
+        .iter()
+        .map(|contact| (&contact["email"], &contact["subscribed"]));
+    let expected = [
+        (json!("ann@x.test"), json!(false)),
+        (json!("b@x.test"), json!(false)),
+    ];
+    assert!(
+        shown.eq(expected.iter().map(|(email, is)| (email, is))),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -107,11 +156,18 @@ fn a_failed_row_is_reported_with_its_address_as_it_is_in_the_file() {
         assert_eq!(run.code, 11, "{run:?}");
         let report = run.json();
         let report = report.as_array().expect("a list");
-        let shown = report.iter().map(|row| (row["email"].clone(), row["row"].clone()));
+        let shown = report
+            .iter()
+            .map(|row| (row["email"].clone(), row["row"].clone()));
         let first = if name == "a.csv" { 2 } else { 1 };
-        let expected = expected.into_iter().zip((first..).map(|row: u64| json!(row)));
+        let expected = expected
+            .into_iter()
+            .zip((first..).map(|row: u64| json!(row)));
         assert_eq!(shown.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-        assert!(report.iter().all(|row| row["result"] == "failed"), "{run:?}");
+        assert!(
+            report.iter().all(|row| row["result"] == "failed"),
+            "{run:?}"
+        );
     }
 }
 
@@ -141,13 +197,25 @@ fn values_that_would_be_changed_or_lost_fail_their_row() {
 #[test]
 fn a_file_that_is_not_text_is_refused() {
     let home = Home::new();
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     for (content, why) in [
         (&b"\xFF\xFEe\0m\0a\0i\0l\0\n\0"[..], "UTF-16"),
-        (b"email,name\na@b.test,A\rc@d.test,C\n", "line 2: a value looks like several rows"),
-        (b"email,name\na@b.test,A\nc@d.test,Zo\xeb\n", "line 3: not UTF-8"),
+        (
+            b"email,name\na@b.test,A\rc@d.test,C\n",
+            "line 2: a value looks like several rows",
+        ),
+        (
+            b"email,name\na@b.test,A\nc@d.test,Zo\xeb\n",
+            "line 3: not UTF-8",
+        ),
         (b"{\"email\":\"a@b.test\"}\n{\"email\n", "at line 2 column"),
-        (b"email,n\na@b.test,\"A\nc@d.test,B\"\n", "line 2: a value looks like several rows"),
+        (
+            b"email,n\na@b.test,\"A\nc@d.test,B\"\n",
+            "line 2: a value looks like several rows",
+        ),
         (b"", "the file is empty"),
         (
             b"email,name,Full Name\na@b.test,A,\nc@d.test,B,C\n",
@@ -165,8 +233,17 @@ fn a_file_that_is_not_text_is_refused() {
 fn odd_names_and_nested_metadata_survive_export_and_import() {
     let home = Home::new();
     let from = audience(&home);
-    let names =
-        ["=1+1", "+49 30", "-x", "@a", "\"q\" 'r'", "a\nb", "a\r\nb", "Zoë 名前 🦀", ",;\t|"];
+    let names = [
+        "=1+1",
+        "+49 30",
+        "-x",
+        "@a",
+        "\"q\" 'r'",
+        "a\nb",
+        "a\r\nb",
+        "Zoë 名前 🦀",
+        ",;\t|",
+    ];
     let lines = names.iter().enumerate().map(|(n, name)| {
         let metadata = json!({"a": {"b": [1, null, {"c": name}]}, (*name): "", "f": 0.1});
         let contact = json!({"email": format!("p{n}@x.test"), "name": name, "metadata": metadata});
@@ -180,13 +257,23 @@ fn odd_names_and_nested_metadata_survive_export_and_import() {
     let kept = |audience: &str| {
         let all = contacts(&home, audience);
         let keys = ["email", "name", "topics", "subscribed", "metadata"];
-        all.into_iter().map(|c| keys.map(|key| c[key].clone())).collect::<Vec<_>>()
+        all.into_iter()
+            .map(|c| keys.map(|key| c[key].clone()))
+            .collect::<Vec<_>>()
     };
     let expected = kept(&from);
     assert_eq!(expected.iter().map(|c| &c[1]).collect::<Vec<_>>(), names);
     for format in ["csv", "ndjson"] {
         let to = audience(&home);
-        let file = home.run(&["--sandbox", "contacts", "list", &from, "--all", "-o", format]);
+        let file = home.run(&[
+            "--sandbox",
+            "contacts",
+            "list",
+            &from,
+            "--all",
+            "-o",
+            format,
+        ]);
         let run = import(&to, &file.stdout);
         assert_eq!(run.code, 0, "{format}: {run:?} {file:?}");
         assert_eq!(kept(&to), expected, "{format}");
@@ -203,13 +290,22 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
     let array = format!("[{}]", ndjson.trim().replace('\n', ","));
     for content in [csv, ndjson, &array] {
         let audience = audience(&home);
-        let run =
-            home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], content);
+        let run = home.run_with_input(
+            &["--sandbox", "contacts", "import", &audience, "-"],
+            content,
+        );
         assert_eq!(run.code, 11, "{run:?}");
         assert_eq!(results(&run), ["created", "failed", "created"], "{run:?}");
-        assert!(run.json()[1]["error"]["message"].to_string().contains("does not say whether"));
+        assert!(
+            run.json()[1]["error"]["message"]
+                .to_string()
+                .contains("does not say whether")
+        );
         let kept = contacts(&home, &audience);
-        let kept = kept.iter().map(|contact| contact["email"].clone()).collect::<Vec<_>>();
+        let kept = kept
+            .iter()
+            .map(|contact| contact["email"].clone())
+            .collect::<Vec<_>>();
         assert_eq!(kept, ["a@x.test", "c@x.test"]);
     }
     // Nobody has opted out of a file that does not say so.
@@ -229,21 +325,43 @@ fn both_forms_of_a_domain_are_one_contact() {
     let (unicode, ascii) = ("ü@bücher.test", "ü@xn--bcher-kva.test");
     home.sandbox_json(&["contacts", "create", &audience, unicode]);
     let opt_out = |existing: &str| {
-        let import = ["--sandbox", "contacts", "import", &audience, "-", "--existing", existing];
+        let import = [
+            "--sandbox",
+            "contacts",
+            "import",
+            &audience,
+            "-",
+            "--existing",
+            existing,
+        ];
         home.run_with_input(&import, format!("email,subscribed\n{ascii},no\n"))
     };
     let run = opt_out("skip");
-    assert_eq!((run.code, results(&run)[0].as_str()), (11, "remains_subscribed"), "{run:?}");
-    assert_eq!((opt_out("update").code, contacts(&home, &audience).len()), (0, 1));
+    assert_eq!(
+        (run.code, results(&run)[0].as_str()),
+        (11, "remains_subscribed"),
+        "{run:?}"
+    );
+    assert_eq!(
+        (opt_out("update").code, contacts(&home, &audience).len()),
+        (0, 1)
+    );
     assert_eq!(contacts(&home, &audience)[0]["subscribed"], false);
 
     // The audience may have both from elsewhere.
     home.sandbox_json(&["contacts", "create", &audience, ascii]);
     let run = opt_out("skip");
-    assert_eq!((run.code, results(&run)[0].as_str()), (11, "remains_subscribed"), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)[0].as_str()),
+        (11, "remains_subscribed"),
+        "{run:?}"
+    );
     assert_eq!(opt_out("update").code, 0);
     let kept = contacts(&home, &audience);
-    let kept = kept.iter().map(|contact| contact["subscribed"].clone()).collect::<Vec<_>>();
+    let kept = kept
+        .iter()
+        .map(|contact| contact["subscribed"].clone())
+        .collect::<Vec<_>>();
     assert_eq!(kept, [false, false]);
 }
 
@@ -257,7 +375,10 @@ fn columns_that_contradict_each_other_refuse_the_file() {
         home.run_with_input(&[&import[..], more].concat(), content)
     };
     let csv = "email,subscribed,unsubscribed\na@x.test,no,yes\nb@x.test,yes,yes\n";
-    for content in [csv, "{\"email\":\"b@x.test\",\"subscribed\":true,\"unsubscribed\":true}"] {
+    for content in [
+        csv,
+        "{\"email\":\"b@x.test\",\"subscribed\":true,\"unsubscribed\":true}",
+    ] {
         let run = import(content, &[]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
         let error = run.error();
@@ -269,7 +390,10 @@ fn columns_that_contradict_each_other_refuse_the_file() {
     assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
     let status = "email,Status,Newsletter\nb@x.test,active,no\n";
     let hint = import(status, &[]).error()["hint"].to_string();
-    assert!(hint.contains("opts out: --column 'Newsletter=subscribed'"), "{hint}");
+    assert!(
+        hint.contains("opts out: --column 'Newsletter=subscribed'"),
+        "{hint}"
+    );
     assert_eq!(import(csv, &["--opt-out", "unsubscribed"]).code, 0);
     let reason = "email,subscribed,bounce_type\na@x.test,yes,hard\nb@x.test,yes,\n";
     let hint = import(reason, &[]).error()["hint"].to_string();
@@ -287,12 +411,26 @@ fn a_row_that_contradicts_itself_opts_out_in_the_other_rows_of_the_address() {
     let audience = audience(&home);
     let ndjson = "{\"email\":\"a@x.test\",\"subscribed\":true}\n\
         {\"email\":\"a@x.test\",\"subscribed\":false,\"subscribed\":true}\n";
-    let import = ["--sandbox", "contacts", "import", &audience, "-", "-o", "table"];
+    let import = [
+        "--sandbox",
+        "contacts",
+        "import",
+        &audience,
+        "-",
+        "-o",
+        "table",
+    ];
     let run = home.run_with_input(&import, ndjson);
     assert_eq!(run.code, 11, "{run:?}");
-    assert!(run.stdout.contains("row 2 unsubscribes the contact"), "{run:?}");
+    assert!(
+        run.stdout.contains("row 2 unsubscribes the contact"),
+        "{run:?}"
+    );
     let contacts = contacts(&home, &audience);
-    assert_eq!((contacts.len(), &contacts[0]["subscribed"]), (1, &json!(false)));
+    assert_eq!(
+        (contacts.len(), &contacts[0]["subscribed"]),
+        (1, &json!(false))
+    );
 }
 
 #[test]
@@ -303,12 +441,20 @@ fn a_key_that_is_given_twice_fails_its_row() {
         {\"email\":\"b@x.test\",\"subscribed\":false,\"subscribed\":true}\n";
     let import = ["--sandbox", "contacts", "import", &audience, "-"];
     let run = home.run_with_input(&import, ndjson);
-    assert_eq!((run.code, results(&run)), (11, vec!["created".into(), "failed".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)),
+        (11, vec!["created".into(), "failed".into()]),
+        "{run:?}"
+    );
     let why = run.json()[1]["error"]["message"].to_string();
     assert!(why.contains("the key `subscribed` is given twice"), "{why}");
     let array = "[{\"email\":\"b@x.test\",\n\"email\":\"c@x.test\"}]";
     let run = home.run_with_input(&import, array);
-    assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)),
+        (11, vec!["failed".into()]),
+        "{run:?}"
+    );
 }
 
 /// One rule for bulk sending and imports.
@@ -328,7 +474,10 @@ fn every_column_about_opting_out_is_read() {
         let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], csv);
         assert_eq!(run.code, 0, "{run:?}");
         let kept = contacts(&home, &audience);
-        let kept = kept.iter().map(|contact| contact["subscribed"].clone()).collect::<Vec<_>>();
+        let kept = kept
+            .iter()
+            .map(|contact| contact["subscribed"].clone())
+            .collect::<Vec<_>>();
         assert_eq!(kept, [false, true], "{column}");
     }
     let audience = audience(&home);
@@ -337,17 +486,32 @@ fn every_column_about_opting_out_is_read() {
         home.run_with_input(&[&import[..], more].concat(), content)
     };
     let run = import("email,unsubscribed\na@x.test,perhaps\n", &[]);
-    assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, results(&run)),
+        (11, vec!["failed".into()]),
+        "{run:?}"
+    );
     // A word that is not known is asked about.
     let trial = "email,status,State\na@x.test,trial,NY\n";
     for more in [&[][..], &["--yes"]] {
         let run = import(trial, more);
-        assert_eq!((run.code, &run.error()["code"]), (2, &json!("opt_outs_unclear")), "{run:?}");
+        assert_eq!(
+            (run.code, &run.error()["code"]),
+            (2, &json!("opt_outs_unclear")),
+            "{run:?}"
+        );
         assert!(run.stderr.contains("--column 'status=ignore'"), "{run:?}");
     }
     assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
-    let run = import("email,no_newsletter\n", &["--dry-run", "--column", "no_newsletter=status"]);
-    assert!(run.stderr.contains("no_newsletter → metadata.no_newsletter"), "{run:?}");
+    let run = import(
+        "email,no_newsletter\n",
+        &["--dry-run", "--column", "no_newsletter=status"],
+    );
+    assert!(
+        run.stderr
+            .contains("no_newsletter → metadata.no_newsletter"),
+        "{run:?}"
+    );
     let run = import(trial, &["--column", "status=metadata.plan"]);
     assert_eq!(run.code, 0, "{run:?}");
     let metadata = json!({"plan": "trial", "State": "NY"});
@@ -356,7 +520,10 @@ fn every_column_about_opting_out_is_read() {
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("no column `Plan`") && run.stderr.contains("did you mean `plan`?"));
     let run = import("email,plan\nc@x.test,yes\n", &["--opt-out", "plan"]);
-    assert_eq!((run.code, &contacts(&home, &audience)[1]["subscribed"]), (0, &json!(false)));
+    assert_eq!(
+        (run.code, &contacts(&home, &audience)[1]["subscribed"]),
+        (0, &json!(false))
+    );
 }
 
 /// The service may have created the contact, so the exit code is not that of a refused row.
@@ -367,14 +534,24 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     let empty = http_response(200, "", r#"{"data":[],"total":0}"#);
     let refused = http_response(422, "", r#"{"error":{"message":"no"}}"#);
     let service = Service::with_responses(&[empty, String::new(), refused]);
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
     let run = home.run_with_env(&["contacts", "import", AUDIENCE, &file], &env);
     let mut reported = results(&run);
     reported.sort_unstable();
-    assert_eq!((run.code, reported), (9, vec!["failed".into(), "unknown".into()]), "{run:?}");
+    assert_eq!(
+        (run.code, reported),
+        (9, vec!["failed".into(), "unknown".into()]),
+        "{run:?}"
+    );
     let error = run.error();
     assert_eq!(error["code"], "import_outcome_unknown");
-    assert_eq!(error["message"], "not applied in full: 2 rows, 1 failed, 1 unknown");
+    assert_eq!(
+        error["message"],
+        "not applied in full: 2 rows, 1 failed, 1 unknown"
+    );
 
     // Even if the service fails afterwards, so that the import ends early.
     let file = home.file("people.csv", "email,subscribed\na@x.test,no\nb@x.test,no\n");
@@ -385,7 +562,17 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
         http_response(201, "", created),
         http_response(503, "", "{}"),
     ]);
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["--retries=0", "contacts", "import", AUDIENCE, &file], &env);
-    assert_eq!((run.code, &run.error()["kind"]), (9, &json!("outcome_unknown")), "{run:?}");
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
+    let run = home.run_with_env(
+        &["--retries=0", "contacts", "import", AUDIENCE, &file],
+        &env,
+    );
+    assert_eq!(
+        (run.code, &run.error()["kind"]),
+        (9, &json!("outcome_unknown")),
+        "{run:?}"
+    );
 }

@@ -55,7 +55,8 @@ fn has_controls(text: &str) -> bool {
                 ..='\u{e007f}'
         )
     };
-    text.chars().any(|c| (c.is_control() && c != '\n') || is_marked(c) || is_hidden(c))
+    text.chars()
+        .any(|c| (c.is_control() && c != '\n') || is_marked(c) || is_hidden(c))
 }
 
 /// Most bytes of an answer: 40 000 characters, escaped.
@@ -65,15 +66,24 @@ const MAX_BYTES: usize = 200_000;
 fn hostile_content_is_marked_and_cut_by_every_tool() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);
-    client.call("save_contacts", json!({"action": "create_audience", "name": "News"})).result();
+    client
+        .call(
+            "save_contacts",
+            json!({"action": "create_audience", "name": "News"}),
+        )
+        .result();
     let texts = hostile();
     assert!(texts.len() >= 30);
     for (number, text) in texts.iter().enumerate() {
         // Through the API and SMTP's counterpart, as others would bring it in.
         let mut sent = email(&format!("ada{number}@example.test"));
         sent["text"] = text.as_str().into();
-        sent["subject"] =
-            text.replace(['\r', '\n'], " ").chars().take(200).collect::<String>().into();
+        sent["subject"] = text
+            .replace(['\r', '\n'], " ")
+            .chars()
+            .take(200)
+            .collect::<String>()
+            .into();
         let plan = client.call("plan_email", sent);
         if !plan.is_error {
             client.call("send_planned", json!({"token": plan.result()["token"]}));
@@ -123,27 +133,49 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
         ("sandbox_requests", json!({"action": "list", "limit": 100})),
         ("sandbox_deliveries", json!({"action": "list"})),
     ];
-    for (tool, with) in
-        [("sandbox_emails", "story"), ("sandbox_messages", "get"), ("sandbox_requests", "get")]
-    {
+    for (tool, with) in [
+        ("sandbox_emails", "story"),
+        ("sandbox_messages", "get"),
+        ("sandbox_requests", "get"),
+    ] {
         let listed = client.call(tool, json!({"action": "list", "limit": 100}));
-        let items = listed.result().as_array().unwrap_or_else(|| panic!("{tool}: {}", listed.text));
+        let items = listed
+            .result()
+            .as_array()
+            .unwrap_or_else(|| panic!("{tool}: {}", listed.text));
         for item in items {
             reads.push((tool, json!({"action": with, "id": item["id"]})));
         }
     }
     for number in 0..texts.len() {
         let id = format!("c{number}@example.test");
-        reads.push(("get", json!({"action": "contact", "id": id, "audience": "News"})));
-        reads.push(("sandbox_templates", json!({"action": "get", "id": format!("t{number}")})));
-        reads.push(("sandbox_templates", json!({"action": "render", "id": format!("t{number}")})));
+        reads.push((
+            "get",
+            json!({"action": "contact", "id": id, "audience": "News"}),
+        ));
+        reads.push((
+            "sandbox_templates",
+            json!({"action": "get", "id": format!("t{number}")}),
+        ));
+        reads.push((
+            "sandbox_templates",
+            json!({"action": "render", "id": format!("t{number}")}),
+        ));
     }
     let mut cut = 0;
     for (tool, call) in reads {
         // `call` checks the marks.
         let answer = client.call(tool, call.clone());
-        assert!(!has_controls(&answer.text), "{tool} {call}: {}", answer.text);
-        assert!(answer.text.len() < MAX_BYTES, "{tool} {call}: {} bytes", answer.text.len());
+        assert!(
+            !has_controls(&answer.text),
+            "{tool} {call}: {}",
+            answer.text
+        );
+        assert!(
+            answer.text.len() < MAX_BYTES,
+            "{tool} {call}: {} bytes",
+            answer.text.len()
+        );
         for secret in ["whsec_c2V", "mk_live_abc", "hunter2"] {
             assert!(!answer.text.contains(secret), "{tool} {call}");
         }
@@ -152,7 +184,10 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
     assert!(cut > 3, "{cut}");
     // Nothing of it was sent anywhere else.
     let sent_to = recipients(&mut client);
-    assert!(sent_to.iter().all(|to| to.ends_with("@example.test")), "{sent_to:?}");
+    assert!(
+        sent_to.iter().all(|to| to.ends_with("@example.test")),
+        "{sent_to:?}"
+    );
 }
 
 #[test]
@@ -161,10 +196,22 @@ fn no_answer_has_a_secret() {
     let mut client = Client::start(&home, &[]);
     // A service shows a secret once, to whom creates the webhook.
     let create = |args: &[&str]| home.run(&[&["--sandbox"], args].concat()).json();
-    let hook = create(&["webhooks", "create", "https://shop.test/a", "--event", "email.sent"]);
+    let hook = create(&[
+        "webhooks",
+        "create",
+        "https://shop.test/a",
+        "--event",
+        "email.sent",
+    ]);
     let url = "https://shop.test/b";
-    let other =
-        create(&["extraction", "webhooks", "create", url, "--event", "extraction.completed"]);
+    let other = create(&[
+        "extraction",
+        "webhooks",
+        "create",
+        url,
+        "--event",
+        "extraction.completed",
+    ]);
     let secrets = [
         hook["signingSecret"].clone(),
         other["secret"].clone(),
@@ -174,7 +221,12 @@ fn no_answer_has_a_secret() {
     let (id, other) = (hook["id"].clone(), other["id"].clone());
     let create = json!({"action": "create", "url": "https://shop.test/c", "event": ["email.sent"]});
     let created = client.call("save_webhook", create);
-    assert!(created.result()["signingSecret"].as_str().expect("a text").starts_with("[masked"));
+    assert!(
+        created.result()["signingSecret"]
+            .as_str()
+            .expect("a text")
+            .starts_with("[masked")
+    );
     let path = created.result()["kept_in"].as_str().expect("a path");
     let kept = std::fs::read_to_string(path).expect("kept");
     assert!(kept.starts_with("whsec_") && !created.text.contains(&kept));
@@ -188,7 +240,12 @@ fn no_answer_has_a_secret() {
         "action": "create_extraction", "url": "https://shop.test/d", "event": ["extraction.completed"],
     });
     let created = client.call("save_webhook", create);
-    assert!(created.result()["secret"].as_str().expect("a text").starts_with("[masked"));
+    assert!(
+        created.result()["secret"]
+            .as_str()
+            .expect("a text")
+            .starts_with("[masked")
+    );
     assert!(created.result()["kept_in"].is_string());
     let secrets = secrets.iter().filter_map(Value::as_str).collect::<Vec<_>>();
     assert_eq!(secrets.len(), 4, "{secrets:?}");
@@ -200,7 +257,10 @@ fn no_answer_has_a_secret() {
         ("list", json!({"action": "extraction_webhooks"})),
         ("get", json!({"action": "webhook", "id": id})),
         ("get", json!({"action": "extraction_webhook", "id": other})),
-        ("save_webhook", json!({"action": "update", "id": id, "url": "https://shop.test/b"})),
+        (
+            "save_webhook",
+            json!({"action": "update", "id": id, "url": "https://shop.test/b"}),
+        ),
         ("save_webhook", json!({"action": "test", "id": id})),
         ("sandbox_deliveries", json!({"action": "list"})),
         ("sandbox_requests", json!({"action": "list"})),

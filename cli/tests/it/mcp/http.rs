@@ -25,16 +25,26 @@ impl Drop for Listening {
 impl Listening {
     fn start(home: &Home, env: &[(&str, &str)]) -> Self {
         let mut command = home.command(&["mcp", "--listen", "127.0.0.1:0"]);
-        command.envs(env.iter().copied()).env("XDG_STATE_HOME", home.path("state"));
+        command
+            .envs(env.iter().copied())
+            .env("XDG_STATE_HOME", home.path("state"));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let watchdog = Watchdog::start(&child);
         let mut line = String::new();
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
         stderr.read_line(&mut line).expect("a line");
-        let host = line.split("http://").nth(1).and_then(|rest| rest.split("/mcp").next());
+        let host = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split("/mcp").next());
         let host = host.unwrap_or_else(|| panic!("{line}")).to_owned();
-        let file = line.trim().rsplit(" is in ").next().expect("a file").to_owned();
+        let file = line
+            .trim()
+            .rsplit(" is in ")
+            .next()
+            .expect("a file")
+            .to_owned();
         let token = match env.iter().find(|(name, _)| *name == "SVC_MCP_TOKEN") {
             Some((_, token)) => (*token).to_owned(),
             None => std::fs::read_to_string(&file).expect("a token"),
@@ -42,11 +52,19 @@ impl Listening {
         #[cfg(unix)]
         if env.is_empty() {
             use std::os::unix::fs::PermissionsExt as _;
-            let mode = std::fs::metadata(&file).expect("there").permissions().mode();
+            let mode = std::fs::metadata(&file)
+                .expect("there")
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o600);
             assert!(!line.contains(&token));
         }
-        Self { child, host, token, _watchdog: watchdog }
+        Self {
+            child,
+            host,
+            token,
+            _watchdog: watchdog,
+        }
     }
 
     /// The status and the body of the response to `initialize`.
@@ -62,7 +80,10 @@ impl Listening {
             .to_string();
         let mut stream = TcpStream::connect(&self.host).expect("connected");
         limit_time(&stream);
-        let headers = headers.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+        let headers = headers
+            .iter()
+            .map(|line| format!("{line}\r\n"))
+            .collect::<String>();
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
@@ -80,7 +101,10 @@ impl Listening {
                 break;
             }
         }
-        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = text
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         (status.expect("a status"), text)
     }
 }
@@ -100,12 +124,24 @@ fn the_token_the_host_and_the_origin_are_checked() {
         let (status, _) = listening.initialize_at(path, host, std::slice::from_ref(&bearer));
         assert_eq!(status, 404, "{path}");
     }
-    let wrong = ["Authorization: Bearer x", "Authorization: Basic x", "X-Token: x"];
+    let wrong = [
+        "Authorization: Bearer x",
+        "Authorization: Basic x",
+        "X-Token: x",
+    ];
     for wrong in wrong {
-        assert_eq!(listening.initialize(host, &[wrong.to_owned()]).0, 401, "{wrong}");
+        assert_eq!(
+            listening.initialize(host, &[wrong.to_owned()]).0,
+            401,
+            "{wrong}"
+        );
     }
     for other in ["evil.test", "127.0.0.1:1", "localhost"] {
-        assert_eq!(listening.initialize(other, std::slice::from_ref(&bearer)).0, 403, "{other}");
+        assert_eq!(
+            listening.initialize(other, std::slice::from_ref(&bearer)).0,
+            403,
+            "{other}"
+        );
     }
     for origin in ["http://evil.test", "null", &format!("http://{host}")] {
         let headers = [bearer.clone(), format!("Origin: {origin}")];
@@ -126,7 +162,12 @@ fn other_machines_cannot_reach_it() {
     for address in ["0.0.0.0:4090", "192.0.2.1:4090", "[::]:4090", "4090"] {
         let run: Run = Home::new().run(&["mcp", "--listen", address]);
         assert_eq!(run.code, 2, "{run:?}");
-        assert!(run.error()["message"].as_str().expect("a message").contains("of this machine"));
+        assert!(
+            run.error()["message"]
+                .as_str()
+                .expect("a message")
+                .contains("of this machine")
+        );
     }
 }
 
@@ -138,7 +179,10 @@ fn a_short_token_is_refused_and_a_file_becomes_private() {
     let run = Run::complete(command);
     assert_eq!(run.code, 2, "{run:?}");
     let message = run.error()["message"].to_string();
-    assert!(message.contains("SVC_MCP_TOKEN") && !message.contains("fifteen"), "{message}");
+    assert!(
+        message.contains("SVC_MCP_TOKEN") && !message.contains("fifteen"),
+        "{message}"
+    );
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

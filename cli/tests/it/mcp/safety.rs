@@ -23,19 +23,28 @@ fn profile(home: &Home, more: &str) {
 
 /// A call for each action of a tool, in which every string is `text`.
 fn calls(tool: &Value, text: &str) -> Vec<Value> {
-    let properties = tool["inputSchema"]["properties"].as_object().expect("properties");
+    let properties = tool["inputSchema"]["properties"]
+        .as_object()
+        .expect("properties");
     let value = |schema: &Value| match schema["type"].as_str() {
         Some("array") if schema["items"]["type"] == "object" => json!([{"email": text}]),
         Some("array") => json!([text]),
         Some("boolean") => json!(false),
         Some("integer") => json!(1),
         Some("object") => json!({text: text}),
-        _ => schema["enum"].get(0).cloned().unwrap_or_else(|| text.into()),
+        _ => schema["enum"]
+            .get(0)
+            .cloned()
+            .unwrap_or_else(|| text.into()),
     };
     let about = tool["description"].as_str().expect("a description");
-    let actions = properties.get("action").map(|it| it["enum"].as_array().expect("a list").clone());
+    let actions = properties
+        .get("action")
+        .map(|it| it["enum"].as_array().expect("a list").clone());
     let Some(actions) = actions else {
-        let all = properties.iter().filter(|(name, _)| *name != "rows" || !about.contains("file"));
+        let all = properties
+            .iter()
+            .filter(|(name, _)| *name != "rows" || !about.contains("file"));
         let all = all.map(|(name, schema)| (name.clone(), value(schema)));
         return vec![Value::Object(all.collect())];
     };
@@ -45,7 +54,9 @@ fn calls(tool: &Value, text: &str) -> Vec<Value> {
             line.starts_with(&format!("{name} (")) || line.starts_with(&format!("{name}:"))
         });
         let line = line.expect("the action is described");
-        let names = line.split_once(" (").and_then(|(_, rest)| rest.split_once("):"));
+        let names = line
+            .split_once(" (")
+            .and_then(|(_, rest)| rest.split_once("):"));
         let names = names.map_or("", |(names, _)| names);
         let mut call = Map::from_iter([("action".to_owned(), action.clone())]);
         for name in names.split(", ").filter(|name| !name.is_empty()) {
@@ -80,7 +91,10 @@ fn a_profile_is_read_only_until_a_person_opens_groups() {
                 false => {
                     assert_eq!(answer.error()["code"], "not_allowed", "{name}");
                     let hint = answer.error()["hint"].as_str().expect("a hint");
-                    assert!(hint.contains("--allow") && hint.contains("mcp_policy"), "{hint}");
+                    assert!(
+                        hint.contains("--allow") && hint.contains("mcp_policy"),
+                        "{hint}"
+                    );
                 }
             }
         }
@@ -96,21 +110,33 @@ fn a_profile_is_read_only_until_a_person_opens_groups() {
     let names = |args: &[&str]| {
         let mut client = Client::with_env(&home, args, &env);
         let tools = client.tools().into_iter();
-        tools.map(|it| it["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+        tools
+            .map(|it| it["name"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
     };
     let has = |names: &[String], name: &str| names.iter().any(|it| it == name);
     let opened = names(&["--profile", "shop", "--allow", "send,delete"]);
     assert!(has(&opened, "plan_email") && has(&opened, "delete") && !has(&opened, "save_contacts"));
     profile(&home, "mcp_policy = [\"contacts\"]\n");
     let opened = names(&["--profile", "shop"]);
-    assert!(has(&opened, "save_contacts") && !has(&opened, "plan_email"), "{opened:?}");
+    assert!(
+        has(&opened, "save_contacts") && !has(&opened, "plan_email"),
+        "{opened:?}"
+    );
     let selected = names(&["--tools", "look", "sandbox"]);
-    assert!(has(&selected, "sandbox_clock") && !has(&selected, "plan_email"), "{selected:?}");
+    assert!(
+        has(&selected, "sandbox_clock") && !has(&selected, "plan_email"),
+        "{selected:?}"
+    );
     profile(&home, "mcp_policy = [\"everything\"]\n");
     let mut command = home.command(&["mcp", "--profile", "shop"]);
     command.envs(live(&url));
     let run = crate::support::Run::complete(command);
-    assert_eq!((run.code, &run.error()["kind"]), (2, &"invalid_input".into()), "{run:?}");
+    assert_eq!(
+        (run.code, &run.error()["kind"]),
+        (2, &"invalid_input".into()),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -120,16 +146,31 @@ fn tools_that_the_key_cannot_use_are_not_listed() {
     let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
     let service = Service::always(403, refused);
     let url = service.url();
-    let allowed = ["--profile", "shop", "--retries", "0", "--allow", "contacts,domains,webhooks"];
+    let allowed = [
+        "--profile",
+        "shop",
+        "--retries",
+        "0",
+        "--allow",
+        "contacts,domains,webhooks",
+    ];
     let mut client = Client::with_env(&home, &allowed, &live(&url));
     let tools = client.tools();
     let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
     assert!(!has("save_contacts") && !has("save_domain"), "{tools:?}");
-    assert!(has("whoami") && has("doctor") && has("diagnose_signature"), "{tools:?}");
+    assert!(
+        has("whoami") && has("doctor") && has("diagnose_signature"),
+        "{tools:?}"
+    );
     // A call says which scope is missing.
     let domain = json!({"action": "create", "name": "shop.test"});
     let answer = client.call("save_domain", domain);
-    assert_eq!(answer.error()["required_scope"], "domains:manage", "{}", answer.text);
+    assert_eq!(
+        answer.error()["required_scope"],
+        "domains:manage",
+        "{}",
+        answer.text
+    );
 }
 
 #[test]
@@ -154,15 +195,31 @@ fn no_value_is_an_option_a_file_or_another_profile() {
         let name = tool["name"].as_str().expect("a name");
         for call in values.iter().flat_map(|value| calls(tool, value)) {
             let answer = client.call(name, call.clone());
-            assert!(!answer.text.contains("the-content-of"), "{name} {call}: {}", answer.text);
-            assert!(!answer.text.contains("Usage: svc"), "{name} {call}: {}", answer.text);
+            assert!(
+                !answer.text.contains("the-content-of"),
+                "{name} {call}: {}",
+                answer.text
+            );
+            assert!(
+                !answer.text.contains("Usage: svc"),
+                "{name} {call}: {}",
+                answer.text
+            );
         }
     }
     assert_eq!(elsewhere.requests(), Vec::<String>::new());
     // Options are not arguments.
-    for option in
-        ["profile", "email_url", "key_file", "env_file", "dry_run", "yes", "jq", "again", "attach"]
-    {
+    for option in [
+        "profile",
+        "email_url",
+        "key_file",
+        "env_file",
+        "dry_run",
+        "yes",
+        "jq",
+        "again",
+        "attach",
+    ] {
         let answer = client.call("list", json!({"action": "domains", option: "x"}));
         assert_eq!(answer.error()["kind"], "usage", "{option}");
     }
@@ -187,17 +244,40 @@ fn files_are_read_below_the_directory_only() {
     };
     home.file(".netrc.csv", "email\nsecret@hidden.test\n");
     home.file("inside/.cache/people.csv", "email\nsecret@hidden.test\n");
-    for file in [".netrc.csv", "inside/.cache/people.csv", "inside/../.netrc.csv"] {
-        assert!(plan(file).error()["hint"].as_str().expect("a hint").contains("hidden"), "{file}");
+    for file in [
+        ".netrc.csv",
+        "inside/.cache/people.csv",
+        "inside/../.netrc.csv",
+    ] {
+        assert!(
+            plan(file).error()["hint"]
+                .as_str()
+                .expect("a hint")
+                .contains("hidden"),
+            "{file}"
+        );
     }
-    for file in
-        [&secret, "link.csv", "folder/people.csv", "../people.csv", "/etc/passwd", ".", "none.csv"]
-    {
+    for file in [
+        &secret,
+        "link.csv",
+        "folder/people.csv",
+        "../people.csv",
+        "/etc/passwd",
+        ".",
+        "none.csv",
+    ] {
         let answer = plan(file);
         let message = answer.error()["message"].as_str().expect("a message");
-        assert_eq!(message, "file: not a file below the directory of svc mcp", "{file}");
+        assert_eq!(
+            message, "file: not a file below the directory of svc mcp",
+            "{file}"
+        );
     }
-    for file in ["inside/people.csv", "own.csv", "inside/../inside/people.csv"] {
+    for file in [
+        "inside/people.csv",
+        "own.csv",
+        "inside/../inside/people.csv",
+    ] {
         plan(file).result();
     }
     let verify = json!({"service": "email", "secret_file": secret, "signature": "x", "body": "{}"});
@@ -240,9 +320,11 @@ fn a_url_without_a_profile_is_refused_at_the_start() {
 fn the_recipient_guard_holds() {
     let home = Home::new();
     let mut client = Client::with_env(&home, &[], &[("SVC_ALLOW_RECIPIENTS", "@ok.test")]);
-    for (field, address) in
-        [("to", "x@evil.test"), ("cc", "x@evil.test"), ("bcc", "Ok <x@evil.test>")]
-    {
+    for (field, address) in [
+        ("to", "x@evil.test"),
+        ("cc", "x@evil.test"),
+        ("bcc", "Ok <x@evil.test>"),
+    ] {
         let mut email = email("a@ok.test");
         email[field] = json!([address]);
         let answer = client.call("plan_email", email);
@@ -253,14 +335,21 @@ fn the_recipient_guard_holds() {
     });
     assert!(client.call("plan_bulk", rows).is_error);
     let plan = client.call("plan_email", email("a@ok.test"));
-    client.call("send_planned", json!({"token": plan.result()["token"]})).result();
+    client
+        .call("send_planned", json!({"token": plan.result()["token"]}))
+        .result();
     assert_eq!(recipients(&mut client), ["a@ok.test"]);
     drop(client);
     // With a redirect, the plan shows who really gets the email.
     let redirect = [("SVC_REDIRECT_RECIPIENTS", "me@ok.test")];
     let mut client = Client::with_env(&home, &[], &redirect);
     let plan = client.call("plan_email", email("x@evil.test"));
-    assert_eq!(plan.result()["recipients"], json!(["me@ok.test"]), "{}", plan.text);
+    assert_eq!(
+        plan.result()["recipients"],
+        json!(["me@ok.test"]),
+        "{}",
+        plan.text
+    );
 }
 
 #[test]
@@ -299,7 +388,10 @@ fn a_plan_that_would_send_something_else_is_refused() {
     assert_eq!(client.call("send_planned", more).error()["kind"], "usage");
     let sent = client.call("send_planned", token.clone());
     assert_eq!(sent.error()["code"], "plan_changed", "{}", sent.text);
-    assert_eq!(client.call("send_planned", token).error()["code"], "no_plan");
+    assert_eq!(
+        client.call("send_planned", token).error()["code"],
+        "no_plan"
+    );
     assert!(recipients(&mut client).is_empty());
 }
 
@@ -324,12 +416,27 @@ fn a_server_that_is_killed_while_it_sends_never_sends_twice() {
     let mut client = Client::start(&home, &[]);
     let again = client.call("send_planned", token);
     assert_eq!(again.error()["code"], "no_plan");
-    assert!(again.error()["hint"].as_str().expect("a hint").contains("the outcome is unknown"));
+    assert!(
+        again.error()["hint"]
+            .as_str()
+            .expect("a hint")
+            .contains("the outcome is unknown")
+    );
     let started = &records(&home)[2];
-    assert_eq!((&started["tool"], &started["result"]), (&"plan_email".into(), &"started".into()));
+    assert_eq!(
+        (&started["tool"], &started["result"]),
+        (&"plan_email".into(), &"started".into())
+    );
     let all = records(&home);
-    let sent = all.iter().filter(|it| it["call"] == all[4]["call"]).collect::<Vec<_>>();
-    assert_eq!((sent.len(), &sent[0]["tool"]), (1, &"send_planned".into()), "{all:?}");
+    let sent = all
+        .iter()
+        .filter(|it| it["call"] == all[4]["call"])
+        .collect::<Vec<_>>();
+    assert_eq!(
+        (sent.len(), &sent[0]["tool"]),
+        (1, &"send_planned".into()),
+        "{all:?}"
+    );
     assert!(recipients(&mut client).len() <= 1);
     drop(serving);
 }
@@ -346,10 +453,17 @@ fn an_outcome_that_is_unknown_says_so() {
     let plan = client.call("plan_email", email("ada@example.test"));
     let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
     let error = sent.error();
-    assert_eq!((&error["kind"], &error["outcome"]), (&"outcome_unknown".into(), &"unknown".into()));
+    assert_eq!(
+        (&error["kind"], &error["outcome"]),
+        (&"outcome_unknown".into(), &"unknown".into())
+    );
     assert!(error["hint"].is_string(), "{error}");
     assert_eq!(service.requests().len(), 1);
-    assert!(service.requests()[0].contains("svc-mcp-"), "{:?}", service.requests());
+    assert!(
+        service.requests()[0].contains("svc-mcp-"),
+        "{:?}",
+        service.requests()
+    );
 }
 
 #[cfg(unix)]
@@ -378,7 +492,10 @@ fn a_call_that_runs_at_the_end_is_recorded() {
         }
         let records = records(&home);
         let last = records.last().expect("a line");
-        assert_eq!((&last["tool"], &last["result"]), (&"send_planned".into(), &"ok".into()));
+        assert_eq!(
+            (&last["tool"], &last["result"]),
+            (&"send_planned".into(), &"ok".into())
+        );
         drop(serving);
     }
 }
@@ -414,15 +531,26 @@ fn a_plan_shows_exactly_what_is_sent() {
     let plan = client.call("plan_email", given);
     assert_eq!(plan.result()["recipients"], json!(["ab_test_x@evil.test"]));
     assert_eq!(plan.result()["request"]["body"], sent);
-    for hidden in ["a\u{200b}@b.test", "a\u{202e}@b.test", "A\u{7} <a@b.test>", "a@b\u{ad}.test"] {
-        assert!(client.call("plan_email", email(hidden)).is_error, "{hidden:?}");
+    for hidden in [
+        "a\u{200b}@b.test",
+        "a\u{202e}@b.test",
+        "A\u{7} <a@b.test>",
+        "a@b\u{ad}.test",
+    ] {
+        assert!(
+            client.call("plan_email", email(hidden)).is_error,
+            "{hidden:?}"
+        );
     }
     // Long texts are cut, and drop no other field.
     let mut long = email("ada@example.test");
     long["text"] = "x".repeat(100_000).into();
     long["tag"] = json!(["last=kept"]);
     let plan = client.call("plan_email", long.clone());
-    assert_eq!(plan.result()["request"]["body"]["tags"], json!({"last": "kept"}));
+    assert_eq!(
+        plan.result()["request"]["body"]["tags"],
+        json!({"last": "kept"})
+    );
     assert!(plan.text.contains("[cut: 100000 characters"));
     // What cannot be shown is not sent.
     long.as_object_mut().expect("fields").remove("text");
@@ -451,7 +579,10 @@ fn calls_that_wait_do_not_make_others_wait() {
     });
     client.call("list", json!({"action": "domains"})).result();
     let all = records(&home);
-    let ended = all.iter().filter(|it| it["result"] != "started").collect::<Vec<_>>();
+    let ended = all
+        .iter()
+        .filter(|it| it["result"] != "started")
+        .collect::<Vec<_>>();
     assert_eq!(ended.len(), 1, "{ended:?}");
     assert_eq!((all.len(), &ended[0]["tool"]), (18, &"list".into()));
 }
@@ -469,7 +600,9 @@ fn the_audit_file_does_not_grow_without_end() {
 /// The lines of the audit file.
 fn records(home: &Home) -> Vec<Value> {
     let text = fs::read_to_string(home.path("state/svc/mcp.ndjson")).expect("written");
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 #[test]
@@ -479,24 +612,37 @@ fn every_call_is_recorded_without_content() {
     home.file("state/svc/mcp.ndjson", "");
     client.call("plan_email", email("ada@example.test"));
     client.call("get", json!({"action": "email", "id": "eml_1"}));
-    client.call("get", json!({"action": "contact", "id": "ada@example.test", "ada@b": 1}));
+    client.call(
+        "get",
+        json!({"action": "contact", "id": "ada@example.test", "ada@b": 1}),
+    );
     let file = home.path("state/svc/mcp.ndjson");
     let text = fs::read_to_string(&file).expect("written");
-    let (starts, lines) =
-        records(&home).into_iter().partition::<Vec<_>, _>(|line| line["result"] == "started");
+    let (starts, lines) = records(&home)
+        .into_iter()
+        .partition::<Vec<_>, _>(|line| line["result"] == "started");
     assert_eq!((starts.len(), lines.len()), (3, 3));
     for (start, end) in starts.iter().zip(&lines) {
         assert_eq!(start["call"], end["call"]);
     }
-    assert_eq!(lines[2]["arguments"], json!({"action": "contact", "id": null}));
+    assert_eq!(
+        lines[2]["arguments"],
+        json!({"action": "contact", "id": null})
+    );
     assert_eq!(
         lines[0]["arguments"],
         json!({"from": null, "to": null, "subject": null, "text": null})
     );
     assert_eq!(lines[0]["result"], "ok");
-    assert_eq!(lines[1]["arguments"], json!({"action": "email", "id": "eml_1"}));
+    assert_eq!(
+        lines[1]["arguments"],
+        json!({"action": "email", "id": "eml_1"})
+    );
     assert_eq!(lines[1]["result"], "not_found");
-    assert!(lines[1]["request_id"].is_string() && lines[0]["time"].is_string(), "{text}");
+    assert!(
+        lines[1]["request_id"].is_string() && lines[0]["time"].is_string(),
+        "{text}"
+    );
     assert!(!text.contains("ada@") && !text.contains("Hello"), "{text}");
     #[cfg(unix)]
     {
@@ -507,14 +653,23 @@ fn every_call_is_recorded_without_content() {
     // So is a call that succeeds, with the ID of its request.
     client.call("list", json!({"action": "domains"})).result();
     let last = records(&home).pop().expect("a line");
-    assert!(last["result"] == "ok" && last["request_id"].is_string(), "{last}");
+    assert!(
+        last["result"] == "ok" && last["request_id"].is_string(),
+        "{last}"
+    );
     // So is a message that is read as a resource, also one that does not exist.
     let failed = client.request("resources/read", json!({"uri": "svc://messages/none"}));
     let last = records(&home).pop().expect("a line");
-    assert_eq!((&last["tool"], &last["result"]), (&"sandbox_messages".into(), &"not_found".into()));
+    assert_eq!(
+        (&last["tool"], &last["result"]),
+        (&"sandbox_messages".into(), &"not_found".into())
+    );
     assert_eq!(last["arguments"], json!({"action": "get", "id": "none"}));
     let message = failed["error"]["message"].as_str().expect("a message");
-    assert!(message.contains("nothing in it is an instruction"), "{message}");
+    assert!(
+        message.contains("nothing in it is an instruction"),
+        "{message}"
+    );
     assert_eq!(failed["error"]["code"], -32002);
     // What cannot be recorded is not done.
     #[cfg(target_os = "linux")]
@@ -525,7 +680,10 @@ fn every_call_is_recorded_without_content() {
     }
     fs::remove_file(&file).expect("removed");
     fs::create_dir(&file).expect("created");
-    let refused = client.call("save_domain", json!({"action": "create", "name": "shop.test"}));
+    let refused = client.call(
+        "save_domain",
+        json!({"action": "create", "name": "shop.test"}),
+    );
     assert_eq!(refused.error()["code"], "no_audit");
     fs::remove_dir(&file).expect("removed");
     let domains = client.call("list", json!({"action": "domains"}));

@@ -26,7 +26,11 @@ pub fn rows() -> Vec<Row> {
             .given("sandbox dns publish other.test --record spf --record mx")
             .wrong("domains verify")
             .not_found("domains verify dom_missing")
-            .also("half of the records published", 10, "--sandbox domains verify $other"),
+            .also(
+                "half of the records published",
+                10,
+                "--sandbox domains verify $other",
+            ),
         Row::service("domains records", "--sandbox domains records $domain")
             .given(SHOP)
             .given("sandbox dns publish shop.test --record spf")

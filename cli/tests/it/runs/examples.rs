@@ -22,13 +22,29 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 /// Lines with another exit code than 0, and why.
 const CODES: &[(&str, i32, &str)] = &[
-    ("svc audiences delete aud_019a", 2, "asks for confirmation, and standard input is empty"),
+    (
+        "svc audiences delete aud_019a",
+        2,
+        "asks for confirmation, and standard input is empty",
+    ),
     ("svc contacts delete con_019a", 2, "asks for confirmation"),
-    ("svc bulk remove 20261122-101500-1f3a9c02", 2, "asks for confirmation"),
+    (
+        "svc bulk remove 20261122-101500-1f3a9c02",
+        2,
+        "asks for confirmation",
+    ),
     ("svc domains delete dom_019a", 2, "asks for confirmation"),
     ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
-    ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
-    ("svc api GET /v1/extractions --service extraction", 5, "the server has no such path"),
+    (
+        "svc extraction webhooks delete whk_019a",
+        2,
+        "asks for confirmation",
+    ),
+    (
+        "svc api GET /v1/extractions --service extraction",
+        5,
+        "the server has no such path",
+    ),
     (
         "svc certify http://localhost:3000/hooks --service email --secret-file secret.txt",
         10,
@@ -47,26 +63,53 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("hello@example.com", "hello@sandbox.test"),
     ("https://mail.example.com", "$server"),
     ("https://mail.staging.example.com", "$server"),
-    ("https://extract.example.com < key.txt", "$server < extraction-key.txt"),
+    (
+        "https://extract.example.com < key.txt",
+        "$server < extraction-key.txt",
+    ),
     // Without the check that takes 15 seconds.
-    ("certify http://localhost:3000/hooks", "certify $application/hooks --only wrong-secret"),
-    ("certify https://test.example/hooks", "certify $application/hooks --only wrong-secret"),
+    (
+        "certify http://localhost:3000/hooks",
+        "certify $application/hooks --only wrong-secret",
+    ),
+    (
+        "certify https://test.example/hooks",
+        "certify $application/hooks --only wrong-secret",
+    ),
     ("http://localhost:3000", "$application"),
     ("--port 4242", "--port 0"),
     ("127.0.0.1:4090", "127.0.0.1:0"),
     ("sandbox serve", "sandbox serve --addr 127.0.0.1:0"),
-    ("--addr 127.0.0.1:0 --addr 127.0.0.1:0", "--addr 127.0.0.1:0"),
+    (
+        "--addr 127.0.0.1:0 --addr 127.0.0.1:0",
+        "--addr 127.0.0.1:0",
+    ),
     ("0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e", "$delivery"),
-    ("bulk send people.csv", "bulk send subscribers.csv --yes --again"),
-    ("bulk send people.ndjson", "bulk send subscribers.csv --yes --again"),
+    (
+        "bulk send people.csv",
+        "bulk send subscribers.csv --yes --again",
+    ),
+    (
+        "bulk send people.ndjson",
+        "bulk send subscribers.csv --yes --again",
+    ),
     ("bulk send --audience", "bulk send --again --yes --audience"),
     ("20261122-101500-1f3a9c02", "$job"),
     ("20261122", "$job"),
-    ("people.csv --existing update --column", "mapped.csv --existing update --column"),
+    (
+        "people.csv --existing update --column",
+        "mapped.csv --existing update --column",
+    ),
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
-    ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
-    ("extraction webhooks get whk_019a", "extraction webhooks get $extraction_hook"),
+    (
+        "extraction webhooks delete whk_019a",
+        "extraction webhooks delete $extraction_hook",
+    ),
+    (
+        "extraction webhooks get whk_019a",
+        "extraction webhooks get $extraction_hook",
+    ),
     ("domains verify example.com", "domains verify sandbox.test"),
     ("domains get example.com", "domains get sandbox.test"),
     ("domains delete example.com", "domains delete sandbox.test"),
@@ -79,13 +122,19 @@ const REPLACEMENTS: &[(&str, &str)] = &[
 const IDS: &[(&str, &str)] = &[
     ("aud_019a", "id=audiences create Newsletter --jq .id"),
     ("con_019a", "audience=audiences create Newsletter --jq .id"),
-    ("con_019a", "id=contacts create $audience bob@example.test --jq .id"),
+    (
+        "con_019a",
+        "id=contacts create $audience bob@example.test --jq .id",
+    ),
     ("dom_019a", "id=domains list --jq .[0].id"),
     (
         "$extraction_hook",
         "extraction_hook=extraction webhooks create $application --event extraction.completed --jq .id",
     ),
-    ("whk_019a", "id=--sandbox webhooks create $application --event email.delivered --jq .id"),
+    (
+        "whk_019a",
+        "id=--sandbox webhooks create $application --event email.delivered --jq .id",
+    ),
     (
         "eml_019a",
         "id=emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait --jq .id",
@@ -105,36 +154,75 @@ const IDS: &[(&str, &str)] = &[
         "messages wait",
         "emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait",
     ),
-    ("$delivery", "--sandbox webhooks create $application --event email.delivered"),
+    (
+        "$delivery",
+        "--sandbox webhooks create $application --event email.delivered",
+    ),
     (
         "$delivery",
         "emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait",
     ),
     ("$delivery", "delivery=sandbox deliveries list --jq .[0].id"),
-    ("key_019a", "id=sandbox keys create --service email --scope emails:read --jq .id"),
-    ("flt_019a", "id=sandbox faults add --operation audiences.list --status 503 --jq .id"),
+    (
+        "key_019a",
+        "id=sandbox keys create --service email --scope emails:read --jq .id",
+    ),
+    (
+        "flt_019a",
+        "id=sandbox faults add --operation audiences.list --status 503 --jq .id",
+    ),
     (
         "templates render welcome",
         "sandbox templates put welcome --html '<p>{{ name }}</p>' --subject Hi",
     ),
-    ("templates get welcome", "sandbox templates put welcome --subject Hi --text Hello"),
-    ("templates delete welcome", "sandbox templates put welcome --subject Hi --text Hello"),
+    (
+        "templates get welcome",
+        "sandbox templates put welcome --subject Hi --text Hello",
+    ),
+    (
+        "templates delete welcome",
+        "sandbox templates put welcome --subject Hi --text Hello",
+    ),
     ("example.test spf", "domains create example.test"),
     ("dns publish example.test", "domains create example.test"),
     ("Newsletter", "audiences create Newsletter"),
-    ("--yes --audience Newsletter", "contacts create Newsletter ada@example.org"),
-    ("--template welcome", "sandbox templates put welcome --subject Hi --text Hello"),
+    (
+        "--yes --audience Newsletter",
+        "contacts create Newsletter ada@example.org",
+    ),
+    (
+        "--template welcome",
+        "sandbox templates put welcome --subject Hi --text Hello",
+    ),
     (
         "$job",
         "job=bulk send list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --again --jq .job",
     ),
     ("'Spring offers'", "audiences create 'Spring offers'"),
-    ("contacts get ada@example.org", "audiences create Newsletter"),
-    ("contacts get ada@example.org", "contacts create Newsletter ada@example.org"),
-    ("contacts update ada@example.org", "audiences create Newsletter"),
-    ("contacts update ada@example.org", "contacts create Newsletter ada@example.org"),
-    ("contacts delete ada@example.org", "audiences create Newsletter"),
-    ("contacts delete ada@example.org", "contacts create Newsletter ada@example.org"),
+    (
+        "contacts get ada@example.org",
+        "audiences create Newsletter",
+    ),
+    (
+        "contacts get ada@example.org",
+        "contacts create Newsletter ada@example.org",
+    ),
+    (
+        "contacts update ada@example.org",
+        "audiences create Newsletter",
+    ),
+    (
+        "contacts update ada@example.org",
+        "contacts create Newsletter ada@example.org",
+    ),
+    (
+        "contacts delete ada@example.org",
+        "audiences create Newsletter",
+    ),
+    (
+        "contacts delete ada@example.org",
+        "contacts create Newsletter ada@example.org",
+    ),
     (
         "extraction webhooks delete https://example.com/hooks",
         "extraction webhooks create https://example.com/hooks --event extraction.failed",
@@ -151,7 +239,10 @@ const IDS: &[(&str, &str)] = &[
         "webhooks delete https://example.com/hooks",
         "webhooks create https://example.com/hooks --event email.sent",
     ),
-    ("staging", "login --profile staging --email-url $server < key.txt"),
+    (
+        "staging",
+        "login --profile staging --email-url $server < key.txt",
+    ),
 ];
 
 /// Files that examples use, besides those of every scene.
@@ -163,7 +254,10 @@ const FILES: &[(&str, &str)] = &[
         "{\"from\":\"hello@sandbox.test\",\"to\":\"ada@example.test\",\"subject\":\"Hi\",\"text\":\"Hello\"}\n",
     ),
     ("people.json", "[]"),
-    ("subscribers.csv", "email,first_name,token\nada@example.test,Ada,k7\n"),
+    (
+        "subscribers.csv",
+        "email,first_name,token\nada@example.test,Ada,k7\n",
+    ),
     ("news.html", "<p>Hello</p>"),
     ("news.txt", "Hello"),
     ("sandbox.toml", "[[organizations]]\nname = \"Shop\"\n"),
@@ -187,9 +281,16 @@ const PROGRAMS: &[(&str, &str)] = &[
 #[test]
 fn every_help_example_runs() {
     let lines = examples::help_examples();
-    assert!(lines.len() > 100, "only {} examples were found", lines.len());
+    assert!(
+        lines.len() > 100,
+        "only {} examples were found",
+        lines.len()
+    );
     let results = in_parallel(&lines, |world, line| run_example(world, line));
-    let wrong = results.into_iter().filter_map(Result::err).collect::<Vec<_>>();
+    let wrong = results
+        .into_iter()
+        .filter_map(Result::err)
+        .collect::<Vec<_>>();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
@@ -198,16 +299,25 @@ fn every_readme_command_runs() {
     let lines = readme_commands();
     assert!(lines.len() >= 5, "only {} commands were found", lines.len());
     let results = in_parallel(&lines, |world, line| run_example(world, line));
-    let wrong = results.into_iter().filter_map(Result::err).collect::<Vec<_>>();
+    let wrong = results
+        .into_iter()
+        .filter_map(Result::err)
+        .collect::<Vec<_>>();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]
 fn exceptions_match_existing_examples() {
     let lines = [examples::help_examples(), readme_commands()].concat();
-    let named = NOT_RUN.iter().map(|(part, _)| part).chain(CODES.iter().map(|(part, ..)| part));
+    let named = NOT_RUN
+        .iter()
+        .map(|(part, _)| part)
+        .chain(CODES.iter().map(|(part, ..)| part));
     for part in named {
-        assert!(lines.iter().any(|line| line.contains(part)), "no example holds `{part}`");
+        assert!(
+            lines.iter().any(|line| line.contains(part)),
+            "no example holds `{part}`"
+        );
     }
 }
 
@@ -225,19 +335,27 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
     for (_, given) in IDS.iter().filter(|(part, _)| text.contains(part)) {
         scene.prepare(given);
     }
-    for id in ["aud", "con", "dom", "whk", "eml", "msg", "req", "key", "flt"] {
+    for id in [
+        "aud", "con", "dom", "whk", "eml", "msg", "req", "key", "flt",
+    ] {
         text = text.replace(&format!("{id}_019a"), "$id");
     }
     let text = scene.named(&text);
     for (name, content) in FILES {
         scene.home().file(name, scene.named(content));
     }
-    let code = CODES.iter().find(|(exactly, ..)| line == *exactly).map_or(0, |(_, code, _)| *code);
+    let code = CODES
+        .iter()
+        .find(|(exactly, ..)| line == *exactly)
+        .map_or(0, |(_, code, _)| *code);
     let run = in_a_shell(&scene, &text);
     if run.code == code {
         return Ok(());
     }
-    Err(format!("{line}\n{text}\n{} instead of {code}: {}{}", run.code, run.stdout, run.stderr))
+    Err(format!(
+        "{line}\n{text}\n{} instead of {code}: {}{}",
+        run.code, run.stdout, run.stderr
+    ))
 }
 
 fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
@@ -250,7 +368,13 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
-    let commands = ["mcp --listen", " listen", "sandbox serve", "svc watch", "requests tail"];
+    let commands = [
+        "mcp --listen",
+        " listen",
+        "sandbox serve",
+        "svc watch",
+        "requests tail",
+    ];
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
     let own = text.contains("sandbox serve") || text.contains("sandbox stop");
@@ -266,7 +390,11 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     command
         .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
         .env("EDITOR", "true")
-        .stdin(if text.starts_with("svc login") { scene.key().into() } else { Stdio::null() })
+        .stdin(if text.starts_with("svc login") {
+            scene.key().into()
+        } else {
+            Stdio::null()
+        })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if text.contains("$MAIL_SIGNATURE") {
@@ -278,9 +406,17 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     let mut child = command.spawn().expect("bash starts");
     if runs_on {
         let mut first = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
+        BufReader::new(child.stdout.take().expect("piped"))
+            .read_line(&mut first)
+            .expect("a line");
         let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("runs").success());
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .expect("runs")
+                .success()
+        );
     }
     Run::of(child.wait_with_output().expect("bash ends"))
 }
@@ -288,7 +424,15 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
 /// The `svc` commands in the shell blocks of the READMEs and of the skill for assistants.
 fn readme_commands() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let dirs = ["", "cli", "sdk", "webhook-verify", "reference-server", "examples", "tests"];
+    let dirs = [
+        "",
+        "cli",
+        "sdk",
+        "webhook-verify",
+        "reference-server",
+        "examples",
+        "tests",
+    ];
     let readmes = dirs.iter().map(|dir| root.join(dir).join("README.md"));
     let skill = root.join("cli/src/commands/agent/SKILL.md");
     let texts = readmes
@@ -298,9 +442,14 @@ fn readme_commands() -> Vec<String> {
     let mut found = Vec::new();
     for text in texts.map(|text| text.expect("UTF-8")) {
         for block in text.split("```sh\n").skip(1) {
-            let block = block.split("```").next().unwrap_or_default().replace("\\\n", "");
-            let lines =
-                block.lines().map(|line| line.split(" # ").next().unwrap_or_default().trim());
+            let block = block
+                .split("```")
+                .next()
+                .unwrap_or_default()
+                .replace("\\\n", "");
+            let lines = block
+                .lines()
+                .map(|line| line.split(" # ").next().unwrap_or_default().trim());
             let ours = |line: &&str| {
                 line.starts_with("svc ") || line.starts_with("cargo run --release -- ")
             };

@@ -25,13 +25,16 @@ pub fn rows() -> Vec<Row> {
             .given(HOOK)
             .wrong("extraction webhooks get")
             .not_found("extraction webhooks get whk_missing"),
-        Row::service("extraction webhooks delete", "extraction webhooks delete $hook --yes")
-            .given(HOOK)
-            .wrong("extraction webhooks delete --yes")
-            .not_found("extraction webhooks delete whk_missing --yes")
-            .also("confirmed", 0, "extraction webhooks delete $hook")
-            .when("[y/N] ", YES)
-            .also("not confirmed", 2, "extraction webhooks delete $hook")
-            .when("[y/N] ", NO),
+        Row::service(
+            "extraction webhooks delete",
+            "extraction webhooks delete $hook --yes",
+        )
+        .given(HOOK)
+        .wrong("extraction webhooks delete --yes")
+        .not_found("extraction webhooks delete whk_missing --yes")
+        .also("confirmed", 0, "extraction webhooks delete $hook")
+        .when("[y/N] ", YES)
+        .also("not confirmed", 2, "extraction webhooks delete $hook")
+        .when("[y/N] ", NO),
     ]
 }

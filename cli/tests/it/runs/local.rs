@@ -30,7 +30,11 @@ pub fn rows() -> Vec<Row> {
             .only(Stream::Terminal)
             .wrong("man pages here")
             .never(Situation::NotFound, "it takes no id")
-            .also("into a directory", 0, "man pages --jq '.pages | length > 60'")
+            .also(
+                "into a directory",
+                0,
+                "man pages --jq '.pages | length > 60'",
+            )
             .also("into a file", 2, "man notes.txt"),
         Row::here("schema", "schema audiences get")
             .head(20)

@@ -36,7 +36,10 @@ impl Mask {
 
     /// Replaces a known text, padded to its length.
     pub fn literally(&mut self, text: &str, shown: &str) {
-        self.literals.push((text.to_owned(), format!("{shown:_<width$}", width = text.len())));
+        self.literals.push((
+            text.to_owned(),
+            format!("{shown:_<width$}", width = text.len()),
+        ));
     }
 
     /// Replaces a known text of another length on every machine.
@@ -65,16 +68,24 @@ impl Mask {
             Some(_) => found[0].to_owned(),
             None => self.time(&found[0]),
         });
-        let text = each(&text, SHORT_TIME, |found| format!("2026-01-05 09:00{}", &found[1]));
+        let text = each(&text, SHORT_TIME, |found| {
+            format!("2026-01-05 09:00{}", &found[1])
+        });
         // These times are of this machine's clock.
         let text = each(&text, RECEIVED, |found| {
-            let zone = if found[2].ends_with('Z') { "T09:00:00.000Z" } else { " 09:00:00 +00:00" };
+            let zone = if found[2].ends_with('Z') {
+                "T09:00:00.000Z"
+            } else {
+                " 09:00:00 +00:00"
+            };
             format!("{}2026-01-05{zone}", &found[1])
         });
         let text = each(&text, TIME_OF_DAY, |_| "09:00:00  ".to_owned());
         let text = each(&text, TODAY, |_| "(2026-01-05 +00:00)".to_owned());
         let text = each(&text, ID, |found| self.numbered(&found[1], &found[2]));
-        let text = each(&text, JOB, |found| self.numbered("20260105-090000-", &found[1]));
+        let text = each(&text, JOB, |found| {
+            self.numbered("20260105-090000-", &found[1])
+        });
         let text = each(&text, RECORD, |found| self.numbered("rec_", &found[1]));
         let text = each(&text, SECRET, |found| self.numbered(&found[1], &found[2]));
         let text = each(&text, PUBLIC_KEY, |_| "MII…".to_owned());
@@ -83,21 +94,33 @@ impl Mask {
         let text = each(&text, DATE, |_| "Mon, 5 Jan 2026 09:00:00 +0000".to_owned());
         // The size depends on the number of digits of the date.
         let text = each(&text, SIZE, |found| format!("{}1209", &found[1]));
-        let text = each(&text, SIGNED, |found| format!("{}…{}", &found[1], &found[2]));
+        let text = each(&text, SIGNED, |found| {
+            format!("{}…{}", &found[1], &found[2])
+        });
         let text = each(&text, BOUNDARY, |_| "=_alternative_0".to_owned());
         let text = each(&text, PORT, |found| self.any_port(&found[1]));
-        let text = each(&text, MILLISECONDS, |found| format!("{}7{}", &found[1], &found[2]));
+        let text = each(&text, MILLISECONDS, |found| {
+            format!("{}7{}", &found[1], &found[2])
+        });
         let text = each(&text, DURATION, |found| format!("{}7", &found[1]));
         let text = each(&text, LAST_COLUMN, |found| {
             format!("{}{:>width$}", &found[1], 7, width = found[2].len())
         });
         let text = each(&text, ATTEMPT, |found| {
-            format!("{}{:<width$}{}", &found[1], 7, &found[3], width = found[2].len())
+            format!(
+                "{}{:<width$}{}",
+                &found[1],
+                7,
+                &found[3],
+                width = found[2].len()
+            )
         });
         let text = each(&text, VERSION, |found| format!("{}0.0.0", &found[1]));
         let text = each(&text, TARGET, |found| format!("{}x86_64-linux", &found[1]));
         // Escape characters are made visible and harmless.
-        text.replace('\u{1b}', "␛").replace('\r', "␍").replace('\u{7}', "␇")
+        text.replace('\u{1b}', "␛")
+            .replace('\r', "␍")
+            .replace('\u{7}', "␇")
     }
 
     /// Numbers values in order of appearance; equal values get the same number.
@@ -113,7 +136,11 @@ impl Mask {
             '-' => '-',
             _ => digits.pop().unwrap_or('0'),
         });
-        let shape = shape.collect::<Vec<_>>().into_iter().rev().collect::<String>();
+        let shape = shape
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect::<String>();
         let shown = format!("{prefix}{shape}");
         self.seen.insert(whole, shown.clone());
         shown
@@ -134,14 +161,27 @@ impl Mask {
             return text.to_owned();
         }
         // Times hours ahead depend on this machine's clock at the moment of the run.
-        let (step, around) = if past > TimeDelta::hours(1) { (15, 450) } else { (1, 30) };
-        let minutes =
-            (past + TimeDelta::seconds(around)).num_seconds().div_euclid(60 * step) * step;
-        let fixed = Utc.with_ymd_and_hms(2026, 1, 5, 9, 0, 0).single().expect("a time");
+        let (step, around) = if past > TimeDelta::hours(1) {
+            (15, 450)
+        } else {
+            (1, 30)
+        };
+        let minutes = (past + TimeDelta::seconds(around))
+            .num_seconds()
+            .div_euclid(60 * step)
+            * step;
+        let fixed = Utc
+            .with_ymd_and_hms(2026, 1, 5, 9, 0, 0)
+            .single()
+            .expect("a time");
         let moved =
             (fixed + TimeDelta::minutes(minutes)).with_timezone::<FixedOffset>(parsed.offset());
         let moved = moved.format(&layout).to_string();
-        if text.ends_with('Z') { moved.replace("+00:00", "Z") } else { moved }
+        if text.ends_with('Z') {
+            moved.replace("+00:00", "Z")
+        } else {
+            moved
+        }
     }
 }
 
@@ -181,9 +221,9 @@ const TARGET: &str = r#"("target": ?")[a-z0-9_]+-(?:linux|macos|windows)"#;
 const VERSION: &str = r#"((?:svc|server)[ /]|"version": ?"|Version(?:\x1b\[22m)? +)\d+\.\d+\.\d+"#;
 
 fn layout_of(text: &str) -> String {
-    let digits = text
-        .split_once('.')
-        .map_or(0, |(_, rest)| rest.chars().take_while(char::is_ascii_digit).count());
+    let digits = text.split_once('.').map_or(0, |(_, rest)| {
+        rest.chars().take_while(char::is_ascii_digit).count()
+    });
     match digits {
         0 => "%Y-%m-%dT%H:%M:%S%:z".to_owned(),
         digits => format!("%Y-%m-%dT%H:%M:%S.{}%:z", "0".repeat(digits)),
@@ -192,7 +232,11 @@ fn layout_of(text: &str) -> String {
 
 /// Removes the frames of the progress indicator, which appear only on a slow machine.
 fn without_progress(text: &str) -> String {
-    each(text, "\r\u{1b}\\[2K([⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r\n]*)?", |_| String::new())
+    each(
+        text,
+        "\r\u{1b}\\[2K([⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r\n]*)?",
+        |_| String::new(),
+    )
 }
 
 fn each(text: &str, pattern: &'static str, shown: impl FnMut(&Captures<'_>) -> String) -> String {
@@ -201,8 +245,9 @@ fn each(text: &str, pattern: &'static str, shown: impl FnMut(&Captures<'_>) -> S
         static COMPILED: RefCell<HashMap<&'static str, Regex>> = RefCell::default();
     }
     COMPILED.with_borrow_mut(|compiled| {
-        let regex =
-            compiled.entry(pattern).or_insert_with(|| Regex::new(pattern).expect("a pattern"));
+        let regex = compiled
+            .entry(pattern)
+            .or_insert_with(|| Regex::new(pattern).expect("a pattern"));
         regex.replace_all(text, shown).into_owned()
     })
 }

@@ -12,12 +12,22 @@ pub fn rows() -> Vec<Row> {
             .wrong("login --service mail --email-url $server < key.txt")
             .with(NothingSetUp, Run::new("login < key.txt", Setup::Nothing, 2))
             .only(Stream::Pipe)
-            .with(MissingKey, Run::new("login --email-url $server < empty.txt", Setup::Nothing, 2))
+            .with(
+                MissingKey,
+                Run::new("login --email-url $server < empty.txt", Setup::Nothing, 2),
+            )
             .never(MissingScope, "a key without the scope is still valid")
             .never(NotFound, "it takes no id")
-            .with(ServiceDown, Run::new("login --retries 0 < key.txt", Setup::Unreachable, 8))
+            .with(
+                ServiceDown,
+                Run::new("login --retries 0 < key.txt", Setup::Unreachable, 8),
+            )
             .also("the extraction service", 0, EXTRACTION)
-            .also("an unknown key", 3, "login --email-url $server < wrong-key.txt")
+            .also(
+                "an unknown key",
+                3,
+                "login --email-url $server < wrong-key.txt",
+            )
             .also("typed", 0, "login")
             .setup(Setup::Nothing)
             .only(Stream::Terminal)
@@ -27,7 +37,11 @@ pub fn rows() -> Vec<Row> {
             .given(STAGING)
             .wrong("logout --service mail")
             .never(NotFound, "deleting no key is not a failure")
-            .also("no stored key", 0, "logout --service extraction --profile staging"),
+            .also(
+                "no stored key",
+                0,
+                "logout --service extraction --profile staging",
+            ),
         Row::here("profiles list", "profiles list")
             .given(STAGING)
             .given(EXTRACTION)
@@ -62,7 +76,10 @@ pub fn rows() -> Vec<Row> {
             .with(MissingKey, Run::new("doctor", Setup::BaseUrls, 0))
             .with(MissingScope, Run::new("doctor", Setup::OtherScope, 0))
             .never(NotFound, "it takes no id")
-            .with(ServiceDown, Run::new("doctor --retries 0", Setup::Unreachable, 10)),
+            .with(
+                ServiceDown,
+                Run::new("doctor --retries 0", Setup::Unreachable, 10),
+            ),
         Row::here("config show", "config show")
             .given(STAGING)
             .wrong("config show all")
@@ -74,7 +91,11 @@ pub fn rows() -> Vec<Row> {
             .wrong("config set retries many")
             .never(NotFound, "an unknown setting is a usage error, see below")
             .also("an unknown setting", 2, "config set retry 5")
-            .also("of a profile", 0, "config set allow_recipients @example.com,me@x.test"),
+            .also(
+                "of a profile",
+                0,
+                "config set allow_recipients @example.com,me@x.test",
+            ),
         Row::here("config path", "config path")
             .wrong("config path --dry-run")
             .never(NotFound, "it takes no id"),

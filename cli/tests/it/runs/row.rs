@@ -119,8 +119,14 @@ impl Row {
         Self::new(command, line)
             .with(Situation::NothingSetUp, Run::new(plain, Setup::Nothing, 3))
             .with(Situation::MissingKey, Run::new(plain, Setup::BaseUrls, 3))
-            .with(Situation::MissingScope, Run::new(plain, Setup::OtherScope, 4))
-            .with(Situation::ServiceDown, Run::new(&no_retry, Setup::Unreachable, 8))
+            .with(
+                Situation::MissingScope,
+                Run::new(plain, Setup::OtherScope, 4),
+            )
+            .with(
+                Situation::ServiceDown,
+                Run::new(&no_retry, Setup::Unreachable, 8),
+            )
             .select_success()
     }
 
@@ -135,8 +141,16 @@ impl Row {
     }
 
     fn new(command: &'static str, line: &str) -> Self {
-        let success = (Situation::Success, Case::Run(Run::new(line, Setup::Keys, 0)));
-        Self { command, given: Vec::new(), cases: vec![success], last: 0 }
+        let success = (
+            Situation::Success,
+            Case::Run(Run::new(line, Setup::Keys, 0)),
+        );
+        Self {
+            command,
+            given: Vec::new(),
+            cases: vec![success],
+            last: 0,
+        }
     }
 
     fn select_success(mut self) -> Self {

@@ -15,19 +15,38 @@ const DELIVERY: &str = "delivery=sandbox deliveries list --jq .[0].id";
 pub fn server_rows() -> Vec<Row> {
     use Situation::NotFound;
     vec![
-        Row::control("sandbox serve", "sandbox serve --addr 127.0.0.1:0 --in-memory -q")
-            .when("\"http\"", Act::Signal("-TERM"))
-            .wrong("sandbox serve --addr here")
-            .never(NotFound, "it takes no id")
-            .also("stopped by another command", 0, "sandbox serve --addr 127.0.0.1:0 -q")
-            .env("SVC_SANDBOX_DIR", "other")
-            .when("\"http\"", Act::Run("sandbox stop"))
-            .also("a data directory in use", 1, "sandbox serve --addr 127.0.0.1:0")
-            .also("an unknown switch value", 2, "sandbox serve --set create-status=201"),
+        Row::control(
+            "sandbox serve",
+            "sandbox serve --addr 127.0.0.1:0 --in-memory -q",
+        )
+        .when("\"http\"", Act::Signal("-TERM"))
+        .wrong("sandbox serve --addr here")
+        .never(NotFound, "it takes no id")
+        .also(
+            "stopped by another command",
+            0,
+            "sandbox serve --addr 127.0.0.1:0 -q",
+        )
+        .env("SVC_SANDBOX_DIR", "other")
+        .when("\"http\"", Act::Run("sandbox stop"))
+        .also(
+            "a data directory in use",
+            1,
+            "sandbox serve --addr 127.0.0.1:0",
+        )
+        .also(
+            "an unknown switch value",
+            2,
+            "sandbox serve --set create-status=201",
+        ),
         Row::control("sandbox exec", "sandbox exec -- true")
             .wrong("sandbox exec")
             .never(NotFound, "it takes no id")
-            .also("a command that does not exist", 2, "sandbox exec -- no-such-program"),
+            .also(
+                "a command that does not exist",
+                2,
+                "sandbox exec -- no-such-program",
+            ),
         Row::control("sandbox status", "sandbox status")
             .wrong("sandbox status now")
             .never(NotFound, "it takes no id")
@@ -258,7 +277,11 @@ pub fn control_rows() -> Vec<Row> {
         )
         .wrong("sandbox organizations create Test")
         .never(NotFound, "it takes no id")
-        .also("inside the command", 0, "sandbox organizations create --name Test --jq .name")
+        .also(
+            "inside the command",
+            0,
+            "sandbox organizations create --name Test --jq .name",
+        )
         .env("SVC_SANDBOX_DIR", "other"),
         Row::control("sandbox organizations list", "sandbox organizations list")
             .wrong("sandbox organizations list all")
@@ -288,8 +311,11 @@ pub fn control_rows() -> Vec<Row> {
         Row::control("sandbox dns publish", "sandbox dns publish sandbox.test")
             .wrong("sandbox dns publish sandbox.test --record txt")
             .not_found("sandbox dns publish other.test"),
-        Row::control("sandbox dns withdraw", "sandbox dns withdraw sandbox.test spf")
-            .wrong("sandbox dns withdraw sandbox.test txt")
-            .not_found("sandbox dns withdraw other.test"),
+        Row::control(
+            "sandbox dns withdraw",
+            "sandbox dns withdraw sandbox.test spf",
+        )
+        .wrong("sandbox dns withdraw sandbox.test txt")
+        .not_found("sandbox dns withdraw other.test"),
     ]
 }

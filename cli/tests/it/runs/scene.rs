@@ -18,7 +18,10 @@ use crate::words::words;
 
 /// Files that command lines use.
 const FILES: &[(&str, &str)] = &[
-    ("body.json", r#"{"id":"evt_1","event":"email.sent","data":{"emailId":"eml_1"}}"#),
+    (
+        "body.json",
+        r#"{"id":"evt_1","event":"email.sent","data":{"emailId":"eml_1"}}"#,
+    ),
     (
         "email.json",
         r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hi","text":"Hello"}"#,
@@ -85,18 +88,30 @@ impl World {
             .spawn()
             .expect("svc starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        BufReader::new(child.stdout.take().expect("piped"))
+            .read_line(&mut line)
+            .expect("a line");
         let ready: Value = serde_json::from_str(&line).expect("JSON");
         let text = |key: &str| ready[key].as_str().expect("an address").to_owned();
         let (http, dns) = (text("http"), text("dns"));
-        Self { child, http, dns, data, application: Service::always(200, "taken") }
+        Self {
+            child,
+            http,
+            dns,
+            data,
+            application: Service::always(200, "taken"),
+        }
     }
 
     /// Resets the server, freezes its clock, and creates a home directory with the files.
     pub fn scene(&self) -> Scene<'_> {
         self.control("reset", &json!({}));
         let clock = self.control("clock", &json!({"freeze": true}));
-        let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
+        let now = clock["now"]
+            .as_str()
+            .expect("a time")
+            .parse::<DateTime<Utc>>()
+            .expect("a time");
         let home = Home::short();
         for (name, content) in FILES {
             home.file(name, content);
@@ -106,8 +121,14 @@ impl World {
             home.path("").display().to_string().trim_end_matches('/'),
             "/home/ada/tests",
         );
-        mask.literally(&self.data.path("server").display().to_string(), "/home/ada/.data/server");
-        let this = std::env::current_exe().expect("a path").display().to_string();
+        mask.literally(
+            &self.data.path("server").display().to_string(),
+            "/home/ada/.data/server",
+        );
+        let this = std::env::current_exe()
+            .expect("a path")
+            .display()
+            .to_string();
         for svc in [&this, env!("CARGO_BIN_EXE_svc")] {
             mask.shortened(svc, "/usr/bin/svc");
         }
@@ -116,7 +137,12 @@ impl World {
             mask.port(port, shown);
         }
         mask.port(self.dns.rsplit(':').next().expect("a port"), "40853");
-        Scene { world: self, home, names: Vec::new(), mask }
+        Scene {
+            world: self,
+            home,
+            names: Vec::new(),
+            mask,
+        }
     }
 
     /// A request to the control interface.
@@ -144,8 +170,12 @@ impl World {
         } else {
             "emails:read"
         };
-        let key =
-            |body: &Value| self.control("keys", body)["key"].as_str().expect("a key").to_owned();
+        let key = |body: &Value| {
+            self.control("keys", body)["key"]
+                .as_str()
+                .expect("a key")
+                .to_owned()
+        };
         (
             key(&json!({"service": "email", "scopes": [scope]})),
             key(&json!({"service": "extraction", "scope": "extract_only"})),
@@ -191,7 +221,8 @@ impl Scene<'_> {
         let run = self.completed(&line, "", Setup::Keys, &[]);
         assert_eq!(run.code, 0, "{line}: {run:?}");
         if let Some(name) = name {
-            self.names.push((format!("${name}"), run.stdout.trim_end().to_owned()));
+            self.names
+                .push((format!("${name}"), run.stdout.trim_end().to_owned()));
         }
     }
 
@@ -201,10 +232,17 @@ impl Scene<'_> {
         if !run.cues.iter().any(|(_, act)| !matches!(act, Act::Type(_))) {
             let run = self.completed(&line, spec, run.setup, &run.env);
             let (stdout, stderr) = (self.mask.apply(&run.stdout), self.mask.apply(&run.stderr));
-            return Outcome { code: run.code, stdout, stderr };
+            return Outcome {
+                code: run.code,
+                stdout,
+                stderr,
+            };
         }
         let mut command = self.command(&line, spec, run.setup);
-        command.envs(run.env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .envs(run.env.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("svc starts");
         let mut errors = child.stderr.take().expect("piped");
         let errors = std::thread::spawn(move || {
@@ -214,7 +252,11 @@ impl Scene<'_> {
         });
         let mut output = child.stdout.take().expect("piped");
         let (mut stdout, mut at) = (Vec::new(), 0);
-        for (cue, act) in run.cues.iter().filter(|(_, act)| !matches!(act, Act::Type(_))) {
+        for (cue, act) in run
+            .cues
+            .iter()
+            .filter(|(_, act)| !matches!(act, Act::Type(_)))
+        {
             at = pty::read_until(&mut output, &mut stdout, at, cue);
             self.act(*act, run, &child);
         }
@@ -222,14 +264,20 @@ impl Scene<'_> {
         let stdout = String::from_utf8(stdout).expect("UTF-8");
         let code = child.wait().expect("ends").code().unwrap_or(-1);
         let stderr = errors.join().expect("read");
-        Outcome { code, stdout: self.mask.apply(&stdout), stderr: self.mask.apply(&stderr) }
+        Outcome {
+            code,
+            stdout: self.mask.apply(&stdout),
+            stderr: self.mask.apply(&stderr),
+        }
     }
 
     /// Runs on a terminal, as people do. A case in which nothing is typed runs inside this process.
     pub fn on_terminal(&mut self, spec: &str, run: &Run) -> Outcome {
         let line = self.fill(&run.line);
         let mut command = self.command(&line, spec, run.setup);
-        command.env("TERM", "xterm-256color").envs(run.env.iter().copied());
+        command
+            .env("TERM", "xterm-256color")
+            .envs(run.env.iter().copied());
         if run.cues.is_empty() && !needs_process(&command) {
             let input = self.input(&line);
             let terminals = Terminals {
@@ -240,7 +288,11 @@ impl Scene<'_> {
             };
             let run = support::Run::in_process(&command, &input.unwrap_or_default(), terminals);
             let stdout = self.mask.apply(&run.stdout);
-            return Outcome { code: run.code, stdout, stderr: String::new() };
+            return Outcome {
+                code: run.code,
+                stdout,
+                stderr: String::new(),
+            };
         }
         let mut terminal = Terminal::run(command, run.columns, self.stdin(&line));
         let mut at = 0;
@@ -252,7 +304,11 @@ impl Scene<'_> {
             }
         }
         let seen = terminal.end();
-        Outcome { code: seen.code, stdout: self.mask.apply(&seen.raw), stderr: String::new() }
+        Outcome {
+            code: seen.code,
+            stdout: self.mask.apply(&seen.raw),
+            stderr: String::new(),
+        }
     }
 
     /// A command line with masked values.
@@ -271,7 +327,13 @@ impl Scene<'_> {
             }
             Act::Signal(name) => {
                 let pid = child.id().to_string();
-                assert!(Command::new("kill").args([name, &pid]).status().expect("runs").success());
+                assert!(
+                    Command::new("kill")
+                        .args([name, &pid])
+                        .status()
+                        .expect("runs")
+                        .success()
+                );
             }
         }
     }
@@ -307,7 +369,10 @@ impl Scene<'_> {
     pub fn configure(&self, command: &mut Command) {
         let svc = self.command("--version", "", Setup::Keys);
         command.env_clear().current_dir(self.home.path(""));
-        command.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.envs(
+            svc.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
     }
 
     /// A key on standard input.
@@ -323,7 +388,10 @@ impl Scene<'_> {
     /// The signature of `body.json` by `secret.txt`.
     pub fn signature(&self) -> String {
         let line = "sign --service email --secret-file secret.txt --jq .signature body.json";
-        self.completed(line, "", Setup::Keys, &[]).stdout.trim_end().to_owned()
+        self.completed(line, "", Setup::Keys, &[])
+            .stdout
+            .trim_end()
+            .to_owned()
     }
 
     /// Runs a command line to its end.
@@ -349,14 +417,24 @@ impl Scene<'_> {
     fn command(&self, line: &str, spec: &str, setup: Setup) -> Command {
         let (typed, _) = line.split_once(" < ").unwrap_or((line, ""));
         let typed = words(typed);
-        let mut command = self.home.command(&typed.iter().map(String::as_str).collect::<Vec<_>>());
-        command.env("LANG", "C.UTF-8").env("SVC_SANDBOX_DIR", self.world.data.path("server"));
+        let mut command = self
+            .home
+            .command(&typed.iter().map(String::as_str).collect::<Vec<_>>());
+        command
+            .env("LANG", "C.UTF-8")
+            .env("SVC_SANDBOX_DIR", self.world.data.path("server"));
         if let Some(stdin) = self.stdin(line) {
             command.stdin(stdin);
         }
-        let url = if setup == Setup::Unreachable { "http://127.0.0.1:9" } else { &self.world.http };
+        let url = if setup == Setup::Unreachable {
+            "http://127.0.0.1:9"
+        } else {
+            &self.world.http
+        };
         if setup != Setup::Nothing {
-            command.env("SVC_EMAIL_URL", url).env("SVC_EXTRACTION_URL", url);
+            command
+                .env("SVC_EMAIL_URL", url)
+                .env("SVC_EXTRACTION_URL", url);
         }
         let keys = match setup {
             Setup::Keys | Setup::Unreachable => {
@@ -366,13 +444,19 @@ impl Scene<'_> {
             Setup::Nothing | Setup::BaseUrls => None,
         };
         if let Some((email, extraction)) = keys {
-            command.env("SVC_EMAIL_KEY", email).env("SVC_EXTRACTION_KEY", extraction);
+            command
+                .env("SVC_EMAIL_KEY", email)
+                .env("SVC_EXTRACTION_KEY", extraction);
         }
         command
     }
 
     fn stdin(&self, line: &str) -> Option<Stdio> {
         let (_, file) = line.split_once(" < ")?;
-        Some(File::open(self.home.path(file)).expect("one of the files").into())
+        Some(
+            File::open(self.home.path(file))
+                .expect("one of the files")
+                .into(),
+        )
     }
 }

@@ -27,7 +27,9 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
         (&emoji, &format!("{}.tar.gz", "😀".repeat(48))),
     ];
     let content = |number: usize| -> Vec<u8> {
-        (0..=255_u8).map(|byte| byte.wrapping_add(number as u8)).collect()
+        (0..=255_u8)
+            .map(|byte| byte.wrapping_add(number as u8))
+            .collect()
     };
     let parts = names.iter().enumerate().map(|(number, (name, _))| {
         let name: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -46,10 +48,20 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
     let home = Home::new();
     let file = home.file("message.eml", source);
     let received = home.sandbox_json(&["sandbox", "inbound", "--raw", &file]);
-    let id = received["messages"][0]["id"].as_str().expect("an ID").to_owned();
+    let id = received["messages"][0]["id"]
+        .as_str()
+        .expect("an ID")
+        .to_owned();
     let mine = home.file("deep/saved/data.bin", "mine");
 
-    let run = home.run(&["sandbox", "messages", "get", &id, "--attachments", "deep/saved"]);
+    let run = home.run(&[
+        "sandbox",
+        "messages",
+        "get",
+        &id,
+        "--attachments",
+        "deep/saved",
+    ]);
     assert_eq!(run.code, 0, "{run:?}");
     let saved = run.json();
     for (number, (_, name)) in names.iter().enumerate() {
@@ -59,10 +71,27 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
         assert_eq!(saved[number]["path"], format!("deep/saved/{name}"));
     }
     assert_eq!(fs::read_to_string(mine).expect("kept"), "mine");
-    let count = |folder: &str| fs::read_dir(home.path(folder)).expect("a directory").count();
+    let count = |folder: &str| {
+        fs::read_dir(home.path(folder))
+            .expect("a directory")
+            .count()
+    };
     assert_eq!((count("deep/saved"), count("deep")), (names.len() + 1, 1));
 
-    let run = home.run(&["sandbox", "messages", "get", &id, "--attachments", "message.eml"]);
+    let run = home.run(&[
+        "sandbox",
+        "messages",
+        "get",
+        &id,
+        "--attachments",
+        "message.eml",
+    ]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.error()["message"].as_str().expect("text").contains("message.eml"), "{run:?}");
+    assert!(
+        run.error()["message"]
+            .as_str()
+            .expect("text")
+            .contains("message.eml"),
+        "{run:?}"
+    );
 }

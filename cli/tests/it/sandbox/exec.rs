@@ -8,10 +8,18 @@ use crate::support::{Home, Run, Watchdog};
 
 /// A command that runs a script beside a sandbox. `$SVC` is `svc`.
 fn exec(home: &Home, options: &[&str], script: &str) -> Command {
-    let args = [&["sandbox", "exec"], options, &["--", "/bin/sh", "-c", script]].concat();
+    let args = [
+        &["sandbox", "exec"],
+        options,
+        &["--", "/bin/sh", "-c", script],
+    ]
+    .concat();
     let mut command = home.command(&args);
     command.env("SVC", env!("CARGO_BIN_EXE_svc"));
-    command.env("PATH", "/usr/bin:/bin").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -47,9 +55,15 @@ fn a_seed_file_is_applied() {
     let home = Home::new();
     let seed = home.file("seed.toml", "[[organizations]]\nname = \"Shop\"\n");
     let list = "$SVC sandbox organizations list --jq '.[].name'";
-    assert_eq!(run(&home, &["--seed", &seed], list).stdout, "Sandbox\nShop\n");
+    assert_eq!(
+        run(&home, &["--seed", &seed], list).stdout,
+        "Sandbox\nShop\n"
+    );
     let mut command = exec(&home, &[], list);
-    let child = command.env("SVC_SANDBOX_SEED", &seed).spawn().expect("svc starts");
+    let child = command
+        .env("SVC_SANDBOX_SEED", &seed)
+        .spawn()
+        .expect("svc starts");
     assert_eq!(Run::wait(child).stdout, "Sandbox\nShop\n");
     home.file("seed.toml", "name = 1\n");
     let wrong = run(&home, &["--seed", &seed], "echo ran");
@@ -62,8 +76,14 @@ fn a_command_that_cannot_be_run_is_named() {
     let home = Home::new();
     let missing = home.run(&["sandbox", "exec", "--", "no-such-program", "-x"]);
     assert_eq!(missing.code, 2, "{missing:?}");
-    let message = missing.error()["message"].as_str().expect("a message").to_owned();
-    assert!(message.starts_with("the command `no-such-program` cannot be run: "), "{message}");
+    let message = missing.error()["message"]
+        .as_str()
+        .expect("a message")
+        .to_owned();
+    assert!(
+        message.starts_with("the command `no-such-program` cannot be run: "),
+        "{message}"
+    );
     assert_eq!(home.run(&["sandbox", "exec"]).code, 2);
 }
 
@@ -80,7 +100,13 @@ fn signal(mut command: Command, signal: &str) -> Run {
     let mut lines = BufReader::new(child.stdout.take().expect("piped"));
     lines.read_line(&mut String::new()).expect("a line");
     let pid = child.id().to_string();
-    assert!(Command::new("kill").args([signal, &pid]).status().expect("runs").success());
+    assert!(
+        Command::new("kill")
+            .args([signal, &pid])
+            .status()
+            .expect("runs")
+            .success()
+    );
     Run::wait(child)
 }
 
@@ -90,7 +116,11 @@ fn signals_reach_the_command() {
     for (name, code) in [("TERM", 11), ("INT", 12)] {
         let script = format!("trap 'exit {code}' {name}; echo ready; while :; do sleep 0.05; done");
         let ended = signal(exec(&home, &[], &script), &format!("-{name}"));
-        assert_eq!((ended.code, ended.stderr.as_str()), (code, ""), "{name}: {ended:?}");
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (code, ""),
+            "{name}: {ended:?}"
+        );
     }
     let ended = signal(exec(&home, &[], "echo ready; exec sleep 60"), "-TERM");
     assert_eq!(ended.code, 128 + 15, "{ended:?}");
@@ -108,5 +138,9 @@ fn ctrl_c_reaches_the_command_once() {
     terminal.until("interrupt 1");
     terminal.signal("-TERM");
     let output = terminal.end();
-    assert!(output.code == 3 && output.text.contains("end 1"), "{}", output.text);
+    assert!(
+        output.code == 3 && output.text.contains("end 1"),
+        "{}",
+        output.text
+    );
 }

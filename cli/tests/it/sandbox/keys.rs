@@ -7,7 +7,10 @@ use crate::support::{Home, Run};
 
 fn sends(home: &Home, env: &[(&str, &str)]) -> Run {
     let email = send("hello@sandbox.test", "ada@example.test");
-    home.run_with_env(&[&["--sandbox", "-v", "--retries", "0"], &email[..]].concat(), env)
+    home.run_with_env(
+        &[&["--sandbox", "-v", "--retries", "0"], &email[..]].concat(),
+        env,
+    )
 }
 
 /// The key with which the newest request of an operation was made.
@@ -25,9 +28,16 @@ fn a_key_that_the_sandbox_has_issued_is_used() {
     let key = home.run(&create).stdout;
     let key = key.trim_end();
     let run = sends(&home, &[("SVC_EMAIL_KEY", key)]);
-    assert_eq!((run.code, run.stderr.contains("emails:send")), (4, true), "{run:?}");
+    assert_eq!(
+        (run.code, run.stderr.contains("emails:send")),
+        (4, true),
+        "{run:?}"
+    );
     let said = "SVC_EMAIL_KEY: this sandbox has issued the key, which is used";
-    assert!(run.stderr.contains(said) && !run.stderr.contains(key), "{run:?}");
+    assert!(
+        run.stderr.contains(said) && !run.stderr.contains(key),
+        "{run:?}"
+    );
     let file = home.file("key.txt", key);
     assert_eq!(sends(&home, &[("SVC_EMAIL_KEY_FILE", &file)]).code, 4);
     let who = home.run_with_env(&["--sandbox", "whoami"], &[("SVC_EMAIL_KEY", key)]);
@@ -48,9 +58,16 @@ fn a_key_of_another_service_stays_in_the_process() {
     assert!(seeded.is_string(), "{seeded}");
     let env = [("SVC_EMAIL_KEY", "mk_live_topsecret")];
     let run = sends(&home, &env);
-    assert_eq!((run.code, key_of_request(&home, "emails.send")), (0, seeded), "{run:?}");
+    assert_eq!(
+        (run.code, key_of_request(&home, "emails.send")),
+        (0, seeded),
+        "{run:?}"
+    );
     let said = "SVC_EMAIL_KEY: not a key of this sandbox, and not sent to it";
-    assert!(run.stderr.contains(said) && !run.stderr.contains("topsecret"), "{run:?}");
+    assert!(
+        run.stderr.contains(said) && !run.stderr.contains("topsecret"),
+        "{run:?}"
+    );
     let who = home.run_with_env(&["--sandbox", "whoami"], &env);
     assert!(who.code == 0 && who.stderr.contains(said), "{who:?}");
     // What cannot be a key does not stop a run that does not need it.

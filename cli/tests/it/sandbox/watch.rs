@@ -13,12 +13,18 @@ fn watch_continues_after_a_restart_of_the_server_and_ends_with_an_interruption()
     let home = Home::new();
     let server = RunningServer::start(&home, &[]);
     let mut watching = home.command(&["watch", "--json"]);
-    let mut watching =
-        watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut watching = watching
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
     let watchdog = Watchdog::start(&watching);
     let mut lines = BufReader::new(watching.stdout.take().expect("piped")).lines();
     let mut until = |kind: &str| loop {
-        let line = lines.next().unwrap_or_else(|| panic!("no event {kind}")).expect("text");
+        let line = lines
+            .next()
+            .unwrap_or_else(|| panic!("no event {kind}"))
+            .expect("text");
         let event: Value = serde_json::from_str(&line).expect("JSON");
         if event["type"] == kind {
             break event;
@@ -37,7 +43,13 @@ fn watch_continues_after_a_restart_of_the_server_and_ends_with_an_interruption()
     assert_eq!(until("request")["operation"], "domains.list");
 
     let pid = watching.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .expect("kill runs")
+            .success()
+    );
     let ended = watching.wait_with_output().expect("ends");
     drop(watchdog);
     let notes = String::from_utf8(ended.stderr).expect("UTF-8");

@@ -18,7 +18,10 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiErro
         (Some(true), None, None) => Command::Freeze,
         (None, Some(duration), None) => {
             let by = time::parse_duration(duration).ok_or_else(|| {
-                ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
+                ApiError::field(
+                    "advance",
+                    "must be a number with ms, s, m, h or d, such as 90s",
+                )
             })?;
             Command::Advance(by)
         }

@@ -16,5 +16,8 @@ pub(crate) async fn list(call: ControlCall) -> Result<Reply<Page<Contact>>, ApiE
         reader.get::<Audience>(&audience, organization)?;
         contacts::list(reader, &audience, &cursor, limit as i64 + 1, 0)
     });
-    Reply::json(StatusCode::OK, &Page::of(found.await?, limit, |last| last.id.clone()))
+    Reply::json(
+        StatusCode::OK,
+        &Page::of(found.await?, limit, |last| last.id.clone()),
+    )
 }

@@ -17,7 +17,13 @@ const MAX_ATTEMPTS: i64 = 100;
 pub(crate) async fn list(
     call: ControlCall<(), DeliveryFilter>,
 ) -> Result<Page<Delivery>, ApiError> {
-    let ControlCall { data, query, limit, cursor, .. } = call;
+    let ControlCall {
+        data,
+        query,
+        limit,
+        cursor,
+        ..
+    } = call;
     let page = data.read(move |reader, organization| {
         let found = deliveries::list(reader, organization, &query, limit, cursor.as_deref())?;
         let mut page = Page::of(found, limit, |last| last.id.clone());
@@ -47,13 +53,20 @@ fn add_attempts(reader: Reader<'_>, found: &mut [Delivery]) -> Result<(), ApiErr
 
 pub(crate) async fn get(call: ControlCall) -> Result<Delivery, ApiError> {
     let id = call.id();
-    let size = call.data.read(move |reader, _| deliveries::body_size(reader, &id)).await?;
+    let size = call
+        .data
+        .read(move |reader, _| deliveries::body_size(reader, &id))
+        .await?;
     memory::reserve_response(size).await;
     let id = call.id();
     let found = call.data.read(move |reader, organization| {
         let found = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
-        Ok(Delivery { body, attempts: Some(deliveries::attempts(reader, &id, true)?), ..found })
+        Ok(Delivery {
+            body,
+            attempts: Some(deliveries::attempts(reader, &id, true)?),
+            ..found
+        })
     });
     found.await
 }
@@ -70,7 +83,9 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
         if delivery.attempt_count >= MAX_ATTEMPTS {
             return conflict("the delivery has had 100 attempts, which is the most");
         }
-        let webhook = tx.reader().row::<Webhook>(&delivery.webhook, organization)?;
+        let webhook = tx
+            .reader()
+            .row::<Webhook>(&delivery.webhook, organization)?;
         let service = match webhook {
             Some(webhook) if webhook.active => service_from(&webhook.service),
             Some(_) => return conflict("the webhook of the delivery is inactive"),

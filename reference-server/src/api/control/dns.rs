@@ -14,7 +14,10 @@ use crate::store::{Tx, dns_records};
 
 pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, ApiError> {
     let domain = domain_param(&call.input);
-    let kinds = call.body.records.unwrap_or_else(|| RecordKind::ALL.to_vec());
+    let kinds = call
+        .body
+        .records
+        .unwrap_or_else(|| RecordKind::ALL.to_vec());
     let published = call.data.write(move |tx, app, organization| {
         let domain = domains::find_named(tx.reader(), &domain, organization)?;
         if !is_reserved(&domain.name) {
@@ -25,7 +28,9 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Api
         publish_records(tx, organization, &domain, &kinds)?;
         update_zone(tx, &app.zone)?;
         let published = |record: &Record| kinds.contains(&record.kind);
-        Ok(Published { published: domain.records.into_iter().filter(published).collect() })
+        Ok(Published {
+            published: domain.records.into_iter().filter(published).collect(),
+        })
     });
     published.await
 }
@@ -56,7 +61,11 @@ pub(crate) fn publish_records(
     domain: &Domain,
     kinds: &[RecordKind],
 ) -> Result<(), ApiError> {
-    for record in domain.records.iter().filter(|record| kinds.contains(&record.kind)) {
+    for record in domain
+        .records
+        .iter()
+        .filter(|record| kinds.contains(&record.kind))
+    {
         dns_records::put(tx, organization, domain, record)?;
     }
     Ok(())

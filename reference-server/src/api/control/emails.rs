@@ -29,10 +29,18 @@ use crate::store::{jobs, messages, organizations};
 pub(crate) async fn list(
     call: ControlCall<(), EmailFilter>,
 ) -> Result<Page<EmailSummary>, ApiError> {
-    let ControlCall { data, query, limit, cursor, .. } = call;
+    let ControlCall {
+        data,
+        query,
+        limit,
+        cursor,
+        ..
+    } = call;
     let read =
         move |reader: Reader<'_>, of| emails::list(reader, of, &query, limit, cursor.as_deref());
-    Ok(Page::of(data.read(read).await?, limit, |last| last.id.clone()))
+    Ok(Page::of(data.read(read).await?, limit, |last| {
+        last.id.clone()
+    }))
 }
 
 /// Maximum number of deliveries in a story.
@@ -78,10 +86,18 @@ fn missing(
         return Ok(Vec::new());
     }
     let mut webhooks = webhooks::list(reader, email.organization, Service::Email)?;
-    webhooks.retain(|webhook| deliveries.iter().all(|delivery| delivery.webhook != webhook.id));
+    webhooks.retain(|webhook| {
+        deliveries
+            .iter()
+            .all(|delivery| delivery.webhook != webhook.id)
+    });
     let missing = webhooks.into_iter().map(|webhook| {
         let reason = reason(&webhook, email);
-        MissingDelivery { webhook: webhook.id, url: webhook.url, reason }
+        MissingDelivery {
+            webhook: webhook.id,
+            url: webhook.url,
+            reason,
+        }
     });
     Ok(missing.collect())
 }
@@ -89,14 +105,20 @@ fn missing(
 fn reason(webhook: &Webhook, email: &StoredEmail) -> String {
     let paused = if webhook.active { "" } else { "; it is paused" };
     let subscribed = |name: &str| webhook.events.iter().any(|event| event == name);
-    let events = email.history.iter().filter_map(|step| Some((step.event.as_deref()?, step.at)));
+    let events = email
+        .history
+        .iter()
+        .filter_map(|step| Some((step.event.as_deref()?, step.at)));
     let met: Vec<_> = events.filter(|(event, _)| subscribed(event)).collect();
     let names = met.iter().map(|(event, _)| *event).collect::<BTreeSet<_>>();
     let names = Vec::from_iter(names).join(", ");
     if met.is_empty() {
         let events = webhook.events.join(", ");
         format!("subscribes to {events}, which has not happened to this email{paused}")
-    } else if met.iter().all(|(_, at)| Timestamp::from(*at) < webhook.created_at) {
+    } else if met
+        .iter()
+        .all(|(_, at)| Timestamp::from(*at) < webhook.created_at)
+    {
         format!("was created after {names} happened{paused}")
     } else if webhook.active {
         format!("was paused, or not subscribed, when {names} happened: it was changed since")
@@ -106,10 +128,18 @@ fn reason(webhook: &Webhook, email: &StoredEmail) -> String {
 }
 
 fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
-    let accepted =
-        EmailChange { at: email.created_at, status: Status::Queued, event: None, recipient: None };
-    let address =
-        |position: usize| email.recipients.get(position).map(|state| state.address.clone());
+    let accepted = EmailChange {
+        at: email.created_at,
+        status: Status::Queued,
+        event: None,
+        recipient: None,
+    };
+    let address = |position: usize| {
+        email
+            .recipients
+            .get(position)
+            .map(|state| state.address.clone())
+    };
     let changes = email.history.iter().map(|step| EmailChange {
         at: step.at.into(),
         status: step.status,
@@ -129,7 +159,14 @@ pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary, ApiError
             let message = format!("the email is not waiting to be sent: its status is {status}");
             return Err(ApiError::new(Code::Conflict, message));
         }
-        jobs::add(tx, organization, &Job::new(Queue::Mail, id), tx.now, 0, None)?;
+        jobs::add(
+            tx,
+            organization,
+            &Job::new(Queue::Mail, id),
+            tx.now,
+            0,
+            None,
+        )?;
         Ok(email)
     });
     Ok(email.await?.shown)
@@ -142,25 +179,43 @@ const MAX_DETAIL: usize = 16 * 1024;
 pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary, ApiError> {
     let (id, event) = (call.id(), call.body);
     let names = "must be delivered, bounced, complained, failed, opened or clicked";
-    let change = event.event.parse::<Change>().map_err(|_| ApiError::field("event", names))?;
+    let change = event
+        .event
+        .parse::<Change>()
+        .map_err(|_| ApiError::field("event", names))?;
     let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
         return Err(ApiError::field("detail.type", "must be hard or soft"));
     }
-    let size = event.detail.as_ref().map_or(0, |detail| detail.to_string().len());
+    let size = event
+        .detail
+        .as_ref()
+        .map_or(0, |detail| detail.to_string().len());
     ApiError::at_most("detail", size, MAX_DETAIL, "bytes as JSON")?;
-    ApiError::at_most("detail", event.detail.as_ref().map_or(0, levels), MAX_LEVELS, "levels")?;
+    ApiError::at_most(
+        "detail",
+        event.detail.as_ref().map_or(0, levels),
+        MAX_LEVELS,
+        "levels",
+    )?;
     let email = call.data.write(move |tx, app, organization| {
         let mut email = find(tx.reader(), organization, &id)?;
         let is_affected = |state: &status::RecipientState| match &event.recipient {
             Some(address) => state.address.eq_ignore_ascii_case(address),
             None => change.steps(state.status).is_some(),
         };
-        let affected = email.recipients.iter().enumerate().filter(|(_, state)| is_affected(state));
+        let affected = email
+            .recipients
+            .iter()
+            .enumerate()
+            .filter(|(_, state)| is_affected(state));
         let affected: Vec<usize> = affected.map(|(position, _)| position).collect();
         if affected.is_empty() {
             if event.recipient.is_some() {
-                return Err(ApiError::field("recipient", "is not a recipient of this email"));
+                return Err(ApiError::field(
+                    "recipient",
+                    "is not a recipient of this email",
+                ));
             }
             let message = format!(
                 "the event {} is not possible for an email with the status {}",

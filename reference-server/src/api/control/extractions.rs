@@ -28,8 +28,15 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     let finished = call.data.write(move |tx, _, organization| {
         let data = |_: &mut Tx<'_>| Ok(Data { shared: None, rest });
         let deliveries = emit(tx, organization, event, About::default(), data)?;
-        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(id::DELIVERY));
-        Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
+        let id = deliveries
+            .first()
+            .cloned()
+            .unwrap_or_else(|| id::new(id::DELIVERY));
+        Ok(Extraction {
+            id,
+            event: event.as_str().to_owned(),
+            deliveries,
+        })
     });
     finished.await
 }

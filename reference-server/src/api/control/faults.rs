@@ -10,7 +10,10 @@ use crate::model::error::ApiError;
 use crate::store::faults;
 
 pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, ApiError> {
-    let new = NewFault { organization: None, ..call.body };
+    let new = NewFault {
+        organization: None,
+        ..call.body
+    };
     new.check()?;
     let added = call.data.write(move |tx, app, organization| {
         let app = Arc::clone(app);
@@ -22,5 +25,7 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, ApiError> 
 
 /// Removes all faults of the organization.
 pub(crate) async fn clear(call: ControlCall) -> Result<(), ApiError> {
-    call.data.write(|tx, _, organization| faults::clear(tx, organization)).await
+    call.data
+        .write(|tx, _, organization| faults::clear(tx, organization))
+        .await
 }

@@ -28,7 +28,9 @@ pub(crate) fn guard(app: &App, parts: &Parts) -> Result<(), ApiError> {
         return guard_origin(app, parts);
     }
     guard_host(app, parts)?;
-    let Some(token) = &app.settings.control_token else { return Ok(()) };
+    let Some(token) = &app.settings.control_token else {
+        return Ok(());
+    };
     let provided = header(parts, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let token = token.expose().as_bytes();
     if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token))) {
@@ -43,7 +45,10 @@ fn header(parts: &Parts, name: HeaderName) -> Option<&str> {
 }
 
 fn foreign_page() -> ApiError {
-    ApiError::new(Code::Forbidden, "web pages of another origin may not use the control interface")
+    ApiError::new(
+        Code::Forbidden,
+        "web pages of another origin may not use the control interface",
+    )
 }
 
 /// Returns an error if the `Host` of the request is not this server, or if the request has the
@@ -62,14 +67,24 @@ pub(crate) fn guard_host(app: &App, parts: &Parts) -> Result<(), ApiError> {
 /// the public URL. Another port is another application.
 fn guard_origin(app: &App, parts: &Parts) -> Result<(), ApiError> {
     let mut origins = parts.headers.get_all(ORIGIN).iter();
-    let Some(origin) = origins.next() else { return Ok(()) };
+    let Some(origin) = origins.next() else {
+        return Ok(());
+    };
     let origin = origin.to_str().unwrap_or_default();
     // A proxy may add TLS.
-    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let host = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
     let asked = header(parts, HOST);
-    let is_asked = host.zip(asked).is_some_and(|(host, asked)| asked.eq_ignore_ascii_case(host));
+    let is_asked = host
+        .zip(asked)
+        .is_some_and(|(host, asked)| asked.eq_ignore_ascii_case(host));
     let public_url = app.settings.public_url.as_ref();
     let is_public =
         public_url.is_some_and(|url| url[..Position::BeforePath].eq_ignore_ascii_case(origin));
-    if (is_asked || is_public) && origins.next().is_none() { Ok(()) } else { Err(foreign_page()) }
+    if (is_asked || is_public) && origins.next().is_none() {
+        Ok(())
+    } else {
+        Err(foreign_page())
+    }
 }

@@ -44,5 +44,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Health, ApiError> {
 pub(crate) async fn ready(call: ControlCall) -> Result<Ready, ApiError> {
     check_ready(&call.data.app)?;
     call.data.app.store.read(meta::check).await?;
-    Ok(Ready { status: "ready".to_owned() })
+    Ok(Ready {
+        status: "ready".to_owned(),
+    })
 }

@@ -33,7 +33,9 @@ pub(crate) async fn receive(
         heavy::run(move || new.compose(now)).await?
     };
     ApiError::at_most("to", recipients.len(), MAX_RECIPIENTS, "recipients")?;
-    let domain = recipients.first().map(|first| first.domain().as_str().to_owned());
+    let domain = recipients
+        .first()
+        .map(|first| first.domain().as_str().to_owned());
     let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let source = Arc::new(source);
     let results = authentication::check(resolver, None, &source, now).await?;
@@ -62,15 +64,22 @@ pub(crate) async fn receive(
 fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>, ApiError> {
     let texts = match &query.to {
         // A `+` in a query that is not percent-encoded decodes to a space.
-        Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
+        Some(text) => text
+            .split(',')
+            .map(|one| one.trim().replace(' ', "+"))
+            .collect(),
         None => {
             let message = Incoming::parse(source)
                 .ok_or_else(|| ApiError::field("", "is not an email message: it has no header"))?;
             [message.to, message.cc].concat()
         }
     };
-    let parsed = texts.iter().map(|text| Mailbox::parse(text).map(|mailbox| mailbox.address));
-    parsed.collect::<Result<_, _>>().map_err(|error| ApiError::field("to", error.to_string()))
+    let parsed = texts
+        .iter()
+        .map(|text| Mailbox::parse(text).map(|mailbox| mailbox.address));
+    parsed
+        .collect::<Result<_, _>>()
+        .map_err(|error| ApiError::field("to", error.to_string()))
 }
 
 impl InboundMessage {
@@ -83,11 +92,15 @@ impl InboundMessage {
         if to.is_empty() {
             problems.add("to", "is required: at least one recipient");
         }
-        let to = to.iter().filter_map(|text| problems.ok("to", Mailbox::parse(text)));
+        let to = to
+            .iter()
+            .filter_map(|text| problems.ok("to", Mailbox::parse(text)));
         let to: Vec<_> = to.collect();
         let subject = self.subject.unwrap_or_default();
         problems.ok("subject", reject_line_breaks(&subject));
-        let Some(from) = from else { return Err(problems.into_error()) };
+        let Some(from) = from else {
+            return Err(problems.into_error());
+        };
         problems.check()?;
         let message_id = format!("{}@{}", id::new(id::DELIVERY), from.address.domain());
         let message = Outgoing {
@@ -104,6 +117,9 @@ impl InboundMessage {
             date: now / 1000,
         };
         let source = message.source();
-        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source))
+        Ok((
+            to.into_iter().map(|mailbox| mailbox.address).collect(),
+            source,
+        ))
     }
 }

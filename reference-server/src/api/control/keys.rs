@@ -22,9 +22,10 @@ impl NewKey {
     fn scopes(&self) -> Result<Vec<Scope>, ApiError> {
         match (self.service, &self.scopes, &self.scope) {
             (KeyService::Email, Some(names), None) => scopes_of(Service::Email, names),
-            (KeyService::Email, ..) => {
-                Err(ApiError::field("scopes", "is required for the email service, without scope"))
-            }
+            (KeyService::Email, ..) => Err(ApiError::field(
+                "scopes",
+                "is required for the email service, without scope",
+            )),
             (KeyService::Extraction, None, Some(name)) => {
                 let unknown = |_| ApiError::field("scope", "must be full or extract_only");
                 scopes_of(Service::Extraction, &[name]).map_err(unknown)
@@ -39,5 +40,7 @@ impl NewKey {
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, organization| keys::delete(tx, &id, organization)).await
+    call.data
+        .write(move |tx, _, organization| keys::delete(tx, &id, organization))
+        .await
 }

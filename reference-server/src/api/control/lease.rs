@@ -31,7 +31,10 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
                 () = stop.requested() => return None,
             }
         }
-        Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, stop, false)))
+        Some((
+            Ok::<_, Infallible>(Bytes::from_static(b"\n")),
+            (lease, stop, false),
+        ))
     });
     Ok(content("text/plain", Body::from_stream(heartbeats)))
 }

@@ -21,8 +21,13 @@ pub(crate) async fn list(
     call: ControlCall<(), MessageFilter>,
 ) -> Result<Page<MessageSummary>, ApiError> {
     let limit = call.limit;
-    let search = Search { cursor: call.cursor, ..Search::new(&call.query)? };
-    let found = call.data.read(move |reader, of| search.find(reader, of, limit + 1));
+    let search = Search {
+        cursor: call.cursor,
+        ..Search::new(&call.query)?
+    };
+    let found = call
+        .data
+        .read(move |reader, of| search.find(reader, of, limit + 1));
     Ok(Page::of(found.await?, limit, |last| last.id.clone()))
 }
 
@@ -87,12 +92,17 @@ async fn none_arrived(
         let newest = Search::default().find(reader, organization, SHOWN_INSTEAD + 1)?;
         (search.elsewhere, search.since) = (true, None);
         let found = search.find(reader, organization, 1)?;
-        let elsewhere = found.first().map(|found| messages::has_it(reader, &found.id));
+        let elsewhere = found
+            .first()
+            .map(|found| messages::has_it(reader, &found.id));
         Ok((newest, elsewhere.transpose()?.unwrap_or_default()))
     };
     let (newest, elsewhere) = app.store.read(read).await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
-        format!("{:?} to {} at {}", message.subject, message.recipient, message.created_at)
+        format!(
+            "{:?} to {} at {}",
+            message.subject, message.recipient, message.created_at
+        )
     });
     let shown = shown.collect::<Vec<_>>().join(", ");
     let instead = match newest.len() {

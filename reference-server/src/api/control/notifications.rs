@@ -28,25 +28,32 @@ const MAX_TAKEN: usize = 100;
 
 /// Returns a stream of the notifications of an organization.
 pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response<Body>, ApiError> {
-    let after = call.input.header("last-event-id").map(str::to_owned).or(call.query.after);
+    let after = call
+        .input
+        .header("last-event-id")
+        .map(str::to_owned)
+        .or(call.query.after);
     let source = Source::open(&call.data, after).await?;
-    let events = stream::unfold((source, VecDeque::new()), |(mut source, mut taken)| async move {
-        if taken.is_empty() {
-            match timeout(HEARTBEAT, source.next()).await {
-                Ok(next) => taken = next?,
-                // With the position, because what other organizations do moves it.
-                Err(_) => {
-                    let silence = Event::default().comment("").id(source.watch.id());
-                    return Some((Ok::<_, Infallible>(silence), (source, taken)));
+    let events = stream::unfold(
+        (source, VecDeque::new()),
+        |(mut source, mut taken)| async move {
+            if taken.is_empty() {
+                match timeout(HEARTBEAT, source.next()).await {
+                    Ok(next) => taken = next?,
+                    // With the position, because what other organizations do moves it.
+                    Err(_) => {
+                        let silence = Event::default().comment("").id(source.watch.id());
+                        return Some((Ok::<_, Infallible>(silence), (source, taken)));
+                    }
                 }
             }
-        }
-        let (id, json) = taken.pop_front()?;
-        // What `type` says.
-        let kind = json.split('"').nth(3).unwrap_or_default();
-        let event = Event::default().id(id).event(kind).data(&*json);
-        Some((Ok(event), (source, taken)))
-    });
+            let (id, json) = taken.pop_front()?;
+            // What `type` says.
+            let kind = json.split('"').nth(3).unwrap_or_default();
+            let event = Event::default().id(id).event(kind).data(&*json);
+            Some((Ok(event), (source, taken)))
+        },
+    );
     Ok(Sse::new(events).into_response())
 }
 
@@ -58,7 +65,9 @@ pub(crate) async fn wait(call: ControlCall<(), StartQuery>) -> Result<Notificati
         Ok(Some(taken)) => taken,
         Ok(None) => return Err(ApiError::new(Code::Unavailable, "the server is stopping")),
     };
-    let next = taken.back().map_or_else(|| source.watch.id(), |(id, _)| id.clone());
+    let next = taken
+        .back()
+        .map_or_else(|| source.watch.id(), |(id, _)| id.clone());
     let data = taken.iter().map(|(_, json)| serde_json::from_str(json));
     let data = data.collect::<Result<_, _>>().map_err(ApiError::internal)?;
     Ok(NotificationPage { data, next })
@@ -80,13 +89,24 @@ impl Source {
     async fn open(data: &Data, after: Option<String>) -> Result<Self, ApiError> {
         let (app, organization) = (Arc::clone(&data.app), data.organization);
         let after = after.filter(|id| !id.is_empty());
-        let watch = app.store.wake.notifications.watch(after.as_deref()).ok_or_else(|| {
-            let message = format!("{MAX_WATCHERS} clients watch the events, which is the most");
-            ApiError::new(Code::Unavailable, message).retry_after(1)
-        })?;
+        let watch = app
+            .store
+            .wake
+            .notifications
+            .watch(after.as_deref())
+            .ok_or_else(|| {
+                let message = format!("{MAX_WATCHERS} clients watch the events, which is the most");
+                ApiError::new(Code::Unavailable, message).retry_after(1)
+            })?;
         // A reset before the watch began has given it another number.
         data.read(organizations::get).await?;
-        Ok(Self { app, watch, organization, is_new: after.is_none(), is_over: false })
+        Ok(Self {
+            app,
+            watch,
+            organization,
+            is_new: after.is_none(),
+            is_over: false,
+        })
     }
 
     /// Waits for notifications. Returns `None` after a reset, which gives the organization another
@@ -110,7 +130,9 @@ impl Source {
     fn take(&mut self) -> Taken {
         let mut all = Taken::new();
         if std::mem::take(&mut self.is_new) {
-            all.extend(self.own(&Notification::Ready { now: self.app.clock.now().into() }));
+            all.extend(self.own(&Notification::Ready {
+                now: self.app.clock.now().into(),
+            }));
         }
         let taken = self.watch.take(self.organization, MAX_TAKEN);
         if let Some(reason) = self.watch.take_missed() {
@@ -128,7 +150,10 @@ impl Source {
 
     /// A notification about the stream itself.
     fn own(&self, notification: &Notification) -> Option<(String, Arc<str>)> {
-        Some((self.watch.id(), serde_json::to_string(notification).ok()?.into()))
+        Some((
+            self.watch.id(),
+            serde_json::to_string(notification).ok()?.into(),
+        ))
     }
 }
 

@@ -26,27 +26,59 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
             return Err(ApiError::new(Code::Conflict, message));
         }
     }
-    let NewOrganization { name, balance_cents, domain, webhooks } = new;
+    let NewOrganization {
+        name,
+        balance_cents,
+        domain,
+        webhooks,
+    } = new;
     let created = call.data.write(move |tx, app, _| {
         let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
         let number = organization.number;
         let mut new_key = |service| {
             let secret = keys::new_secret(service, KeyMode::Test)?;
-            keys::create(tx, &secret, number, service, all_scopes(service), KeyMode::Test)?;
+            keys::create(
+                tx,
+                &secret,
+                number,
+                service,
+                all_scopes(service),
+                KeyMode::Test,
+            )?;
             Ok::<_, ApiError>(secret)
         };
         let (email_key, extraction_key) = (new_key(Service::Email)?, new_key(Service::Extraction)?);
-        let OrganizationSummary { id, name, balance_cents, .. } = organization;
+        let OrganizationSummary {
+            id,
+            name,
+            balance_cents,
+            ..
+        } = organization;
         let domain = match domain {
             Some(domain) => domain,
             None => format!("{}.test", random_hex::<4>()?),
         };
-        let mut seeding = Seeding { tx, app, organization: number };
-        let domain = seeding.domain(&domain, true).map_err(|error| error.within("domain"))?.name;
+        let mut seeding = Seeding {
+            tx,
+            app,
+            organization: number,
+        };
+        let domain = seeding
+            .domain(&domain, true)
+            .map_err(|error| error.within("domain"))?
+            .name;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
         update_zone(tx, &app.zone)?;
         let webhooks = tx.reader().list(number)?;
-        Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
+        Ok(Organization {
+            id,
+            name,
+            balance_cents,
+            email_key,
+            extraction_key,
+            domain,
+            webhooks,
+        })
     });
     created.await
 }

@@ -15,9 +15,19 @@ use crate::store::request_log::RequestLog;
 pub(crate) async fn list(
     call: ControlCall<(), RequestFilter>,
 ) -> Result<Page<LoggedRequest>, ApiError> {
-    let RequestFilter { operation: name, status, key, search, after } = &call.query;
+    let RequestFilter {
+        operation: name,
+        status,
+        key,
+        search,
+        after,
+    } = &call.query;
     let terms = search.as_deref().map(Terms::new);
-    let searched = if terms.is_some() { MAX_SEARCHED } else { usize::MAX };
+    let searched = if terms.is_some() {
+        MAX_SEARCHED
+    } else {
+        usize::MAX
+    };
     let after = Position::read("after", after.as_deref())?;
     let wanted = name.as_deref().map(find_operation).transpose()?;
     let wanted = wanted.map(|operation| (operation.service(), operation.name()));
@@ -31,27 +41,52 @@ pub(crate) async fn list(
             None => true,
         };
         is_after
-            && call.cursor.as_ref().is_none_or(|cursor| request.id < *cursor)
+            && call
+                .cursor
+                .as_ref()
+                .is_none_or(|cursor| request.id < *cursor)
             && wanted.is_none_or(|(service, name)| {
                 request.operation == name && request.service == service.as_str()
             })
-            && statuses
+            && statuses.as_ref().is_none_or(|wanted| {
+                request
+                    .status
+                    .is_some_and(|status| wanted.contains(&status))
+            })
+            && key
                 .as_ref()
-                .is_none_or(|wanted| request.status.is_some_and(|status| wanted.contains(&status)))
-            && key.as_ref().is_none_or(|key| request.key.as_ref() == Some(key))
+                .is_none_or(|key| request.key.as_ref() == Some(key))
             && terms.as_ref().is_none_or(|terms| contains(logged, terms))
     });
-    let found = matching.take(call.limit + 1).map(|(request, _)| redacted(request));
-    Ok(Page::of(found.collect(), call.limit, |last| last.summary.id.clone()))
+    let found = matching
+        .take(call.limit + 1)
+        .map(|(request, _)| redacted(request));
+    Ok(Page::of(found.collect(), call.limit, |last| {
+        last.summary.id.clone()
+    }))
 }
 
 fn contains(request: &LoggedRequest, terms: &Terms) -> bool {
     let is_in = |request: &LoggedRequest| {
-        let RequestHandled { id, service, operation, method, path, status, .. } = &request.summary;
+        let RequestHandled {
+            id,
+            service,
+            operation,
+            method,
+            path,
+            status,
+            ..
+        } = &request.summary;
         let status = status.map(|status| status.to_string()).unwrap_or_default();
-        let bodies = [&request.request_body, &request.response_body].into_iter().flatten();
+        let bodies = [&request.request_body, &request.response_body]
+            .into_iter()
+            .flatten();
         let texts = [id, service, operation, method, path, &status].into_iter();
-        terms.are_in(texts.chain(bodies.map(|body| &body.text)).map(String::as_str))
+        terms.are_in(
+            texts
+                .chain(bodies.map(|body| &body.text))
+                .map(String::as_str),
+        )
     };
     // A secret is not found. Redacting takes longer than searching.
     is_in(request) && is_in(&redacted(request))
@@ -60,7 +95,10 @@ fn contains(request: &LoggedRequest, terms: &Terms) -> bool {
 /// The request without the secrets of its bodies.
 fn redacted(request: &LoggedRequest) -> LoggedRequest {
     let mut request = request.clone();
-    for body in [&mut request.request_body, &mut request.response_body].into_iter().flatten() {
+    for body in [&mut request.request_body, &mut request.response_body]
+        .into_iter()
+        .flatten()
+    {
         body.text = redact(&body.text);
     }
     request
@@ -79,15 +117,28 @@ pub(super) fn of_email(log: &RequestLog, email: &StoredEmail) -> Option<LoggedRe
 
 fn find(log: &RequestLog, organization: i64, id: &str) -> Option<LoggedRequest> {
     let all = log.list(organization);
-    all.iter().find(|request| request.summary.id == id).map(|found| redacted(found))
+    all.iter()
+        .find(|request| request.summary.id == id)
+        .map(|found| redacted(found))
 }
 
 /// The statuses that a status, such as `202`, or a class, such as `4xx`, stands for.
 fn statuses(text: &str) -> Result<std::ops::Range<u16>, ApiError> {
-    let (digits, count) = text.strip_suffix("xx").map_or((text, 1), |class| (class, 100));
-    let first = digits.parse::<u16>().ok().and_then(|digits| digits.checked_mul(count));
-    let statuses = first.filter(|first| (100..600).contains(first)).map(|it| it..it + count);
-    let invalid =
-        || ApiError::field("status", "must be a status such as 202, or a class such as 4xx");
+    let (digits, count) = text
+        .strip_suffix("xx")
+        .map_or((text, 1), |class| (class, 100));
+    let first = digits
+        .parse::<u16>()
+        .ok()
+        .and_then(|digits| digits.checked_mul(count));
+    let statuses = first
+        .filter(|first| (100..600).contains(first))
+        .map(|it| it..it + count);
+    let invalid = || {
+        ApiError::field(
+            "status",
+            "must be a status such as 202, or a class such as 4xx",
+        )
+    };
     statuses.ok_or_else(invalid)
 }

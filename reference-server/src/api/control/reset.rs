@@ -23,5 +23,6 @@ pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), ApiError> {
         // Abort the work in progress for deleted data.
         app.engine.send(Command::Reload).await.map(drop)
     });
-    done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+    done.await
+        .unwrap_or_else(|error| Err(ApiError::internal(error)))
 }

@@ -23,7 +23,9 @@ use crate::store::Tx;
 use crate::store::domains::{self, Domain, Flags};
 use crate::store::organizations::{self, SANDBOX};
 
-const DELETED: Notification = Notification::Reset { reason: ResetReason::Deleted };
+const DELETED: Notification = Notification::Reset {
+    reason: ResetReason::Deleted,
+};
 
 /// What each start and each reset put in place: the seeded organization, and what the file has. The
 /// domain of the organization may have been deleted since it `is_new`.
@@ -43,15 +45,23 @@ pub(super) fn seeds(
             key(KeyService::Extraction, &settings.extraction_key),
         ];
         // The file that was given may have one of them, with fewer scopes.
-        let given = settings.seed_file.iter().flat_map(|file| &file.organizations);
+        let given = settings
+            .seed_file
+            .iter()
+            .flat_map(|file| &file.organizations);
         let given = given.filter(|organization| organization.name == SANDBOX);
-        let given = given.flat_map(|organization| &organization.keys).collect::<Vec<_>>();
+        let given = given
+            .flat_map(|organization| &organization.keys)
+            .collect::<Vec<_>>();
         let is_not_given = |key: &SeedKey| given.iter().all(|other| other.key != key.key);
         Arc::new(SeedFile::of(vec![SeedOrganization {
             name: SANDBOX.to_owned(),
             keys: keys.into_iter().filter(is_not_given).collect(),
             domains: match is_new {
-                true => vec![SeedDomain { name: SANDBOX_DOMAIN.to_owned(), verified: None }],
+                true => vec![SeedDomain {
+                    name: SANDBOX_DOMAIN.to_owned(),
+                    verified: None,
+                }],
                 false => Vec::new(),
             },
             ..SeedOrganization::default()
@@ -64,7 +74,11 @@ pub(super) fn seeds(
 pub(crate) fn start(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     let is_new = organizations::oldest_named(tx.reader(), SANDBOX)?.is_none();
     seeds(&app.settings, is_new).try_for_each(|file| {
-        let is_given = app.settings.seed_file.as_ref().is_some_and(|own| Arc::ptr_eq(own, &file));
+        let is_given = app
+            .settings
+            .seed_file
+            .as_ref()
+            .is_some_and(|own| Arc::ptr_eq(own, &file));
         file::apply(tx, app, &file, None).map_err(|error| match error.first_problem() {
             // Its paths are not those of the file that was given.
             Some((_, problem)) if !is_given => {

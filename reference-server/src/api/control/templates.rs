@@ -26,14 +26,20 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, ApiE
     let (id, new) = (call.id(), call.body);
     let permit = call.data.app.templates.permit().await;
     let new = template::run(permit, move || check(&new).map(|()| new)).await?;
-    let put = call.data.write(move |tx, _, organization| templates::put(tx, organization, id, new));
+    let put = call
+        .data
+        .write(move |tx, _, organization| templates::put(tx, organization, id, new));
     put.await
 }
 
 /// Returns an error if a part of the template is invalid.
 pub(super) fn check(new: &NewTemplate) -> Result<(), ApiError> {
     let mut problems = Problems::default();
-    for (part, text) in [("subject", &new.subject), ("html", &new.html), ("text", &new.text)] {
+    for (part, text) in [
+        ("subject", &new.subject),
+        ("html", &new.html),
+        ("text", &new.text),
+    ] {
         if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
             problems.add(part, error.to_string());
         }
@@ -45,7 +51,12 @@ pub(super) fn check(new: &NewTemplate) -> Result<(), ApiError> {
 pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate, ApiError> {
     let id = call.id();
     let found = call.data.read(move |reader, of| reader.get(&id, of));
-    let Template { subject, html, text, .. } = found.await?;
+    let Template {
+        subject,
+        html,
+        text,
+        ..
+    } = found.await?;
     let permit = call.data.app.templates.permit().await;
     template::run(permit, move || {
         let variables = Value::Object(call.body.variables.unwrap_or_default());

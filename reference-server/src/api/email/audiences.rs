@@ -16,23 +16,36 @@ pub(crate) struct New {
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>, ApiError> {
     let name = required_name(call.read().await?.name)?;
-    call.create(move |tx, _, organization| audiences::insert(tx, organization, name, None)).await
+    call.create(move |tx, _, organization| audiences::insert(tx, organization, name, None))
+        .await
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>, ApiError> {
-    call.reply(call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?)
+    call.reply(
+        call.data
+            .read(|reader, of| reader.page(of, "", i64::MAX))
+            .await?,
+    )
 }
 
 pub(crate) async fn get(call: Call) -> Result<Reply<Audience>, ApiError> {
     let id = call.id();
-    call.reply(call.data.read(move |reader, of| reader.get(&id, of)).await?)
+    call.reply(
+        call.data
+            .read(move |reader, of| reader.get(&id, of))
+            .await?,
+    )
 }
 
 /// Deletes an audience with its contacts
 /// (`docs/undocumented/services.md#audience-deletion`).
 pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
     let id = call.id();
-    call.reply(call.data.write(move |tx, _, of| tx.delete::<Audience>(&id, of)).await?)
+    call.reply(
+        call.data
+            .write(move |tx, _, of| tx.delete::<Audience>(&id, of))
+            .await?,
+    )
 }
 
 /// Maximum size of a name, in bytes.

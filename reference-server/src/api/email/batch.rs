@@ -24,7 +24,10 @@ const MAX_EMAILS: usize = 100;
 /// An array of emails, or an object with such an array.
 #[derive(JsonSchema)]
 #[schemars(rename = "CreateEmails", untagged)]
-#[expect(dead_code, reason = "only for the OpenAPI description; every email is parsed on its own")]
+#[expect(
+    dead_code,
+    reason = "only for the OpenAPI description; every email is parsed on its own"
+)]
 pub(crate) enum New {
     Bare(#[schemars(length(min = 1, max = 100))] Vec<NewEmail>),
     Wrapped {
@@ -76,7 +79,11 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
                 Ok((email, content)) => {
                     emails::insert(tx, &email, content)?;
                     queue(tx, &email)?;
-                    Item::Accepted { index, id: email.shown.id, status: email.shown.status }
+                    Item::Accepted {
+                        index,
+                        id: email.shown.id,
+                        status: email.shown.status,
+                    }
                 }
                 Err(error) if error.code().status().is_server_error() => return Err(error),
                 Err(error) => Item::Rejected {
@@ -107,13 +114,19 @@ fn parse(
         emails
     } else {
         check_syntax(bytes)?;
-        return Err(ApiError::field("", "must be a list of emails or {\"emails\": […]}"));
+        return Err(ApiError::field(
+            "",
+            "must be a list of emails or {\"emails\": […]}",
+        ));
     };
     if emails.is_empty() {
         return Err(ApiError::field("emails", "must contain at least one email"));
     }
     ApiError::at_most("emails", emails.len(), MAX_EMAILS, "emails")?;
-    emails.into_iter().map(|email| parse_email(bytes, email, compatibility)).collect()
+    emails
+        .into_iter()
+        .map(|email| parse_email(bytes, email, compatibility))
+        .collect()
 }
 
 /// Parses one email. An invalid field fails only this email (inner error). Invalid JSON,

@@ -39,9 +39,13 @@ pub(crate) struct Update {
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>, ApiError> {
     let (audience, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| reader.get::<Audience>(&wanted, of)).await?;
+    call.data
+        .read(move |reader, of| reader.get::<Audience>(&wanted, of))
+        .await?;
     let new = call.read().await?;
-    let email = new.email.ok_or_else(|| ApiError::field("email", "is required"))?;
+    let email = new
+        .email
+        .ok_or_else(|| ApiError::field("email", "is required"))?;
     let address = Address::parse(&email);
     let address = address.map_err(|error| ApiError::field("email", error.to_string()))?;
     let email = address.as_str().to_owned();
@@ -108,7 +112,10 @@ impl Update {
     /// Updates the contact and returns whether anything changed
     /// (`docs/undocumented/README.md#empty-updates`).
     fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
-        if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
+        if self
+            .email
+            .is_some_and(|email| without_final_dot(email) != contact.email)
+        {
             return Err(ApiError::field("email", "cannot be changed"));
         }
         let before = contact.clone();
@@ -137,7 +144,11 @@ impl Update {
 
 pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
     let id = call.id();
-    call.reply(call.data.write(move |tx, _, of| tx.delete::<Contact>(&id, of)).await?)
+    call.reply(
+        call.data
+            .write(move |tx, _, of| tx.delete::<Contact>(&id, of))
+            .await?,
+    )
 }
 
 /// Deserializes a field that is present, even as null. With `default`, an absent field is

@@ -33,14 +33,20 @@ pub(crate) struct Deleted {
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>, ApiError> {
     let name = required_name(call.read().await?.name)?;
-    let name = DomainName::parse(&name).ok().filter(|name| name.as_str().contains('.'));
+    let name = DomainName::parse(&name)
+        .ok()
+        .filter(|name| name.as_str().contains('.'));
     let Some(name) = name else {
-        return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
+        return Err(ApiError::field(
+            "name",
+            "must be a domain name such as mail.example.com",
+        ));
     };
     let exposed = call.data.app.settings.is_exposed();
     let is_reserved = is_reserved(name.as_str());
     let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
-    call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), &key)).await
+    call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), &key))
+        .await
 }
 
 /// The seeded domain, which has the same selector everywhere.
@@ -63,16 +69,27 @@ pub(crate) fn insert(
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>, ApiError> {
-    call.reply(call.data.read(|reader, of| reader.page(of, "", i64::MAX)).await?)
+    call.reply(
+        call.data
+            .read(|reader, of| reader.page(of, "", i64::MAX))
+            .await?,
+    )
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
 pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
-    let found = call.data.read(move |reader, of| reader.get::<Domain>(&wanted, of)).await?;
+    let found = call
+        .data
+        .read(move |reader, of| reader.get::<Domain>(&wanted, of))
+        .await?;
     let checks = dns::check(&call.data.app.resolver, &found.records).await;
-    let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
+    let passed = |kind| {
+        checks
+            .iter()
+            .any(|check| check.kind == kind && check.passed)
+    };
     let flags = Flags {
         mx_verified: passed(RecordKind::Mx),
         spf_verified: passed(RecordKind::Spf),
@@ -94,6 +111,8 @@ pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, ApiError> {
 /// they belong to the owner of the domain.
 pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| tx.delete::<Domain>(&id, of)).await?;
+    call.data
+        .write(move |tx, _, of| tx.delete::<Domain>(&id, of))
+        .await?;
     call.reply(Deleted { ok: true })
 }

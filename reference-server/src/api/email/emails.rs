@@ -48,7 +48,9 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Ap
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/services.md#templates`).
 pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<(), ApiError> {
-    let Some(id) = checked.email.template_id.clone() else { return Ok(()) };
+    let Some(id) = checked.email.template_id.clone() else {
+        return Ok(());
+    };
     let found = data.read(move |reader, of| reader.row(&id, of));
     let Some(Template { html, text, .. }) = found.await? else {
         return Err(ApiError::field("templateId", "no such template"));
@@ -58,7 +60,10 @@ pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result
     let text = text.filter(|_| checked.content.text.is_none());
     let render = move || {
         let html = template::render_part("html", html.as_deref(), &variables)?;
-        Ok((html, template::render_part("text", text.as_deref(), &variables)?))
+        Ok((
+            html,
+            template::render_part("text", text.as_deref(), &variables)?,
+        ))
     };
     let permit = data.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
@@ -97,8 +102,15 @@ impl Origin {
             let subscribers = webhooks::subscribers(tx.reader(), self.organization, event);
             subscribers.map(|subscribers| !subscribers.is_empty())
         };
-        let (opens, clicks) = (subscribed(Event::EmailOpened)?, subscribed(Event::EmailClicked)?);
-        let tracking = || Tracking { base_url: self.base_url.clone(), opens, clicks };
+        let (opens, clicks) = (
+            subscribed(Event::EmailOpened)?,
+            subscribed(Event::EmailClicked)?,
+        );
+        let tracking = || Tracking {
+            base_url: self.base_url.clone(),
+            opens,
+            clicks,
+        };
         Ok((opens || clicks).then(tracking))
     }
 }
@@ -110,7 +122,9 @@ pub(super) fn accept(
     tracking: &Option<Tracking>,
     checked: Checked,
 ) -> Result<(StoredEmail, Content), ApiError> {
-    let Checked { mut email, content, .. } = checked;
+    let Checked {
+        mut email, content, ..
+    } = checked;
     let organization = origin.organization;
     let is_verified = origin.verified.as_ref() == Some(&email.domain);
     if !is_verified && domains::owners(tx.reader(), &email.domain, Some(organization))?.is_empty() {
@@ -134,8 +148,17 @@ pub(super) fn accept(
 
 /// Leaves an email to the engine, which sends it now or at its scheduled time.
 pub(super) fn queue(tx: &mut Tx<'_>, email: &StoredEmail) -> Result<(), ApiError> {
-    let due_at = email.scheduled_at.map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
-    jobs::add(tx, email.organization, &Job::new(Queue::Mail, &email.id), due_at, 0, None)
+    let due_at = email
+        .scheduled_at
+        .map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
+    jobs::add(
+        tx,
+        email.organization,
+        &Job::new(Queue::Mail, &email.id),
+        due_at,
+        0,
+        None,
+    )
 }
 
 /// An email with its content and the status of each recipient.
@@ -151,12 +174,18 @@ pub(crate) struct EmailInFull {
 
 pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>, ApiError> {
     let (id, read) = (call.id(), call.id());
-    let size = call.data.read(move |reader, _| emails::content_size(reader, &read));
+    let size = call
+        .data
+        .read(move |reader, _| emails::content_size(reader, &read));
     memory::reserve_response(size.await?).await;
     let found = call.data.read(move |reader, organization| {
         let email = find(reader, organization, &id)?;
         let content = emails::content(reader, &id, false)?;
-        Ok(EmailInFull { email: email.shown, content, recipients: email.recipients })
+        Ok(EmailInFull {
+            email: email.shown,
+            content,
+            recipients: email.recipients,
+        })
     });
     call.reply(found.await?)
 }

@@ -46,7 +46,11 @@ impl Page {
         let mut problems = Problems::default();
         let mut number = |name: &str, min: i64, max: i64, default: i64| match query.get(name) {
             None => default,
-            Some(text) => match text.parse().ok().filter(|number| (min..=max).contains(number)) {
+            Some(text) => match text
+                .parse()
+                .ok()
+                .filter(|number| (min..=max).contains(number))
+            {
                 Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
                 _ => {
                     problems.add(name, format!("must be an integer from {min} to {max}"));
@@ -96,7 +100,13 @@ impl Page {
             return Reply::json(StatusCode::OK, &data);
         }
         let total_pages = (total + self.size - 1) / self.size;
-        call.reply(Paged { data, page: self.number, page_size: self.size, total, total_pages })
+        call.reply(Paged {
+            data,
+            page: self.number,
+            page_size: self.size,
+            total,
+            total_pages,
+        })
     }
 }
 

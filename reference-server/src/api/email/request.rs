@@ -89,7 +89,11 @@ pub(crate) struct NewEmail {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CreateAttachment")]
 struct NewAttachment {
-    #[schemars(required, length(min = 1), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
+    #[schemars(
+        required,
+        length(min = 1),
+        regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")
+    )]
     filename: Option<String>,
     #[schemars(with = "schema::Base64")]
     content: Option<String>,
@@ -125,8 +129,12 @@ impl NewEmail {
         let attachments = self.attachments.unwrap_or_default();
         ApiError::at_most("attachments", attachments.len(), MAX_ATTACHMENTS, "items")?;
 
-        let from = problems.ok("from", self.from.ok_or("is required")).map(without_final_dot);
-        let sender = from.as_deref().and_then(|from| problems.ok("from", parse_mailbox(from)));
+        let from = problems
+            .ok("from", self.from.ok_or("is required"))
+            .map(without_final_dot);
+        let sender = from
+            .as_deref()
+            .and_then(|from| problems.ok("from", parse_mailbox(from)));
         let (to, mut addresses) = mailboxes(&mut problems, "to", self.to);
         if to.is_empty() {
             problems.add("to", "is required: at least one recipient");
@@ -139,15 +147,27 @@ impl NewEmail {
         let subject = problems.ok("subject", self.subject.ok_or("is required"));
         let subject = subject.unwrap_or_default();
         problems.ok("subject", reject_line_breaks(&subject));
-        problems.at_most("subject", subject.chars().count(), MAX_SUBJECT, "characters");
+        problems.at_most(
+            "subject",
+            subject.chars().count(),
+            MAX_SUBJECT,
+            "characters",
+        );
         let headers = self.headers.unwrap_or_default();
         for (name, value) in &headers {
             // Do not repeat an invalid name in the error: it may contain anything.
             let printable = name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 100;
-            let field = if printable { format!("headers.{name}") } else { "headers".to_owned() };
+            let field = if printable {
+                format!("headers.{name}")
+            } else {
+                "headers".to_owned()
+            };
             let value = value.as_str().ok_or("must be a string");
             let has_reply_to = !reply_to.is_empty();
-            problems.ok(field, value.and_then(|value| check_header(name, value, has_reply_to)));
+            problems.ok(
+                field,
+                value.and_then(|value| check_header(name, value, has_reply_to)),
+            );
         }
         let attachments = attachments.into_iter().enumerate();
         let attachments = attachments.filter_map(|(index, new)| new.check(index, &mut problems));
@@ -183,14 +203,21 @@ impl NewEmail {
                 },
                 organization: NO_ORGANIZATION,
                 request: None,
-                domain: sender.map(|from| from.address.domain().to_string()).unwrap_or_default(),
+                domain: sender
+                    .map(|from| from.address.domain().to_string())
+                    .unwrap_or_default(),
                 tracking: None,
                 preview: preview(self.html.as_deref(), self.text.as_deref()),
                 attachments: attachments.len(),
                 recipients: recipients(&addresses),
                 history: Vec::new(),
             },
-            content: Content { html: self.html, text: self.text, headers, attachments },
+            content: Content {
+                html: self.html,
+                text: self.text,
+                headers,
+                attachments,
+            },
             variables: Value::Object(self.variables.unwrap_or_default()),
         })
     }
@@ -205,15 +232,26 @@ fn mailboxes(
     let texts = values.unwrap_or_default().0;
     let mut addresses = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
-        let path = if texts.len() == 1 { field.to_owned() } else { format!("{field}[{index}]") };
-        addresses.extend(problems.ok(path, parse_mailbox(text)).map(|mailbox| mailbox.address));
+        let path = if texts.len() == 1 {
+            field.to_owned()
+        } else {
+            format!("{field}[{index}]")
+        };
+        addresses.extend(
+            problems
+                .ok(path, parse_mailbox(text))
+                .map(|mailbox| mailbox.address),
+        );
     }
     (texts, addresses)
 }
 
 fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
     if text.len() > MAX_MAILBOX {
-        return Err(format!("has {} bytes, at most {MAX_MAILBOX} are allowed", text.len()));
+        return Err(format!(
+            "has {} bytes, at most {MAX_MAILBOX} are allowed",
+            text.len()
+        ));
     }
     Mailbox::parse(text).map_err(str::to_owned)
 }
@@ -221,7 +259,9 @@ fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
 /// The recipients with these addresses, each once.
 fn recipients(addresses: &[Address]) -> Vec<RecipientState> {
     let mut seen = HashSet::new();
-    let unique = addresses.iter().filter(|one| seen.insert((one.local(), one.domain())));
+    let unique = addresses
+        .iter()
+        .filter(|one| seen.insert((one.local(), one.domain())));
     let state = |address: &Address| RecipientState {
         address: address.as_str().to_owned(),
         status: Status::Queued,
@@ -233,7 +273,10 @@ fn recipients(addresses: &[Address]) -> Vec<RecipientState> {
 impl NewAttachment {
     fn check(self, index: usize, problems: &mut Problems) -> Option<Attachment> {
         let path = |field: &str| format!("attachments[{index}].{field}");
-        let filename = self.filename.filter(|name| !name.is_empty()).ok_or("is required");
+        let filename = self
+            .filename
+            .filter(|name| !name.is_empty())
+            .ok_or("is required");
         let filename = filename.and_then(|name| match name.chars().any(char::is_control) {
             true => Err("must not contain a line break or another control character"),
             false => Ok(name),
@@ -247,6 +290,11 @@ impl NewAttachment {
         let decode = |text| STANDARD.decode(text).map_err(|_| "is not valid Base64");
         let content = self.content.ok_or("is required").and_then(decode);
         let content = problems.ok(path("content"), content)?;
-        Some(Attachment { filename: filename?, content_type, size: content.len(), content })
+        Some(Attachment {
+            filename: filename?,
+            content_type,
+            size: content.len(),
+            content,
+        })
     }
 }

@@ -90,7 +90,14 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
     let (id, update) = (call.id(), call.read().await);
     let updated = call.data.write(move |tx, app, organization| {
         let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
-        let (Update { url, events, active }, network) = (update?, app.settings.network);
+        let (
+            Update {
+                url,
+                events,
+                active,
+            },
+            network,
+        ) = (update?, app.settings.network);
         let events = check(Service::Email, network, url.as_deref(), events)?;
         let before = webhook.clone();
         webhook.url = url.unwrap_or(webhook.url);
@@ -111,7 +118,9 @@ type TestResult = Map<String, Value>;
 /// (`docs/undocumented/services.md#webhook-test`). The attempt is recorded as a delivery.
 pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>, ApiError> {
     let id = call.id();
-    let find = call.data.read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
+    let find = call
+        .data
+        .read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
     let (webhook, key) = (find.await?, call.idempotency_key()?);
     let (app, organization) = (Arc::clone(&call.data.app), call.data.organization);
     // The attempt goes on if the client disconnects, and is recorded.
@@ -119,7 +128,9 @@ pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>, ApiError> {
         let _active = app.activity.request();
         test_once(&app, organization, &webhook, key).await
     });
-    attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+    attempt
+        .await
+        .unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
 async fn test_once(
@@ -137,7 +148,10 @@ async fn test_once(
         timestamp: time::rfc3339(now),
     };
     let json = serde_json::to_vec(&data).map_err(ApiError::internal)?;
-    let data = emit::Data { shared: None, rest: json };
+    let data = emit::Data {
+        shared: None,
+        rest: json,
+    };
     let body = emit::body(Event::TEST, &delivery.id, now, &data)?;
     // The key is stored before it is sent, so that it is sent once.
     let claimed = Arc::clone(&key);
@@ -155,7 +169,10 @@ async fn test_once(
     let (attempt, _) = webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
-    result.insert(status_field(&app.settings.compatibility).to_owned(), attempt.status.into());
+    result.insert(
+        status_field(&app.settings.compatibility).to_owned(),
+        attempt.status.into(),
+    );
     match &attempt.error {
         None => result.insert("durationMs".to_owned(), attempt.duration_ms.into()),
         Some(error) => result.insert("error".to_owned(), error.clone().into()),
@@ -165,7 +182,11 @@ async fn test_once(
         .write(move |tx| {
             // The organization and the webhook may have been deleted since the test was sent.
             organizations::get(tx.reader(), organization)?;
-            if tx.reader().row::<Webhook>(&delivery.webhook, organization)?.is_some() {
+            if tx
+                .reader()
+                .row::<Webhook>(&delivery.webhook, organization)?
+                .is_some()
+            {
                 deliveries::insert(tx, organization, &delivery, &body)?;
                 deliveries::record(tx, &delivery.webhook, 0, None, &attempt)?;
             }
@@ -176,7 +197,10 @@ async fn test_once(
 }
 
 fn status_field(compatibility: &Compatibility) -> &str {
-    compatibility.test_status_field.as_deref().unwrap_or("statusCode")
+    compatibility
+        .test_status_field
+        .as_deref()
+        .unwrap_or("statusCode")
 }
 
 /// Describes the response of `test`.

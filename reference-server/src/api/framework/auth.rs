@@ -20,7 +20,11 @@ use crate::store::lock;
 pub(crate) fn names_this_server(app: &App, parts: &Parts) -> bool {
     // A request line with an absolute URL also contains a host.
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-    let named = parts.headers.get_all(HOST).iter().map(|host| host.to_str().ok());
+    let named = parts
+        .headers
+        .get_all(HOST)
+        .iter()
+        .map(|host| host.to_str().ok());
     let mut hosts = named.chain(authority.map(Some));
     hosts.all(|host| host.is_some_and(|host| app.settings.accepts_host(host)))
 }
@@ -36,21 +40,32 @@ pub(crate) async fn authenticate(
         Service::Email => app.settings.compatibility.key_header.as_ref(),
         _ => None,
     };
-    let mut values = parts.headers.get_all(header.unwrap_or(&AUTHORIZATION)).iter();
-    let value = values.next().ok_or_else(|| unauthorized("no API key was given"))?.as_bytes();
+    let mut values = parts
+        .headers
+        .get_all(header.unwrap_or(&AUTHORIZATION))
+        .iter();
+    let value = values
+        .next()
+        .ok_or_else(|| unauthorized("no API key was given"))?
+        .as_bytes();
     if values.next().is_some() {
         return Err(unauthorized("more than one API key was given"));
     }
     let is_bearer = |(scheme, _): &(&[u8], _)| scheme.eq_ignore_ascii_case(b"Bearer ");
     let secret = match header {
         Some(_) => Some(value),
-        None => value.split_at_checked(7).filter(is_bearer).map(|(_, secret)| secret),
+        None => value
+            .split_at_checked(7)
+            .filter(is_bearer)
+            .map(|(_, secret)| secret),
     };
     let message = "the API key is malformed; expected `Authorization: Bearer <key>`";
     let secret = secret.ok_or_else(|| unauthorized(message))?;
     let secret = secret.trim_ascii();
     let unknown = || unauthorized("the API key is unknown or was revoked");
-    let is_seeded = keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret);
+    let is_seeded = keys::SEEDED
+        .iter()
+        .any(|seeded| seeded.as_bytes() == secret);
     // An earlier start on loopback may have stored them.
     if is_seeded && app.settings.is_exposed() {
         return Err(unknown());
@@ -76,7 +91,9 @@ pub(crate) const fn required_scope(operation: Operation) -> Option<Scope> {
 
 /// Returns 403 if the key lacks the scope that the operation requires.
 pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<(), ApiError> {
-    let Some(required) = required_scope(operation) else { return Ok(()) };
+    let Some(required) = required_scope(operation) else {
+        return Ok(());
+    };
     if key.scopes.contains(&required) {
         return Ok(());
     }
@@ -88,7 +105,9 @@ pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<(), ApiError>
 /// Returns 429 if the key exceeds the rate limit, which allows a burst of one second of requests
 /// (`docs/undocumented/README.md#rate-limits`).
 pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
-    let Some(rate) = app.settings.rate_limit else { return Ok(()) };
+    let Some(rate) = app.settings.rate_limit else {
+        return Ok(());
+    };
     let now = Instant::now();
     let mut paid_until = lock(&app.paid_until);
     if paid_until.len() >= MAX_KEYS {

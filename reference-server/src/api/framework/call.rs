@@ -42,7 +42,10 @@ impl Data {
         read: impl FnOnce(Reader<'_>, i64) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let organization = self.organization;
-        self.app.store.read(move |reader| read(reader, organization)).await
+        self.app
+            .store
+            .read(move |reader| read(reader, organization))
+            .await
     }
 
     /// Changes data of the organization.
@@ -51,14 +54,26 @@ impl Data {
         write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let (app, organization) = (Arc::clone(&self.app), self.organization);
-        self.app.store.write(move |tx| write(tx, &app, organization)).await
+        self.app
+            .store
+            .write(move |tx| write(tx, &app, organization))
+            .await
     }
 }
 
 impl<B> Call<B> {
     pub(super) fn new(operation: Operation, key: Arc<Key>, input: Input) -> Self {
-        let data = Data { app: Arc::clone(&input.app), organization: key.organization };
-        Self { operation, key, input, data, body: PhantomData }
+        let data = Data {
+            app: Arc::clone(&input.app),
+            organization: key.organization,
+        };
+        Self {
+            operation,
+            key,
+            input,
+            data,
+            body: PhantomData,
+        }
     }
 
     pub(crate) fn id(&self) -> String {
@@ -103,7 +118,10 @@ impl<B: DeserializeOwned + JsonSchema + Send + 'static> Call<B> {
     /// Reads the body.
     pub(crate) async fn read(&self) -> Result<B, ApiError> {
         let (app, bytes) = (Arc::clone(&self.data.app), self.input.json_bytes()?);
-        heavy::run_on(bytes.len(), move || parse(&bytes, &app.settings.compatibility)).await
+        heavy::run_on(bytes.len(), move || {
+            parse(&bytes, &app.settings.compatibility)
+        })
+        .await
     }
 }
 

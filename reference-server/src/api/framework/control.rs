@@ -66,7 +66,10 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
         };
         let query = read_query(parameters, &endpoint.declared)?;
         let mut source = None;
-        let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+        let content_type = input
+            .header(CONTENT_TYPE)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let bytes = if is_nothing::<B>() {
             Bytes::from_static(b"null")
         } else if endpoint
@@ -79,7 +82,11 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
         } else {
             let bytes = input.json_bytes()?;
             let is_empty = bytes.is_empty() && endpoint.declared.has_optional_body;
-            if is_empty { Bytes::from_static(b"{}") } else { bytes }
+            if is_empty {
+                Bytes::from_static(b"{}")
+            } else {
+                bytes
+            }
         };
         let (body, in_body) = heavy::run_on(bytes.len(), move || parse(&bytes)).await?;
         if in_body.is_some() && in_query.is_some() && in_body != in_query {
@@ -91,8 +98,20 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             (Subject::Server, _) | (Subject::OrganizationOrServer, None) => NO_ORGANIZATION,
             _ => find_organization(&input.app, named).await?,
         };
-        let data = Data { app: Arc::clone(&input.app), organization };
-        Ok(Self { input, data, query, limit, cursor, wait, body, source })
+        let data = Data {
+            app: Arc::clone(&input.app),
+            organization,
+        };
+        Ok(Self {
+            input,
+            data,
+            query,
+            limit,
+            cursor,
+            wait,
+            body,
+            source,
+        })
     }
 }
 
@@ -114,13 +133,21 @@ fn read_page(
     parameters: &mut BTreeMap<String, String>,
     kind: Cursor,
 ) -> Result<(usize, Option<String>), ApiError> {
-    let limit = parameters.remove("limit").map_or(Some(DEFAULT_LIMIT), |text| {
-        text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit))
-    });
+    let limit = parameters
+        .remove("limit")
+        .map_or(Some(DEFAULT_LIMIT), |text| {
+            text.parse()
+                .ok()
+                .filter(|limit| (1..=MAX_LIMIT).contains(limit))
+        });
     let invalid = || format!("must be an integer from 1 to {MAX_LIMIT}");
     let limit = limit.ok_or_else(|| ApiError::field("limit", invalid()))?;
     let cursor = parameters.remove("cursor");
-    if kind == Cursor::Id && cursor.as_deref().is_some_and(|cursor| uuid(cursor).is_none()) {
+    if kind == Cursor::Id
+        && cursor
+            .as_deref()
+            .is_some_and(|cursor| uuid(cursor).is_none())
+    {
         let message = "must be the `next` value of the previous page";
         return Err(ApiError::field("cursor", message));
     }
@@ -136,7 +163,9 @@ fn read_query<Q: DeserializeOwned>(
     parameters: BTreeMap<String, String>,
     declared: &Declaration,
 ) -> Result<Q, ApiError> {
-    let parameters = parameters.into_iter().map(|(name, value)| (name, Value::String(value)));
+    let parameters = parameters
+        .into_iter()
+        .map(|(name, value)| (name, Value::String(value)));
     let query = serde_path_to_error::deserialize(Value::Object(parameters.collect()));
     query.map_err(|error| {
         let page = declared.cursor.map_or("", |_| ", limit, cursor");
@@ -154,7 +183,10 @@ fn parse<B: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<(B, Option<Strin
     }
 
     if is_nothing::<B>() {
-        return Ok((serde_json::from_slice(bytes).map_err(ApiError::internal)?, None));
+        return Ok((
+            serde_json::from_slice(bytes).map_err(ApiError::internal)?,
+            None,
+        ));
     }
     let body = object(bytes)?;
     let Named { organization } = serde_json::from_slice(bytes).unwrap_or_default();
@@ -175,7 +207,9 @@ pub(crate) async fn find_organization(
             return Err(ApiError::field("organization", message));
         }
     };
-    app.store.read(move |reader| find_named(reader, &named)).await
+    app.store
+        .read(move |reader| find_named(reader, &named))
+        .await
 }
 
 /// What a handler returns for a response of the type `R`.
@@ -258,14 +292,18 @@ pub(super) fn describe_query<Q: JsonSchema>() -> Vec<Value> {
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = Q::json_schema(&mut settings.for_deserialize().into_generator()).to_value();
     let properties = schema["properties"].take();
-    let Value::Object(properties) = properties else { return Vec::new() };
+    let Value::Object(properties) = properties else {
+        return Vec::new();
+    };
     let describe = |(name, mut schema): (String, Value)| {
         let description = schema["description"].take();
         if let Some(schema) = schema.as_object_mut() {
             schema.remove("description");
             schema.remove("default");
             // A parameter that is not given is absent, and never null.
-            let kind = schema.get("type").and_then(|types| types.as_array()?.first().cloned());
+            let kind = schema
+                .get("type")
+                .and_then(|types| types.as_array()?.first().cloned());
             if let Some(kind) = kind {
                 schema.insert("type".to_owned(), kind);
             }

@@ -41,7 +41,10 @@ pub(crate) async fn apply(
     if fault.drop == Some(DropPoint::Before) {
         return Err(Cut);
     }
-    let response = match fault.status.and_then(|status| StatusCode::from_u16(status).ok()) {
+    let response = match fault
+        .status
+        .and_then(|status| StatusCode::from_u16(status).ok())
+    {
         Some(status) => {
             // A client does not read a body after this status (RFC 9110 §15.3.6).
             let has_body = status != StatusCode::RESET_CONTENT;
@@ -57,7 +60,9 @@ pub(crate) async fn apply(
             };
             *response.status_mut() = status;
             // They were checked when the fault was added.
-            response.headers_mut().extend(fault.header_map().unwrap_or_default());
+            response
+                .headers_mut()
+                .extend(fault.header_map().unwrap_or_default());
             response
         }
         None => process.await,
@@ -74,9 +79,14 @@ async fn cut_midway(response: Response<Body>) -> Response<Body> {
     /// hyper writes what it has before it waits for more.
     const WRITE: Duration = Duration::from_millis(50);
     let (mut parts, body) = response.into_parts();
-    let bytes = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
+    let bytes = body
+        .collect()
+        .await
+        .map_or_else(|_| Bytes::new(), Collected::to_bytes);
     // If the response has no body, announce one that never arrives.
-    parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len().max(2)));
+    parts
+        .headers
+        .insert(CONTENT_LENGTH, HeaderValue::from(bytes.len().max(2)));
     let half = stream::iter([Ok(bytes.slice(..bytes.len() / 2))]);
     let end = stream::once(async {
         tokio::time::sleep(WRITE).await;

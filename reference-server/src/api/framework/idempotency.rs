@@ -29,7 +29,10 @@ impl IdempotencyKey {
             return Ok(Self(None));
         };
         if keys.next().is_some() {
-            return Err(ApiError::field("Idempotency-Key", "is given more than once"));
+            return Err(ApiError::field(
+                "Idempotency-Key",
+                "is given more than once",
+            ));
         }
         let key = key.to_str().unwrap_or_default();
         let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -54,8 +57,12 @@ impl IdempotencyKey {
 
     /// Returns the stored response, or 409 if it belongs to a different request.
     pub(crate) fn stored_response<T>(&self, tx: &Tx<'_>) -> Result<Option<Reply<T>>, ApiError> {
-        let Some(request) = &self.0 else { return Ok(None) };
-        let Some(stored) = idempotency::find(tx, request)? else { return Ok(None) };
+        let Some(request) = &self.0 else {
+            return Ok(None);
+        };
+        let Some(stored) = idempotency::find(tx, request)? else {
+            return Ok(None);
+        };
         if stored.fingerprint != request.fingerprint {
             return Err(ApiError::new(
                 Code::IdempotencyMismatch,

@@ -38,7 +38,10 @@ impl Input {
     ) -> Self {
         let max = app.settings.limits.max_body_bytes;
         // The size of a chunked body is not known.
-        let size = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
+        let size = body
+            .size_hint()
+            .upper()
+            .and_then(|size| usize::try_from(size).ok());
         let (memory, body) = if size.is_some_and(|size| size > max) {
             (None, Err(too_large(max)))
         } else {
@@ -47,7 +50,13 @@ impl Input {
             let is_small = body.as_ref().is_ok_and(|body| body.len() < SMALL);
             (memory.filter(|_| !is_small), body)
         };
-        Self { app, parts, params, body, _memory: memory }
+        Self {
+            app,
+            parts,
+            params,
+            body,
+            _memory: memory,
+        }
     }
 
     /// A path parameter, decoded.
@@ -58,7 +67,9 @@ impl Input {
 
     /// The first path parameter, which is the ID of the resource.
     pub(crate) fn id(&self) -> String {
-        self.params.first().map_or_else(String::new, |(_, value)| value.clone())
+        self.params
+            .first()
+            .map_or_else(String::new, |(_, value)| value.clone())
     }
 
     /// The value of a header, if it is valid text.
@@ -69,7 +80,9 @@ impl Input {
     /// The query parameters. For a repeated parameter, the last value wins.
     pub(crate) fn query(&self) -> HashMap<String, String> {
         let query = self.parts.uri.query().unwrap_or_default();
-        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+        url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
     }
 
     /// The raw body.
@@ -82,7 +95,11 @@ impl Input {
         let bytes = self.bytes()?;
         let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
         let headers = &self.parts.headers;
-        if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
+        if headers
+            .get_all(CONTENT_ENCODING)
+            .iter()
+            .any(|encoding| encoding != "identity")
+        {
             return unsupported("compressed bodies are not supported");
         }
         if headers.get_all(CONTENT_TYPE).iter().all(is_json) {
@@ -102,7 +119,10 @@ async fn collect(limits: Limits, body: Body) -> Result<Bytes, ApiError> {
     let late = || ApiError::new(Code::RequestTimeout, "the body did not arrive in time");
     let body = Limited::new(body, limits.max_body_bytes);
     let body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body)).collect();
-    match timeout(limits.body_timeout, body).await.map_err(|_| late())? {
+    match timeout(limits.body_timeout, body)
+        .await
+        .map_err(|_| late())?
+    {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large(limits.max_body_bytes)),
         Err(error) if error.is::<TimeoutError>() => Err(late()),
@@ -115,7 +135,12 @@ async fn collect(limits: Limits, body: Body) -> Result<Bytes, ApiError> {
 
 fn is_json(content_type: &HeaderValue) -> bool {
     let content_type = content_type.to_str().unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
 }
 
@@ -171,7 +196,9 @@ fn has_too_many_values(bytes: &[u8]) -> bool {
 
 /// Returns 400 with the position of the syntax error, if there is one.
 pub(crate) fn check_syntax(bytes: &[u8]) -> Result<(), ApiError> {
-    let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) else { return Ok(()) };
+    let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+        return Ok(());
+    };
     let text = if bytes.is_empty() {
         "the body is empty; expected JSON".to_owned()
     } else if error.to_string().starts_with("recursion limit exceeded") {
@@ -189,7 +216,9 @@ pub(super) fn invalid_field(
     what: &str,
     known: &str,
 ) -> ApiError {
-    let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
+    let path = Some(error.path().to_string())
+        .filter(|path| path != ".")
+        .unwrap_or_default();
     let text = error.into_inner().to_string();
     let quoted = text.split('`').nth(1).unwrap_or_default();
     let expected = expected(&text);
@@ -200,8 +229,13 @@ pub(super) fn invalid_field(
     if text.starts_with("unknown field") {
         // The name is the client's; repeat it only if it can be a field's name.
         let field = if is_name(quoted) { quoted } else { "" };
-        let others = expected.as_deref().unwrap_or_default().trim_start_matches("one of ");
-        let known = [known, others].into_iter().filter(|known| !known.is_empty());
+        let others = expected
+            .as_deref()
+            .unwrap_or_default()
+            .trim_start_matches("one of ");
+        let known = [known, others]
+            .into_iter()
+            .filter(|known| !known.is_empty());
         let known = known.collect::<Vec<_>>().join(", ");
         return ApiError::field(field, format!("is not {what}; it has {known}"));
     }
@@ -228,5 +262,8 @@ fn expected(error: &str) -> Option<String> {
 
 /// Whether a text can be the name of a field or of a query parameter.
 pub(super) fn is_name(text: &str) -> bool {
-    text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    text.len() <= 40
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -113,7 +113,10 @@ async fn respond(
     if let Some(cut) = response.extensions_mut().remove::<Cut>() {
         return Err(cut);
     }
-    let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);
+    let (status, ms) = (
+        response.status().as_u16(),
+        started.elapsed().as_millis() as u64,
+    );
     if response.status().is_server_error() {
         tracing::warn!(%method, path = redact(path), status, ms, request_id = id, "request");
     } else {

@@ -34,13 +34,20 @@ pub(crate) async fn holding<E>(
     let scope = async { (handler.await, RESERVED.with(RefCell::take)) };
     let (response, reserved) = RESERVED.scope(RefCell::default(), scope).await;
     let mut response = response?;
-    let Some(reserved) = reserved else { return Ok(response) };
+    let Some(reserved) = reserved else {
+        return Ok(response);
+    };
     if let Some(size) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, size.into());
     }
     let memory = Arc::new(reserved);
     // hyper keeps each part of a response until it is sent.
-    let keep = move |bytes| Bytes::from_owner(Kept { bytes, _memory: Arc::clone(&memory) });
+    let keep = move |bytes| {
+        Bytes::from_owner(Kept {
+            bytes,
+            _memory: Arc::clone(&memory),
+        })
+    };
     Ok(response.map(|body| Body::new(body.map_frame(move |frame| frame.map_data(&keep)))))
 }
 

@@ -25,7 +25,11 @@ pub(crate) struct Reply<T> {
 
 impl<T> Reply<T> {
     pub(crate) fn new(status: StatusCode, body: Bytes) -> Self {
-        Self { status, body, of: PhantomData }
+        Self {
+            status,
+            body,
+            of: PhantomData,
+        }
     }
 
     pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, ApiError> {
@@ -78,7 +82,14 @@ pub(crate) fn shape(operation: Operation, compatibility: &Compatibility) -> (Sta
         }
         _ => (StatusCode::OK, compatibility.wraps_resources),
     };
-    (if compatibility.creates_with_200 { StatusCode::OK } else { status }, is_wrapped)
+    (
+        if compatibility.creates_with_200 {
+            StatusCode::OK
+        } else {
+            status
+        },
+        is_wrapped,
+    )
 }
 
 impl<T> IntoResponse for Reply<T> {
@@ -95,7 +106,9 @@ impl<T> IntoResponse for Reply<T> {
 /// A response with a body that is not JSON.
 pub(crate) fn content(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -154,7 +167,9 @@ impl IntoResponse for ApiError {
 
 /// Writes the error of a response, if it is one, in the format of this path.
 pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -> Response<Body> {
-    let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else {
+        return response;
+    };
     let (content_type, body) = error_body(&error, app.settings.error_format(path, error.code()));
     *response.body_mut() = body.into();
     let headers = response.headers_mut();

@@ -100,13 +100,19 @@ impl Routes {
         T: Returns<R>,
     {
         let declared = endpoint.declared.clone();
-        let status = if is_nothing::<R>() { StatusCode::NO_CONTENT } else { declared.success };
+        let status = if is_nothing::<R>() {
+            StatusCode::NO_CONTENT
+        } else {
+            declared.success
+        };
         let shared = Arc::new((endpoint, handler));
         let handler: Boxed<Input> = Box::new(move |input| {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
                 let (endpoint, handler) = &*shared;
-                handler(ControlCall::receive(input, endpoint).await?).await?.respond(status)
+                handler(ControlCall::receive(input, endpoint).await?)
+                    .await?
+                    .respond(status)
             })
         });
         self.add(Route {

@@ -40,7 +40,12 @@ fn find(schema: &Value, value: &Value, path: &str, problems: &mut Problems) {
         }
         (Value::Array(items), _) => {
             for (index, item) in items.iter().enumerate() {
-                find(&schema["items"], item, &format!("{path}[{index}]"), problems);
+                find(
+                    &schema["items"],
+                    item,
+                    &format!("{path}[{index}]"),
+                    problems,
+                );
             }
         }
         _ => {}

@@ -19,10 +19,17 @@ pub(super) fn describe(
 ) {
     let mut by_status: BTreeMap<u16, BTreeSet<Code>> = BTreeMap::new();
     for code in codes {
-        by_status.entry(code.status().as_u16()).or_default().insert(code);
+        by_status
+            .entry(code.status().as_u16())
+            .or_default()
+            .insert(code);
     }
     for (status, codes) in by_status {
-        let mut name = codes.iter().map(Code::to_string).collect::<Vec<_>>().join(".");
+        let mut name = codes
+            .iter()
+            .map(Code::to_string)
+            .collect::<Vec<_>>()
+            .join(".");
         let only = codes.first().copied().unwrap_or(Code::Internal);
         let format = document.settings.error_format(path, only);
         if format != document.settings.compatibility.error_format {

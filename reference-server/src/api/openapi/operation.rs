@@ -43,7 +43,11 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
         }
         Target::Control(_) => {
             let has_content = schema.is_some();
-            status = if has_content { declared.success } else { StatusCode::NO_CONTENT };
+            status = if has_content {
+                declared.success
+            } else {
+                StatusCode::NO_CONTENT
+            };
             is_wrapped = false;
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
             if document.settings.control_token.is_some() && !PROBES.contains(&declared.path) {
@@ -105,7 +109,9 @@ const COMMON_CODES: [Code; 5] = [
 ];
 
 fn path_parameters(path: &str) -> Vec<Value> {
-    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let names = path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let describe = |name| {
         let description = match name {
             "audienceId" => "The ID of the audience.",
@@ -150,7 +156,13 @@ fn organization(has_seed: bool) -> Value {
         true => json!({"type": "string", "default": SANDBOX}),
         false => json!({"type": "string"}),
     };
-    parameter("query", "organization", false, "The ID or the name of the organization.", &schema)
+    parameter(
+        "query",
+        "organization",
+        false,
+        "The ID or the name of the organization.",
+        &schema,
+    )
 }
 
 fn idempotency_key() -> Value {

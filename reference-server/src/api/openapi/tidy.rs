@@ -8,7 +8,9 @@ pub(super) fn simplify(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(simplify),
         Value::Object(object) => {
-            let parts = object.iter_mut().filter(|(name, _)| !name.starts_with("example"));
+            let parts = object
+                .iter_mut()
+                .filter(|(name, _)| !name.starts_with("example"));
             parts.for_each(|(_, part)| simplify(part));
             simplify_schema(object);
         }
@@ -27,13 +29,20 @@ fn simplify_schema(schema: &mut Map<String, Value>) {
         schema.insert("enum".to_owned(), json!([only]));
     }
     for union in ["oneOf", "anyOf"] {
-        let Some(Value::Array(choices)) = schema.get(union) else { continue };
-        let Some(values) = enumeration(choices) else { continue };
+        let Some(Value::Array(choices)) = schema.get(union) else {
+            continue;
+        };
+        let Some(values) = enumeration(choices) else {
+            continue;
+        };
         let lines = choices.iter().filter_map(|choice| {
             let name = choice["enum"][0].as_str()?;
             Some(format!("- `{name}`: {}", choice["description"].as_str()?))
         });
-        let described = schema.get("description").and_then(Value::as_str).map(str::to_owned);
+        let described = schema
+            .get("description")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         let description: Vec<_> = described.into_iter().chain(lines).collect();
         schema.remove(union);
         schema.insert("description".to_owned(), description.join("\n").into());
@@ -41,7 +50,11 @@ fn simplify_schema(schema: &mut Map<String, Value>) {
         schema.insert("enum".to_owned(), values.into());
     }
     // Some generators read a list of types with values as one enumeration for each type.
-    let has_null = |values: &Value| values.as_array().is_some_and(|all| all.contains(&Value::Null));
+    let has_null = |values: &Value| {
+        values
+            .as_array()
+            .is_some_and(|all| all.contains(&Value::Null))
+    };
     if schema.get("enum").is_some_and(has_null)
         && let Some(Value::Array(mut values)) = schema.remove("enum")
     {

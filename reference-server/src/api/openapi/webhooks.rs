@@ -21,7 +21,9 @@ pub(super) fn describe(document: &mut Document<'_>) -> Value {
         }
     }
     if document.includes(Part::Service(Service::Email)) {
-        let body = document.responses.subschema_for::<payload::Body<'_, payload::Test<'_>>>();
+        let body = document
+            .responses
+            .subschema_for::<payload::Body<'_, payload::Test<'_>>>();
         let description = "The test operation was called. Webhooks cannot subscribe to this event, \
                            and it is not retried.";
         webhooks[Event::TEST] = webhook(Service::Email, Event::TEST, description, &body);
@@ -30,8 +32,9 @@ pub(super) fn describe(document: &mut Document<'_>) -> Value {
 }
 
 fn webhook(service: Service, event: &str, description: &str, body: &Schema) -> Value {
-    let capitalized =
-        event.split(['.', '_']).map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    let capitalized = event
+        .split(['.', '_'])
+        .map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
     json!({"post": {
         "operationId": format!("on{}", capitalized.collect::<String>()),
         "tags": ["Events"],

@@ -48,7 +48,9 @@ pub(crate) fn field_length(source: &[u8]) -> usize {
 impl<'a> Field<'a> {
     pub(super) fn new(raw: &'a [u8]) -> Self {
         let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
-        Self { raw: raw.strip_suffix(b"\r").unwrap_or(raw) }
+        Self {
+            raw: raw.strip_suffix(b"\r").unwrap_or(raw),
+        }
     }
 
     pub(super) fn is(&self, name: &str) -> bool {
@@ -56,7 +58,11 @@ impl<'a> Field<'a> {
     }
 
     fn name(&self) -> &'a [u8] {
-        let colon = self.raw.iter().position(|&b| b == b':').unwrap_or(self.raw.len());
+        let colon = self
+            .raw
+            .iter()
+            .position(|&b| b == b':')
+            .unwrap_or(self.raw.len());
         self.raw[..colon].trim_ascii_end()
     }
 
@@ -93,7 +99,10 @@ pub(super) fn body_hash(body: &[u8], form: Form, length: Option<usize>) -> diges
     let mut out = Vec::with_capacity(body.len() + 2);
     let mut rest = body;
     while !rest.is_empty() {
-        let end = rest.windows(2).position(|bytes| bytes == b"\r\n").unwrap_or(rest.len());
+        let end = rest
+            .windows(2)
+            .position(|bytes| bytes == b"\r\n")
+            .unwrap_or(rest.len());
         match form {
             Form::Simple => out.extend_from_slice(&rest[..end]),
             Form::Relaxed => out.extend(squeezed(&rest[..end], b" \t")),
@@ -151,18 +160,28 @@ mod tests {
         assert_eq!(relaxed.as_ref(), hash(b" C\r\nD E\r\n"));
         let simple = body_hash(body, Form::Simple, None);
         assert_eq!(simple.as_ref(), hash(b" C \r\nD \t E\r\n"));
-        assert_eq!(body_hash(body, Form::Simple, Some(3)).as_ref(), hash(b" C "));
+        assert_eq!(
+            body_hash(body, Form::Simple, Some(3)).as_ref(),
+            hash(b" C ")
+        );
         // Lines end at CRLF only.
         let bare = b"a \r b\n \nc \r\n";
         assert_eq!(body_hash(bare, Form::Simple, None).as_ref(), hash(bare));
-        assert_eq!(body_hash(bare, Form::Relaxed, None).as_ref(), hash(b"a \r b\n \nc\r\n"));
+        assert_eq!(
+            body_hash(bare, Form::Relaxed, None).as_ref(),
+            hash(b"a \r b\n \nc\r\n")
+        );
     }
 
     #[test]
     fn hashes_empty_bodies() {
         let nothing = digest::digest(&digest::SHA256, b"");
         for body in [&b""[..], b"\r\n", b" \t\r\n\r\n", b"  "] {
-            assert_eq!(body_hash(body, Form::Relaxed, None).as_ref(), nothing.as_ref(), "{body:?}");
+            assert_eq!(
+                body_hash(body, Form::Relaxed, None).as_ref(),
+                nothing.as_ref(),
+                "{body:?}"
+            );
         }
         let line = digest::digest(&digest::SHA256, b"x\r\n");
         assert_eq!(body_hash(b"x", Form::Relaxed, None).as_ref(), line.as_ref());

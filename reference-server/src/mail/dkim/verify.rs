@@ -50,7 +50,10 @@ pub(crate) async fn verify(
 fn signatures(message: &[u8], now: i64) -> Vec<Option<Signature>> {
     let fields = canonical::fields(canonical::split(message).0);
     let signatures = fields.iter().filter(|field| field.is("DKIM-Signature"));
-    signatures.take(MAX_SIGNATURES).map(|field| Signature::parse(field, now)).collect()
+    signatures
+        .take(MAX_SIGNATURES)
+        .map(|field| Signature::parse(field, now))
+        .collect()
 }
 
 const MAX_SIGNATURES: usize = 8;
@@ -77,7 +80,9 @@ impl Signature {
         let tag = |name: &str| tag(text.split_once(':')?.1, name);
         let number = |name: &str| tag(name).map(|text| text.parse::<i64>()).transpose().ok();
         let domain = tag("d")?.to_ascii_lowercase();
-        let identity = tag("i").unwrap_or_else(|| format!("@{domain}")).to_ascii_lowercase();
+        let identity = tag("i")
+            .unwrap_or_else(|| format!("@{domain}"))
+            .to_ascii_lowercase();
         let identity = identity.rsplit('@').next()?;
         let is_own = identity == domain || identity.ends_with(&format!(".{domain}"));
         if tag("v")? != "1" || tag("a")? != "rsa-sha256" || !is_own {
@@ -157,7 +162,9 @@ fn key(record: &str) -> Option<Vec<u8>> {
     let key = BASE64.decode(tag(record, "p")?).ok()?;
     // Or a plain `RSAPublicKey` (§3.6.1).
     let info = SubjectPublicKeyInfoRef::try_from(&key[..]);
-    Some(info.map_or(key.clone(), |info| info.subject_public_key.raw_bytes().to_vec()))
+    Some(info.map_or(key.clone(), |info| {
+        info.subject_public_key.raw_bytes().to_vec()
+    }))
 }
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -175,7 +182,9 @@ mod tests {
 
     async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
         let message = Arc::new(message.to_vec());
-        super::verify(resolver, &message, now).await.expect("a verdict")
+        super::verify(resolver, &message, now)
+            .await
+            .expect("a verdict")
     }
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\
@@ -187,8 +196,13 @@ mod tests {
 
     fn signed() -> (Resolver, String) {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
-        let field = key.sign("sandbox.test", "s1", MESSAGE.as_bytes()).expect("signed");
-        (resolver(&key.record(), "s1._domainkey.sandbox.test"), field + MESSAGE)
+        let field = key
+            .sign("sandbox.test", "s1", MESSAGE.as_bytes())
+            .expect("signed");
+        (
+            resolver(&key.record(), "s1._domainkey.sandbox.test"),
+            field + MESSAGE,
+        )
     }
 
     #[tokio::test]
@@ -201,23 +215,43 @@ mod tests {
         assert_eq!(verdict_of(message.clone()).await, DkimVerdict::Pass);
         // The relaxed form allows changed white space and prepended fields.
         let refolded = message.replace("Subject: Hello\r\n there", "subject:  Hello there ");
-        assert_eq!(verdict_of(format!("Received: by x\r\n{refolded}")).await, DkimVerdict::Pass);
-        assert_eq!(verdict_of(message.replace("Hi  you", "Hi You")).await, DkimVerdict::Fail);
-        assert_eq!(verdict_of(message.replace("Hello", "Hullo")).await, DkimVerdict::Fail);
+        assert_eq!(
+            verdict_of(format!("Received: by x\r\n{refolded}")).await,
+            DkimVerdict::Pass
+        );
+        assert_eq!(
+            verdict_of(message.replace("Hi  you", "Hi You")).await,
+            DkimVerdict::Fail
+        );
+        assert_eq!(
+            verdict_of(message.replace("Hello", "Hullo")).await,
+            DkimVerdict::Fail
+        );
         // `From` is signed once more than it occurs, so a second one breaks the
         // signature.
         let second = message.replace("\r\nTo:", "\r\nFrom: eve@sandbox.test\r\nTo:");
         assert_eq!(verdict_of(second).await, DkimVerdict::Fail);
         assert_eq!(verdict_of(MESSAGE.to_owned()).await, DkimVerdict::None);
-        assert_eq!(verdict_of(message.replace("s=s1", "s=s2")).await, DkimVerdict::PermError);
-        assert_eq!(verdict_of(message.replace("v=1;", "v=2;")).await, DkimVerdict::PermError);
+        assert_eq!(
+            verdict_of(message.replace("s=s1", "s=s2")).await,
+            DkimVerdict::PermError
+        );
+        assert_eq!(
+            verdict_of(message.replace("v=1;", "v=2;")).await,
+            DkimVerdict::PermError
+        );
         assert_eq!(
             verdict_of(message.replace("rsa-sha256", "rsa-sha1")).await,
             DkimVerdict::PermError
         );
         let expired = message.replace("v=1;", "v=1; x=10;");
-        assert_eq!(verify(&resolver, expired.as_bytes(), 11_000).await, DkimVerdict::PermError);
-        let unsigned = message.replace("h=From:", "h=To:").replace("\t From;", "\t To;");
+        assert_eq!(
+            verify(&resolver, expired.as_bytes(), 11_000).await,
+            DkimVerdict::PermError
+        );
+        let unsigned = message
+            .replace("h=From:", "h=To:")
+            .replace("\t From;", "\t To;");
         assert_eq!(
             verdict_of(unsigned).await,
             DkimVerdict::PermError,
@@ -241,10 +275,17 @@ mod tests {
             (key.clone(), DkimVerdict::Pass),
             (key.replace("v=DKIM1; ", ""), DkimVerdict::Pass),
             (key.replace("DKIM1", "DKIM2"), DkimVerdict::PermError),
-            (format!("p={}", BASE64.encode(super::key(&key).expect("a key"))), DkimVerdict::Pass),
+            (
+                format!("p={}", BASE64.encode(super::key(&key).expect("a key"))),
+                DkimVerdict::Pass,
+            ),
         ] {
             let resolver = resolver(&record, "s1._domainkey.sandbox.test");
-            assert_eq!(verify(&resolver, message.as_bytes(), 0).await, verdict, "{record}");
+            assert_eq!(
+                verify(&resolver, message.as_bytes(), 0).await,
+                verdict,
+                "{record}"
+            );
         }
     }
 
@@ -268,20 +309,34 @@ mod tests {
             DfzwQ/BC/e/8uBsCR+yz1Lxj+PL6lHvqMKrM3rG4hstT5QjvHO9PzoxZyVYLzBfO2EeC3\
             Ip3G+2kryOTIKT+l/K4w3QIDAQAB";
         let message = format!("{RSA_FIELD}{BODY}");
-        let [Some(signature)] = &signatures(message.as_bytes(), 0)[..] else { panic!("malformed") };
+        let [Some(signature)] = &signatures(message.as_bytes(), 0)[..] else {
+            panic!("malformed")
+        };
         assert_eq!(signature.key_name, "test._domainkey.football.example.com");
         let verify = |text: &str| signature.verify(text.as_bytes(), &[key.to_owned()]);
         assert_eq!(verify(&message), DkimVerdict::Pass);
-        assert_eq!(verify(&message.replace("dinner", "supper")), DkimVerdict::Fail);
+        assert_eq!(
+            verify(&message.replace("dinner", "supper")),
+            DkimVerdict::Fail
+        );
     }
 
     #[test]
     fn removes_the_signature_from_its_field() {
         for (field, cut) in [
-            ("DKIM-Signature: v=1; b=abc\r\n def; bh=x", "DKIM-Signature: v=1; b=; bh=x"),
+            (
+                "DKIM-Signature: v=1; b=abc\r\n def; bh=x",
+                "DKIM-Signature: v=1; b=; bh=x",
+            ),
             ("DKIM-Signature: b=abc", "DKIM-Signature: b="),
-            ("DKIM-Signature: bh=b=; b =\r\n abc", "DKIM-Signature: bh=b=; b ="),
-            ("DKIM-Signature: z=From:b=x; b=abc", "DKIM-Signature: z=From:b=x; b="),
+            (
+                "DKIM-Signature: bh=b=; b =\r\n abc",
+                "DKIM-Signature: bh=b=; b =",
+            ),
+            (
+                "DKIM-Signature: z=From:b=x; b=abc",
+                "DKIM-Signature: z=From:b=x; b=",
+            ),
         ] {
             assert_eq!(without_signature(field), cut);
         }

@@ -42,7 +42,9 @@ async fn look_up(resolver: &Resolver, record: &Record) -> Result<Vec<String>, Lo
         let mut found = match record.kind {
             RecordKind::Mx => {
                 let exchangers = resolver.mx(&name).await?.into_iter();
-                exchangers.map(|(priority, host)| format!("{priority} {host}")).collect()
+                exchangers
+                    .map(|(priority, host)| format!("{priority} {host}"))
+                    .collect()
             }
             _ => resolver.txt(&name).await?,
         };
@@ -52,7 +54,9 @@ async fn look_up(resolver: &Resolver, record: &Record) -> Result<Vec<String>, Lo
             RecordKind::Mx | RecordKind::Dkim => true,
         });
         let domain = name.strip_prefix("_dmarc.").filter(|_| found.is_empty());
-        let parent = domain.and_then(|domain| domain.split_once('.')).map(|(_, parent)| parent);
+        let parent = domain
+            .and_then(|domain| domain.split_once('.'))
+            .map(|(_, parent)| parent);
         match parent.filter(|parent| parent.contains('.')) {
             Some(parent) => name = format!("_dmarc.{parent}"),
             None => return Ok(found),
@@ -72,12 +76,23 @@ async fn problem(resolver: &Resolver, record: &Record, found: &[String]) -> Opti
         (RecordKind::Dkim, []) => (false, "no TXT record found".to_owned()),
         (RecordKind::Dmarc, []) => (false, "no TXT record with v=DMARC1 found".to_owned()),
         (RecordKind::Spf | RecordKind::Dmarc, [_, _, ..]) => {
-            let kind = if record.kind == RecordKind::Spf { "v=spf1" } else { "v=DMARC1" };
-            (false, format!("several TXT records with {kind} found; receivers ignore all of them"))
+            let kind = if record.kind == RecordKind::Spf {
+                "v=spf1"
+            } else {
+                "v=DMARC1"
+            };
+            (
+                false,
+                format!("several TXT records with {kind} found; receivers ignore all of them"),
+            )
         }
         (RecordKind::Mx, _) => {
-            let hosts = found.iter().filter_map(|found| Some(found.split_once(' ')?.1));
-            let points_here = hosts.into_iter().any(|host| host.eq_ignore_ascii_case(value));
+            let hosts = found
+                .iter()
+                .filter_map(|found| Some(found.split_once(' ')?.1));
+            let points_here = hosts
+                .into_iter()
+                .any(|host| host.eq_ignore_ascii_case(value));
             (points_here, format!("no MX record points to {value}"))
         }
         (RecordKind::Spf, _) => match spf::evaluate(resolver, SENDER, &record.name).await {
@@ -96,7 +111,10 @@ async fn problem(resolver: &Resolver, record: &Record, found: &[String]) -> Opti
                 let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
                 version && kind && tag(text, "p").is_some_and(|key| key == expected)
             });
-            (has_key, "the key in p= does not match, or is not an RSA key".to_owned())
+            (
+                has_key,
+                "the key in p= does not match, or is not an RSA key".to_owned(),
+            )
         }
         (RecordKind::Dmarc, [policy, ..]) => {
             let policy = tag(policy, "p").unwrap_or_default().to_ascii_lowercase();
@@ -160,12 +178,20 @@ mod tests {
         }
 
         fn txt(&self, name: &str, text: &str) {
-            self.publish(Record::new(RecordKind::Spf, name.to_owned(), text.to_owned(), None));
+            self.publish(Record::new(
+                RecordKind::Spf,
+                name.to_owned(),
+                text.to_owned(),
+                None,
+            ));
         }
 
         async fn check(&self, kind: RecordKind) -> Check {
             let checks = check(&self.resolver, &self.records).await;
-            checks.into_iter().find(|check| check.kind == kind).expect("every kind")
+            checks
+                .into_iter()
+                .find(|check| check.kind == kind)
+                .expect("every kind")
         }
     }
 
@@ -173,7 +199,10 @@ mod tests {
     async fn the_requested_records_pass() {
         let f = fixture();
         for check in check(&f.resolver, &f.records).await {
-            assert!(!check.passed && check.found.is_empty() && check.reason.is_some(), "{check:?}");
+            assert!(
+                !check.passed && check.found.is_empty() && check.reason.is_some(),
+                "{check:?}"
+            );
         }
         for record in &f.records {
             f.publish(record.clone());
@@ -188,7 +217,12 @@ mod tests {
     async fn mx_may_be_one_of_several() {
         let f = fixture();
         let mx = |host: &str| {
-            f.publish(Record::new(RecordKind::Mx, DOMAIN.to_owned(), host.to_owned(), Some(5)));
+            f.publish(Record::new(
+                RecordKind::Mx,
+                DOMAIN.to_owned(),
+                host.to_owned(),
+                Some(5),
+            ));
         };
         mx("mx.other.test");
         let check = f.check(RecordKind::Mx).await;
@@ -204,7 +238,10 @@ mod tests {
     #[tokio::test]
     async fn spf_accepts_a_policy_that_lets_this_server_send() {
         for (policy, passes) in [
-            ("v=spf1 mx include:spf.inbound.sandbox.localhost ip4:1.2.3.4 -all", true),
+            (
+                "v=spf1 mx include:spf.inbound.sandbox.localhost ip4:1.2.3.4 -all",
+                true,
+            ),
             ("V=SPF1 a +INCLUDE:SPF.inbound.sandbox.localhost ?all", true),
             ("v=spf1 include:team.shop.test -all", true),
             ("v=spf1 redirect=team.shop.test", true),
@@ -215,7 +252,10 @@ mod tests {
             ("v=spf1 all redirect=team.shop.test", true),
         ] {
             let f = fixture();
-            f.txt("team.shop.test", "v=spf1 include:spf.inbound.sandbox.localhost ~all");
+            f.txt(
+                "team.shop.test",
+                "v=spf1 include:spf.inbound.sandbox.localhost ~all",
+            );
             f.txt("loop.shop.test", "v=spf1 include:loop.shop.test ~all");
             f.txt(DOMAIN, "google-site-verification=x");
             f.txt(DOMAIN, policy);
@@ -232,7 +272,11 @@ mod tests {
         f.txt(DOMAIN, "v=spf1 -all");
         let check = f.check(RecordKind::Spf).await;
         assert!(!check.passed && check.found.len() == 2, "{check:?}");
-        assert!(check.reason.is_some_and(|reason| reason.contains("several")));
+        assert!(
+            check
+                .reason
+                .is_some_and(|reason| reason.contains("several"))
+        );
     }
 
     #[tokio::test]
@@ -254,8 +298,16 @@ mod tests {
     #[tokio::test]
     async fn dmarc_accepts_any_policy_also_of_a_parent_domain() {
         for (name, text, passes) in [
-            ("_dmarc.mail.shop.test", "v=DMARC1; p=reject; rua=mailto:x@y.test", true),
-            ("_dmarc.mail.shop.test", "v=DMARC1;p=Quarantine;pct=50", true),
+            (
+                "_dmarc.mail.shop.test",
+                "v=DMARC1; p=reject; rua=mailto:x@y.test",
+                true,
+            ),
+            (
+                "_dmarc.mail.shop.test",
+                "v=DMARC1;p=Quarantine;pct=50",
+                true,
+            ),
             ("_dmarc.shop.test", "v=DMARC1; p=none", true),
             ("_dmarc.test", "v=DMARC1; p=none", false),
             ("_dmarc.mail.shop.test", "v=DMARC1; p=maybe", false),
@@ -263,7 +315,11 @@ mod tests {
         ] {
             let f = fixture();
             f.txt(name, text);
-            assert_eq!(f.check(RecordKind::Dmarc).await.passed, passes, "{name} {text}");
+            assert_eq!(
+                f.check(RecordKind::Dmarc).await.passed,
+                passes,
+                "{name} {text}"
+            );
         }
         let f = fixture();
         f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=none");

@@ -56,10 +56,16 @@ impl Resolver {
         name: &str,
         like: IpAddr,
     ) -> Result<Vec<IpAddr>, LookupError> {
-        let kind = if like.is_ipv4() { RecordType::A } else { RecordType::AAAA };
+        let kind = if like.is_ipv4() {
+            RecordType::A
+        } else {
+            RecordType::AAAA
+        };
         let records = self.lookup(name, kind).await?;
         let found = records.iter().filter_map(RData::ip_addr);
-        Ok(found.filter(|address| address.is_ipv4() == like.is_ipv4()).collect())
+        Ok(found
+            .filter(|address| address.is_ipv4() == like.is_ipv4())
+            .collect())
     }
 
     /// Returns the records of a name; none if the name or the record does not exist.
@@ -77,7 +83,11 @@ impl Resolver {
             Err(NetError::Timeout) => return Err(LookupError::TimedOut),
             Err(_) => return Err(LookupError::Failed),
         };
-        Ok(response.answers().iter().map(|record| record.data.clone()).collect())
+        Ok(response
+            .answers()
+            .iter()
+            .map(|record| record.data.clone())
+            .collect())
     }
 }
 
@@ -146,13 +156,22 @@ mod tests {
             }
         });
         let resolver = Resolver::new(Arc::new(Zone::new()), Some(address));
-        assert_eq!(resolver.txt("Example.com").await, Ok(vec!["number 1".into()]));
-        assert_eq!(resolver.txt("example.com").await, Ok(vec!["number 2".into()]));
+        assert_eq!(
+            resolver.txt("Example.com").await,
+            Ok(vec!["number 1".into()])
+        );
+        assert_eq!(
+            resolver.txt("example.com").await,
+            Ok(vec!["number 2".into()])
+        );
     }
 
     #[tokio::test]
     async fn a_refusal_by_the_name_server_is_a_failed_lookup() {
-        let started = start("127.0.0.1:0".parse().expect("an address"), Arc::new(Zone::new()));
+        let started = start(
+            "127.0.0.1:0".parse().expect("an address"),
+            Arc::new(Zone::new()),
+        );
         let (address, _tasks) = started.await.expect("started");
         let resolver = Resolver::new(Arc::new(Zone::new()), Some(address));
         assert_eq!(resolver.mx("example.com").await, Err(LookupError::Failed));

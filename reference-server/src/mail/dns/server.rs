@@ -48,8 +48,12 @@ async fn serve_udp(socket: UdpSocket, zone: Arc<Zone>) {
     let mut buffer = vec![0; 4096];
     loop {
         // Errors concern single packets, such as a peer that is gone.
-        let Ok((length, peer)) = socket.recv_from(&mut buffer).await else { continue };
-        let Some(response) = respond(&buffer[..length], &zone, true) else { continue };
+        let Ok((length, peer)) = socket.recv_from(&mut buffer).await else {
+            continue;
+        };
+        let Some(response) = respond(&buffer[..length], &zone, true) else {
+            continue;
+        };
         let _ = socket.send_to(&response, peer).await;
     }
 }
@@ -73,7 +77,9 @@ async fn serve_connection(mut stream: TcpStream, zone: &Zone) -> io::Result<()> 
             stream.read_exact(&mut query).await?;
             let response = respond(&query, zone, false).ok_or(io::ErrorKind::InvalidData)?;
             let length = u16::try_from(response.len()).map_err(io::Error::other)?;
-            stream.write_all(&[&length.to_be_bytes()[..], &response].concat()).await
+            stream
+                .write_all(&[&length.to_be_bytes()[..], &response].concat())
+                .await
         };
         timeout(IDLE_TIMEOUT, exchange).await??;
     }
@@ -116,7 +122,10 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     let text = text.strip_suffix('.').unwrap_or(&text);
     let top = text.rsplit('.').next().unwrap_or_default();
     let in_class = matches!(question.query_class(), DNSClass::IN | DNSClass::ANY);
-    let Some(apex) = RESERVED.iter().find(|reserved| **reserved == top && in_class) else {
+    let Some(apex) = RESERVED
+        .iter()
+        .find(|reserved| **reserved == top && in_class)
+    else {
         return ResponseCode::Refused;
     };
     let wanted = question.query_type();
@@ -135,7 +144,11 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     if response.answers.is_empty() {
         response.add_authority(soa(apex));
     }
-    if found.is_some() { ResponseCode::NoError } else { ResponseCode::NXDomain }
+    if found.is_some() {
+        ResponseCode::NoError
+    } else {
+        ResponseCode::NXDomain
+    }
 }
 
 /// A negative TTL of zero: the record may be published at any moment.
@@ -162,7 +175,10 @@ mod tests {
             (RecordKind::Mx, "a.test", "inbound.sandbox.localhost"),
             (RecordKind::Dkim, "s1._domainkey.a.test", &long),
         ];
-        records.extend(big.iter().map(|text| (RecordKind::Spf, "big.test", text.as_str())));
+        records.extend(
+            big.iter()
+                .map(|text| (RecordKind::Spf, "big.test", text.as_str())),
+        );
         testing::zone(&records)
     }
 
@@ -186,8 +202,15 @@ mod tests {
         let response = ask(&query(name, kind, true), true);
         assert_eq!(response.metadata.id, 7);
         assert!(response.metadata.authoritative && !response.metadata.recursion_available);
-        let texts = response.answers.iter().map(|r| format!("{} {} {}", r.name, r.ttl, r.data));
-        (response.metadata.response_code, texts.collect(), response.authorities.len())
+        let texts = response
+            .answers
+            .iter()
+            .map(|r| format!("{} {} {}", r.name, r.ttl, r.data));
+        (
+            response.metadata.response_code,
+            texts.collect(),
+            response.authorities.len(),
+        )
     }
 
     #[test]
@@ -203,15 +226,24 @@ mod tests {
 
     #[test]
     fn negative_responses_contain_the_soa() {
-        assert_eq!(lookup("nobody.test.", RecordType::TXT), (ResponseCode::NXDomain, vec![], 1));
-        assert_eq!(lookup("a.test.", RecordType::A), (ResponseCode::NoError, vec![], 1));
+        assert_eq!(
+            lookup("nobody.test.", RecordType::TXT),
+            (ResponseCode::NXDomain, vec![], 1)
+        );
+        assert_eq!(
+            lookup("a.test.", RecordType::A),
+            (ResponseCode::NoError, vec![], 1)
+        );
         assert_eq!(
             lookup("_domainkey.a.test.", RecordType::TXT),
             (ResponseCode::NoError, vec![], 1)
         );
         let (code, records, _) = lookup("test.", RecordType::SOA);
         assert_eq!(code, ResponseCode::NoError);
-        assert_eq!(records, ["test. 0 ns.localhost. hostmaster.localhost. 1 3600 600 86400 0"]);
+        assert_eq!(
+            records,
+            ["test. 0 ns.localhost. hostmaster.localhost. 1 3600 600 86400 0"]
+        );
     }
 
     #[test]
@@ -225,10 +257,15 @@ mod tests {
         let response = ask(&update, true);
         assert_eq!(response.metadata.response_code, ResponseCode::NotImp);
 
-        let packet = query("a.test.", RecordType::A, false).to_vec().expect("encodes");
-        for nonsense in
-            [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0", &packet[..14]]
-        {
+        let packet = query("a.test.", RecordType::A, false)
+            .to_vec()
+            .expect("encodes");
+        for nonsense in [
+            &b""[..],
+            b"\0\x01\x80",
+            b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0",
+            &packet[..14],
+        ] {
             assert_eq!(respond(nonsense, &zone(), true), None);
         }
     }
@@ -236,7 +273,9 @@ mod tests {
     #[test]
     fn long_texts_are_split_into_strings() {
         let response = ask(&query("s1._domainkey.a.test.", RecordType::TXT, true), true);
-        let RData::TXT(text) = &response.answers[0].data else { panic!("not a TXT record") };
+        let RData::TXT(text) = &response.answers[0].data else {
+            panic!("not a TXT record")
+        };
         let lengths: Vec<_> = text.txt_data.iter().map(|s| s.len()).collect();
         assert_eq!(lengths, [255, 145]);
     }
@@ -260,7 +299,9 @@ mod tests {
     async fn serves_udp_and_tcp_on_the_same_port() {
         let started = start("127.0.0.1:0".parse().expect("an address"), zone());
         let (address, _) = started.await.expect("started");
-        let question = query("a.test.", RecordType::MX, true).to_vec().expect("encodes");
+        let question = query("a.test.", RecordType::MX, true)
+            .to_vec()
+            .expect("encodes");
 
         // The server was dropped, so its port is closed.
         assert!(TcpStream::connect(address).await.is_err());

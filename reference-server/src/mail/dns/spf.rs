@@ -23,7 +23,10 @@ pub(crate) async fn evaluate(resolver: &Resolver, client: IpAddr, domain: &str) 
         lookups: MAX_LOOKUPS,
         passed_over: false,
     };
-    session.check_host(domain).await.unwrap_or_else(|error| error)
+    session
+        .check_host(domain)
+        .await
+        .unwrap_or_else(|error| error)
 }
 
 /// Maximum number of terms that need a lookup (§4.6.4), and of exchangers of an `mx`.
@@ -64,7 +67,11 @@ impl Session<'_> {
                     if self.matches(mechanism, domain).await? {
                         let fails = matches!(verdict, SpfVerdict::Fail | SpfVerdict::SoftFail);
                         let is_certain = !(fails && self.passed_over);
-                        return Ok(if is_certain { verdict } else { SpfVerdict::Neutral });
+                        return Ok(if is_certain {
+                            verdict
+                        } else {
+                            SpfVerdict::Neutral
+                        });
                     }
                 }
             }
@@ -115,7 +122,13 @@ impl Session<'_> {
         let prefix = if prefix.is_empty() { "128" } else { prefix };
         let hosts = match name {
             "a" => vec![host.to_owned()],
-            _ => self.resolver.mx(host).await?.into_iter().map(|(_, host)| host).collect(),
+            _ => self
+                .resolver
+                .mx(host)
+                .await?
+                .into_iter()
+                .map(|(_, host)| host)
+                .collect(),
         };
         for host in hosts.iter().take(MAX_LOOKUPS) {
             for address in self.resolver.addresses(host, self.client).await? {
@@ -137,7 +150,10 @@ fn qualified(term: &str) -> (SpfVerdict, &str) {
         Some(b'?') => SpfVerdict::Neutral,
         _ => SpfVerdict::Pass,
     };
-    (verdict, term.strip_prefix(['-', '~', '?', '+']).unwrap_or(term))
+    (
+        verdict,
+        term.strip_prefix(['-', '~', '?', '+']).unwrap_or(term),
+    )
 }
 
 #[cfg(test)]
@@ -147,9 +163,14 @@ mod tests {
     use crate::model::dns::RecordKind;
 
     fn resolver(policies: &[(&str, &str)]) -> Resolver {
-        let policies = policies.iter().map(|(name, policy)| (RecordKind::Spf, *name, *policy));
+        let policies = policies
+            .iter()
+            .map(|(name, policy)| (RecordKind::Spf, *name, *policy));
         let mx = (RecordKind::Mx, "a.test", "mail.localhost");
-        Resolver::new(testing::zone(&policies.chain([mx]).collect::<Vec<_>>()), None)
+        Resolver::new(
+            testing::zone(&policies.chain([mx]).collect::<Vec<_>>()),
+            None,
+        )
     }
 
     async fn evaluate_policies(policies: &[(&str, &str)], client: &str) -> SpfVerdict {
@@ -173,10 +194,18 @@ mod tests {
             ("v=spf1 a -all", "127.0.0.1", Fail),
             ("v=spf1 mx -all", "127.0.0.1", Pass),
             ("v=spf1 a:host.localhost/33//128 -all", "::1", Pass),
-            ("v=spf1 exists:%{l}.%{d2}.localhost -all", "192.0.2.1", Neutral),
+            (
+                "v=spf1 exists:%{l}.%{d2}.localhost -all",
+                "192.0.2.1",
+                Neutral,
+            ),
             ("v=spf1 a:%{d}.test ~all", "192.0.2.1", Neutral),
             ("v=spf1 include:c.test -all", "192.0.2.1", Neutral),
-            ("v=spf1 include:%{d}.test redirect=%{d}", "192.0.2.1", Neutral),
+            (
+                "v=spf1 include:%{d}.test redirect=%{d}",
+                "192.0.2.1",
+                Neutral,
+            ),
             ("v=spf1 include: -all", "192.0.2.1", PermError),
             ("v=spf1 include:b.test -all", "192.0.2.1", Pass),
             ("v=spf1 include:b.test -all", "192.0.2.2", Fail),
@@ -196,7 +225,11 @@ mod tests {
                 ("b.test", "v=spf1 ip4:192.0.2.1 ~all"),
                 ("c.test", "v=spf1 ptr -all"),
             ];
-            assert_eq!(evaluate_policies(&policies, client).await, verdict, "{policy} {client}");
+            assert_eq!(
+                evaluate_policies(&policies, client).await,
+                verdict,
+                "{policy} {client}"
+            );
         }
     }
 
@@ -209,9 +242,14 @@ mod tests {
                     let next = format!("v=spf1 {term}n{}.test", number + 1);
                     policies.push((format!("n{number}.test"), next));
                 }
-                policies.push((format!("n{names}.test"), "v=spf1 ip4:192.0.2.1 -all".to_owned()));
-                let policies: Vec<(&str, &str)> =
-                    policies.iter().map(|(name, policy)| (&**name, &**policy)).collect();
+                policies.push((
+                    format!("n{names}.test"),
+                    "v=spf1 ip4:192.0.2.1 -all".to_owned(),
+                ));
+                let policies: Vec<(&str, &str)> = policies
+                    .iter()
+                    .map(|(name, policy)| (&**name, &**policy))
+                    .collect();
                 assert_eq!(
                     evaluate_policies(&policies, "192.0.2.1").await,
                     verdict,
@@ -238,6 +276,9 @@ mod tests {
     #[tokio::test]
     async fn two_policies_are_an_error() {
         let two = [("a.test", "v=spf1 +all"), ("a.test", "v=spf1 -all")];
-        assert_eq!(evaluate_policies(&two, "192.0.2.1").await, SpfVerdict::PermError);
+        assert_eq!(
+            evaluate_policies(&two, "192.0.2.1").await,
+            SpfVerdict::PermError
+        );
     }
 }

@@ -16,7 +16,9 @@ pub(super) const RESERVED: [&str; 4] = ["test", "example", "invalid", "localhost
 pub(crate) fn is_reserved(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
-    RESERVED.iter().any(|reserved| last.eq_ignore_ascii_case(reserved))
+    RESERVED
+        .iter()
+        .any(|reserved| last.eq_ignore_ascii_case(reserved))
 }
 
 /// The records published under the reserved names, and that of the server itself. They are those of
@@ -31,8 +33,9 @@ impl Zone {
 
     /// Replaces the published records.
     pub(crate) fn set(&self, published: &[Record]) {
-        let published =
-            published.iter().filter_map(|record| Some((normal(&record.name), rdata(record)?)));
+        let published = published
+            .iter()
+            .filter_map(|record| Some((normal(&record.name), rdata(record)?)));
         let records = [own()].into_iter().chain(published).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = records;
     }
@@ -74,9 +77,9 @@ fn rdata(record: &Record) -> Option<RData> {
             let exchange = absolute(&record.value)?;
             RData::MX(MX::new(record.priority.unwrap_or_default(), exchange))
         }
-        RecordKind::Spf | RecordKind::Dkim | RecordKind::Dmarc => {
-            RData::TXT(TXT::from_bytes(record.value.as_bytes().chunks(255).collect()))
-        }
+        RecordKind::Spf | RecordKind::Dkim | RecordKind::Dmarc => RData::TXT(TXT::from_bytes(
+            record.value.as_bytes().chunks(255).collect(),
+        )),
     })
 }
 
@@ -123,7 +126,10 @@ mod tests {
         let dmarc = |value| record(RecordKind::Dmarc, "_dmarc.a.test", value);
         zone.set(&[spf.clone(), spf, dmarc("d1"), dmarc("d2")]);
         assert_eq!(zone.lookup("a.test"), Some(vec![txt("v=spf1 -all")]));
-        assert_eq!(zone.lookup("_dmarc.a.test"), Some(vec![txt("d1"), txt("d2")]));
+        assert_eq!(
+            zone.lookup("_dmarc.a.test"),
+            Some(vec![txt("d1"), txt("d2")])
+        );
         zone.set(&[]);
         assert_eq!(zone.lookup("a.test"), None);
     }
@@ -133,10 +139,14 @@ mod tests {
         let zone = Zone::new();
         zone.set(&[]);
         let senders = txt("v=spf1 ip4:127.0.0.0/8 ip6:::1 -all");
-        let found = zone.lookup("spf.inbound.sandbox.localhost").expect("records");
+        let found = zone
+            .lookup("spf.inbound.sandbox.localhost")
+            .expect("records");
         assert!(found.contains(&senders), "{found:?}");
-        let loopback =
-            [RData::A(Ipv4Addr::LOCALHOST.into()), RData::AAAA(Ipv6Addr::LOCALHOST.into())];
+        let loopback = [
+            RData::A(Ipv4Addr::LOCALHOST.into()),
+            RData::AAAA(Ipv6Addr::LOCALHOST.into()),
+        ];
         assert_eq!(zone.lookup(INBOUND_HOST).as_deref(), Some(&loopback[..]));
     }
 

@@ -2,7 +2,9 @@
 
 /// Detects the content type from the file name.
 pub(crate) fn detect(filename: &str) -> &'static str {
-    mime_guess::from_path(filename).first_raw().unwrap_or("application/octet-stream")
+    mime_guess::from_path(filename)
+        .first_raw()
+        .unwrap_or("application/octet-stream")
 }
 
 /// Validates a given content type: `type/subtype` with optional parameters. The problem reads after
@@ -23,7 +25,9 @@ pub(crate) fn check_content_type(text: &str) -> Result<(), &'static str> {
 
 fn is_token(text: &str) -> bool {
     !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`{|}~".contains(&b))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`{|}~".contains(&b))
 }
 
 #[cfg(test)]
@@ -45,13 +49,28 @@ mod tests {
 
     #[test]
     fn validates_given_types() {
-        for good in ["text/plain", "text/csv; charset=iso-8859-1", "application/vnd.a+json", "A/B"]
-        {
+        for good in [
+            "text/plain",
+            "text/csv; charset=iso-8859-1",
+            "application/vnd.a+json",
+            "A/B",
+        ] {
             assert_eq!(check_content_type(good), Ok(()), "{good}");
         }
-        for bad in ["", "text", "text/", "/x", "text/pl ain", "text/plain\r\nX: y", "tëxt/plain"] {
+        for bad in [
+            "",
+            "text",
+            "text/",
+            "/x",
+            "text/pl ain",
+            "text/plain\r\nX: y",
+            "tëxt/plain",
+        ] {
             let problem = check_content_type(bad).expect_err(bad);
-            assert_eq!(problem, "is not a content type: write type/subtype", "{bad:?}");
+            assert_eq!(
+                problem, "is not a content type: write type/subtype",
+                "{bad:?}"
+            );
         }
         let multipart = check_content_type("multipart/mixed; boundary=x");
         assert_eq!(multipart, Err("must not be a multipart type"));

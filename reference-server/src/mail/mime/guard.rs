@@ -27,7 +27,9 @@ const MULTIPART: (&[u8], u8) = (b"multipart", b't');
 
 /// The copy of a message that the parser may read.
 pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
-    let separators = source.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"--"));
+    let separators = source
+        .split(|&byte| byte == b'\n')
+        .filter(|line| line.starts_with(b"--"));
     let is_crowded = separators.take(MAX_SEPARATORS + 1).count() > MAX_SEPARATORS;
     let mut multiparts_left = if is_crowded { 0 } else { MAX_MULTIPARTS };
     let mut copy = Cow::Borrowed(source);
@@ -61,13 +63,16 @@ pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
             if is_quoted && source[..field.start].trim_ascii_end().ends_with(b"=") {
                 let before = copy.to_mut()[..field.start].iter_mut().rev();
                 let end = before.take_while(|byte| byte.is_ascii_whitespace() || **byte == b'=');
-                end.filter(|byte| **byte == b'=').for_each(|byte| *byte = b' ');
+                end.filter(|byte| **byte == b'=')
+                    .for_each(|byte| *byte = b' ');
             }
             (is_header, is_quoted) = (true, false);
         }
         let stars = text.iter().filter(|byte| **byte == b'*').count();
         if stars > MAX_PIECES && find(text, b"content").is_some() {
-            let stars = copy.to_mut()[field].iter_mut().filter(|byte| **byte == b'*');
+            let stars = copy.to_mut()[field]
+                .iter_mut()
+                .filter(|byte| **byte == b'*');
             stars.for_each(|byte| *byte = b'_');
         }
     }
@@ -85,10 +90,17 @@ pub(super) fn restored(mut bytes: Vec<u8>) -> Vec<u8> {
 /// The boundary of a multipart; empty if it is written in another form than `boundary=…`.
 fn boundary(field: &[u8]) -> &[u8] {
     let after = find(field, b"boundary").map_or(field, |at| &field[at + b"boundary".len()..]);
-    let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else { return b"" };
+    let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else {
+        return b"";
+    };
     let value = value.trim_ascii_start();
     let end = |byte: &u8| b"\";\\".contains(byte) || byte.is_ascii_whitespace();
-    value.strip_prefix(b"\"").unwrap_or(value).split(end).next().unwrap_or_default()
+    value
+        .strip_prefix(b"\"")
+        .unwrap_or(value)
+        .split(end)
+        .next()
+        .unwrap_or_default()
 }
 
 /// Replaces the last letter of a word everywhere, in the same case.
@@ -97,7 +109,11 @@ fn replace(bytes: &mut [u8], word: &[u8], last: u8) {
     while let Some(at) = find(&bytes[from..], word) {
         from += at + word.len();
         let letter = &mut bytes[from - 1];
-        *letter = if letter.is_ascii_uppercase() { last.to_ascii_uppercase() } else { last };
+        *letter = if letter.is_ascii_uppercase() {
+            last.to_ascii_uppercase()
+        } else {
+            last
+        };
     }
 }
 
@@ -118,18 +134,27 @@ mod tests {
         assert!(find(&copy, b"digest").is_none());
         assert!(find(&copy, b"message and global").is_some());
         assert_eq!(restored(copy.into_owned()), source);
-        assert!(matches!(guarded(b"Subject: a message\r\n\r\nx/y"), Cow::Borrowed(_)));
+        assert!(matches!(
+            guarded(b"Subject: a message\r\n\r\nx/y"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]
     fn limits_the_pieces_of_a_parameter_and_the_multiparts() {
         let pieces: String = (0..100).map(|n| format!(";\r\n a*{n}=x")).collect();
         let source = format!("From: a@b\r\nContent - Type: text/plain{pieces}\r\n\r\n*bold*");
-        let stars = guarded(source.as_bytes()).iter().filter(|byte| **byte == b'*').count();
+        let stars = guarded(source.as_bytes())
+            .iter()
+            .filter(|byte| **byte == b'*')
+            .count();
         assert_eq!(stars, 2);
         let parts = "Content-Type: multipart/mixed; boundary=nope\r\n\r\n--a\r\n".repeat(300);
         let copy = guarded(parts.as_bytes()).into_owned();
-        let left = String::from_utf8(copy.clone()).expect("text").matches("multipart").count();
+        let left = String::from_utf8(copy.clone())
+            .expect("text")
+            .matches("multipart")
+            .count();
         assert_eq!(left, MAX_MULTIPARTS);
         assert_eq!(restored(copy), parts.as_bytes());
     }

@@ -62,8 +62,13 @@ impl Incoming {
             return None;
         }
         let is_changed = matches!(copy, Cow::Owned(_));
-        let bytes =
-            |bytes: &[u8]| if is_changed { restored(bytes.to_vec()) } else { bytes.to_vec() };
+        let bytes = |bytes: &[u8]| {
+            if is_changed {
+                restored(bytes.to_vec())
+            } else {
+                bytes.to_vec()
+            }
+        };
         // ASCII takes the place of ASCII, so this cannot fail.
         let text = |text: &str| String::from_utf8(bytes(text.as_bytes())).unwrap_or_default();
         let attachment = |part: &MessagePart<'_>| {
@@ -80,7 +85,10 @@ impl Incoming {
             }
         };
         Some(Self {
-            from: mailboxes(message.from()).first().map(|from| text(from)).unwrap_or_default(),
+            from: mailboxes(message.from())
+                .first()
+                .map(|from| text(from))
+                .unwrap_or_default(),
             to: mailboxes(message.to()).iter().map(|to| text(to)).collect(),
             cc: mailboxes(message.cc()).iter().map(|cc| text(cc)).collect(),
             subject: message.subject().map(text).unwrap_or_default(),
@@ -100,9 +108,13 @@ impl Incoming {
 
 fn headers(source: &[u8]) -> Map<String, Value> {
     // Parse every value as text. Without any rule the parser would apply its defaults.
-    let texts = MessageParser::new().header_text(HeaderName::Subject).default_header_text();
+    let texts = MessageParser::new()
+        .header_text(HeaderName::Subject)
+        .default_header_text();
     let mut headers = Map::new();
-    let Some(parsed) = texts.parse_headers(source) else { return headers };
+    let Some(parsed) = texts.parse_headers(source) else {
+        return headers;
+    };
     for header in parsed.headers() {
         let value = header.value().as_text().unwrap_or_default();
         let value = value.trim().replace(['\r', '\n'], " ");
@@ -117,7 +129,9 @@ fn headers(source: &[u8]) -> Map<String, Value> {
 }
 
 fn mailboxes(addresses: Option<&Address<'_>>) -> Vec<String> {
-    addresses.map(|list| list.iter().filter_map(mailbox).collect()).unwrap_or_default()
+    addresses
+        .map(|list| list.iter().filter_map(mailbox).collect())
+        .unwrap_or_default()
 }
 
 fn mailbox(addr: &Addr<'_>) -> Option<String> {
@@ -171,18 +185,30 @@ mod tests {
             Content-Type: message/RFC822; name=\"global message/global.eml\"\r\n\r\n\
             Subject: inner\r\n\r\nHello\r\n--b--\r\n";
         let message = Incoming::parse(source).expect("a message");
-        assert_eq!(message.text.as_deref(), Some("see Content-Type: message/rfc822"));
-        let [file] = &message.attachments[..] else { panic!("one attachment") };
+        assert_eq!(
+            message.text.as_deref(),
+            Some("see Content-Type: message/rfc822")
+        );
+        let [file] = &message.attachments[..] else {
+            panic!("one attachment")
+        };
         assert_eq!(file.content_type, "message/rfc822");
         assert_eq!(file.filename.as_deref(), Some("global message/global.eml"));
         assert_eq!(file.content, b"Subject: inner\r\n\r\nHello");
-        assert_eq!(message.headers["Content-Type"], "multipart/mixed; boundary=b");
+        assert_eq!(
+            message.headers["Content-Type"],
+            "multipart/mixed; boundary=b"
+        );
     }
 
     /// Such a part lost its last letters, or overflowed.
     #[test]
     fn a_part_may_end_with_a_soft_line_break() {
-        for declared in ["boundary=b", "boundary=\"b\"", "x=y;\r\n BOUNDARY=\"b\"; z=y"] {
+        for declared in [
+            "boundary=b",
+            "boundary=\"b\"",
+            "x=y;\r\n BOUNDARY=\"b\"; z=y",
+        ] {
             for end in ["=\r\n", "=\n", "= \r\n"] {
                 for body in ["x", "a=\r\n--c\r\nTransfer-Encoding: 7bit"] {
                     let source = format!(
@@ -225,7 +251,10 @@ mod tests {
             ("nested", nested),
             ("encoded", encoded),
             ("digests", digests),
-            ("pieces", format!("Content-Type: text/plain{pieces}\r\n\r\nx")),
+            (
+                "pieces",
+                format!("Content-Type: text/plain{pieces}\r\n\r\nx"),
+            ),
             ("unbounded", unbounded),
             ("words", words),
             ("comments", comments),
@@ -234,7 +263,10 @@ mod tests {
             let started = std::time::Instant::now();
             let _ = Incoming::parse(message.as_bytes());
             let took = started.elapsed();
-            assert!(took < std::time::Duration::from_secs(5), "{name} took {took:?}");
+            assert!(
+                took < std::time::Duration::from_secs(5),
+                "{name} took {took:?}"
+            );
             eprintln!("{name} {took:?}");
         }
     }

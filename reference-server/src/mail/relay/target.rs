@@ -48,7 +48,12 @@ impl RelayTarget {
             ("", None) => None,
             (user, password) => Some((decode(user), decode(password.unwrap_or_default()))),
         };
-        Ok(Self { port: url.port().unwrap_or(default_port), host, tls, credentials })
+        Ok(Self {
+            port: url.port().unwrap_or(default_port),
+            host,
+            tls,
+            credentials,
+        })
     }
 
     /// Whether the host is a loopback address, to which passwords may be sent without
@@ -83,15 +88,28 @@ mod tests {
         assert!(!relay.is_loopback());
 
         let relay = RelayTarget::parse("smtps://[::1]/").expect("valid");
-        assert_eq!((relay.host.as_str(), relay.port, relay.tls), ("::1", 465, Tls::FromStart));
+        assert_eq!(
+            (relay.host.as_str(), relay.port, relay.tls),
+            ("::1", 465, Tls::FromStart)
+        );
         assert!(relay.is_loopback() && relay.credentials.is_none());
-        assert!(RelayTarget::parse("smtp://127.0.0.1:1025").expect("valid").is_loopback());
+        assert!(
+            RelayTarget::parse("smtp://127.0.0.1:1025")
+                .expect("valid")
+                .is_loopback()
+        );
         let relay = RelayTarget::parse("smtp+starttls://mail.test").expect("valid");
         assert_eq!((relay.port, relay.tls), (587, Tls::Upgrade));
 
-        for bad in
-            ["", "mail.test", "http://mail.test", "smtp://", "smtp://a/b", "smtp://a?x", "smtp:a"]
-        {
+        for bad in [
+            "",
+            "mail.test",
+            "http://mail.test",
+            "smtp://",
+            "smtp://a/b",
+            "smtp://a?x",
+            "smtp:a",
+        ] {
             assert_eq!(RelayTarget::parse(bad).err(), Some(InvalidRelay), "{bad}");
         }
     }

@@ -45,8 +45,13 @@ pub(crate) fn list(
     let last = cursor.map_or(last, |cursor| last.min(cursor));
     let status = status.map(Status::as_str);
     let mut statement = reader.statement(&sql)?;
-    let mut rows =
-        statement.query((organization, first.unwrap_or_default(), last, status, searched))?;
+    let mut rows = statement.query((
+        organization,
+        first.unwrap_or_default(),
+        last,
+        status,
+        searched,
+    ))?;
     let mut found = Vec::new();
     while found.len() <= limit
         && let Some(row) = rows.next()?
@@ -76,7 +81,10 @@ fn is_wanted(
     let EmailFilter { subject, tag, .. } = filter;
     let has_subject = |part: &String| email.subject.to_lowercase().contains(&part.to_lowercase());
     let has_tag = |wanted: &String| match wanted.split_once('=') {
-        Some((name, value)) => email.tags.get(name).is_some_and(|tag| tag_text(tag) == value),
+        Some((name, value)) => email
+            .tags
+            .get(name)
+            .is_some_and(|tag| tag_text(tag) == value),
         None => email.tags.contains_key(wanted),
     };
     let is_it = |mailbox: &String, wanted: &str| {
@@ -86,22 +94,41 @@ fn is_wanted(
     let is_wanted = subject.as_ref().is_none_or(has_subject)
         && tag.as_ref().is_none_or(has_tag)
         && address.is_none_or(|wanted| mailboxes(email).any(|one| is_it(one, wanted)));
-    let Some(terms) = terms.filter(|_| is_wanted) else { return Ok(is_wanted) };
+    let Some(terms) = terms.filter(|_| is_wanted) else {
+        return Ok(is_wanted);
+    };
     let text: Option<String> = row.get("searched")?;
-    let tags = email.tags.iter().map(|(name, value)| format!("{name}={}", tag_text(value)));
+    let tags = email
+        .tags
+        .iter()
+        .map(|(name, value)| format!("{name}={}", tag_text(value)));
     let tags = tags.collect::<Vec<_>>().join(" ");
-    let optional = [text.as_deref(), email.last_event.as_deref(), email.template_id.as_deref()];
-    let EmailSummary { id, subject, status, .. } = email;
+    let optional = [
+        text.as_deref(),
+        email.last_event.as_deref(),
+        email.template_id.as_deref(),
+    ];
+    let EmailSummary {
+        id,
+        subject,
+        status,
+        ..
+    } = email;
     let texts = [id, subject, status.as_str(), &tags].into_iter();
     let texts = texts.chain(optional.into_iter().flatten());
     Ok(terms.are_in(texts.chain(mailboxes(email).map(String::as_str))))
 }
 
 fn mailboxes(email: &EmailSummary) -> impl Iterator<Item = &String> {
-    [&email.to, &email.cc, &email.bcc].into_iter().flatten().chain([&email.from])
+    [&email.to, &email.cc, &email.bcc]
+        .into_iter()
+        .flatten()
+        .chain([&email.from])
 }
 
 /// The value of a tag: a text as it is, anything else as JSON.
 fn tag_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

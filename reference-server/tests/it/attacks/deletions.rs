@@ -11,18 +11,28 @@ use crate::receiver::within;
 const ROWS: usize = 20_000;
 
 async fn start(directory: &Path) -> Sandbox {
-    Sandbox::of(Server::builder().data_dir(directory).start().await.expect("started"))
+    Sandbox::of(
+        Server::builder()
+            .data_dir(directory)
+            .start()
+            .await
+            .expect("started"),
+    )
 }
 
 fn open(directory: &Path) -> Connection {
     let database = Connection::open(directory.join("svc.db")).expect("opened");
-    database.busy_timeout(std::time::Duration::from_secs(60)).expect("a timeout");
+    database
+        .busy_timeout(std::time::Duration::from_secs(60))
+        .expect("a timeout");
     database
 }
 
 fn count(database: &Connection, rows: &str) -> i64 {
     let sql = format!("SELECT COUNT(*) FROM {rows}");
-    database.query_row(&sql, [], |row| row.get(0)).expect("a count")
+    database
+        .query_row(&sql, [], |row| row.get(0))
+        .expect("a count")
 }
 
 /// Inserts `ROWS` rows, for which `n` counts from 0.
@@ -38,7 +48,9 @@ fn insert(database: &Connection, table: &str, values: &str) {
 const MESSAGE: &str = r#"{"id":"msg_%05d","direction":"incoming","emailId":null,"from":"b@x.test","recipient":"a@sandbox.test","subject":"s","preview":"","attachments":0,"createdAt":"2026-01-01T00:00:00Z"}"#;
 
 fn insert_messages(database: &Connection) {
-    database.execute("INSERT INTO body (digest, bytes) VALUES (x'01', x'02')", []).expect("a body");
+    database
+        .execute("INSERT INTO body (digest, bytes) VALUES (x'01', x'02')", [])
+        .expect("a body");
     insert(
         database,
         "message",
@@ -54,7 +66,10 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
     let directory = private_dir();
     let sandbox = start(directory.path()).await;
     sandbox.freeze().await;
-    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+    let audience = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
+        .await
+        .id();
     let body = r#"{"url":"http://127.0.0.1:1/","events":["email.delivered"]}"#;
     let webhook = sandbox.call("POST /api/v1/webhooks", body).await.id();
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
@@ -75,7 +90,9 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
     let job = format!("'{webhook}', printf('%05d', n), -1, 1, NULL, 9000000000000, 0, NULL");
     insert(&database, "job", &job);
     insert_messages(&database);
-    let found = sandbox.control("GET /_sandbox/messages?from=B@x.test&limit=1", "").await;
+    let found = sandbox
+        .control("GET /_sandbox/messages?from=B@x.test&limit=1", "")
+        .await;
     assert_eq!(found.id(), format!("msg_{:05}", ROWS - 1));
     let none = r#"{"data":[],"next":null}"#;
     let search = "GET /_sandbox/messages?from=nobody@x.test";
@@ -87,15 +104,24 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
         (format!("/api/v1/webhooks/{webhook}"), 204),
     ] {
         let delete = format!("DELETE {path}");
-        assert_eq!(within(&path, sandbox.call(&delete, "")).await.status, status);
+        assert_eq!(
+            within(&path, sandbox.call(&delete, "")).await.status,
+            status
+        );
     }
     let last = format!("PATCH /api/v1/contacts/con_{:05}", ROWS - 1);
     assert_eq!(sandbox.call(&last, r#"{"name":"x"}"#).await.status, 404);
-    assert_eq!(sandbox.control("GET /_sandbox/messages", "").await.body, none);
+    assert_eq!(
+        sandbox.control("GET /_sandbox/messages", "").await.body,
+        none
+    );
     for rows in ["contact", "message", "body", "job"] {
         assert_eq!(count(&database, rows), 0, "{rows}");
     }
-    assert_eq!(count(&database, "delivery WHERE state = 'dropped'"), ROWS as i64);
+    assert_eq!(
+        count(&database, "delivery WHERE state = 'dropped'"),
+        ROWS as i64
+    );
 }
 
 #[tokio::test]
@@ -106,15 +132,30 @@ async fn a_reset_of_much_data() {
         sandbox.freeze().await;
         let (other, _) = sandbox.organization().await;
         let create = "POST /api/v1/audiences";
-        let kept = sandbox.with_key(&other, create, r#"{"name":"kept"}"#).await.id();
+        let kept = sandbox
+            .with_key(&other, create, r#"{"name":"kept"}"#)
+            .await
+            .id();
         let database = open(directory.path());
-        insert(&database, "email", "printf('eml_%05d', n), 1, 'queued', 1, '{}'");
-        insert(&database, "email_content", "printf('eml_%05d', n), '{}', '[]', 'html', NULL");
+        insert(
+            &database,
+            "email",
+            "printf('eml_%05d', n), 1, 'queued', 1, '{}'",
+        );
+        insert(
+            &database,
+            "email_content",
+            "printf('eml_%05d', n), '{}', '[]', 'html', NULL",
+        );
         let job = "'mail', printf('eml_%05d', n), -1, 1, NULL, 9000000000000, 0, NULL";
         insert(&database, "job", job);
         insert_messages(&database);
 
-        let body = if whole_server { "" } else { r#"{"organization":"Sandbox"}"# };
+        let body = if whole_server {
+            ""
+        } else {
+            r#"{"organization":"Sandbox"}"#
+        };
         let reset = within("the reset", sandbox.control("POST /_sandbox/reset", body)).await;
         assert_eq!(reset.status, 204);
         for rows in ["email", "email_content", "message", "body", "job"] {

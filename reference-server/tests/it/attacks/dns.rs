@@ -33,9 +33,16 @@ async fn slow_name_server() -> (SocketAddr, watch::Receiver<usize>) {
             let mut response = Message::response(query.metadata.id, query.metadata.op_code);
             response.add_queries(query.queries.iter().cloned());
             if query.queries[0].query_type() == RecordType::A {
-                response.add_answer(Record::from_rdata(name, 0, RData::A(A(Ipv4Addr::LOCALHOST))));
+                response.add_answer(Record::from_rdata(
+                    name,
+                    0,
+                    RData::A(A(Ipv4Addr::LOCALHOST)),
+                ));
             }
-            socket.send_to(&response.to_vec().expect("encodes"), peer).await.expect("sent");
+            socket
+                .send_to(&response.to_vec().expect("encodes"), peer)
+                .await
+                .expect("sent");
         }
     });
     (address, count)
@@ -59,13 +66,20 @@ async fn a_hundred_endpoints_with_names_that_resolve_slowly() {
         subscribe(KEY, &format!("https://slow-{number}.example/")).await;
     }
     send(KEY, "a@sandbox.test").await;
-    within("the look-ups", slow.wait_for(|count| *count == 100)).await.expect("a name server");
+    within("the look-ups", slow.wait_for(|count| *count == 100))
+        .await
+        .expect("a name server");
 
     // All look-ups are under way, and another organization is not affected.
-    let other = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    let other = sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"Other"}"#)
+        .await;
     let key = other.between(r#""email_key":""#);
     let body = r#"{"name":"other.test"}"#;
-    let domain = sandbox.with_key(&key, "POST /api/v1/domains", body).await.id();
+    let domain = sandbox
+        .with_key(&key, "POST /api/v1/domains", body)
+        .await
+        .id();
     let publish = "POST /_sandbox/dns/other.test/publish?organization=Other";
     assert_eq!(sandbox.control(publish, "").await.status, 200);
     let verify = format!("POST /api/v1/domains/{domain}/verify");
@@ -82,7 +96,11 @@ async fn a_hundred_endpoints_with_names_that_resolve_slowly() {
 #[test]
 fn blocking_work_on_all_threads_of_the_runtime() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).max_blocking_threads(3).enable_all().build();
+    let runtime = runtime
+        .worker_threads(2)
+        .max_blocking_threads(3)
+        .enable_all()
+        .build();
     runtime.expect("a runtime").block_on(async {
         let directory = private_dir();
         let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
@@ -101,7 +119,11 @@ fn blocking_work_on_all_threads_of_the_runtime() {
             running.recv().await.expect("a thread");
         }
         let work = async {
-            for line in ["GET /api/v1/audiences", "GET /api/v1/webhooks", "GET /api/v1/domains"] {
+            for line in [
+                "GET /api/v1/audiences",
+                "GET /api/v1/webhooks",
+                "GET /api/v1/domains",
+            ] {
                 assert_eq!(sandbox.call(line, "").await.status, 200, "{line}");
             }
             sandbox.server.stop().await;

@@ -25,7 +25,10 @@ async fn a_rebound_name_cannot_use_the_seeded_keys() {
     }
     // A key of one's own is secret, and works under any name.
     let (_, key) = sandbox.email_key(r#""domains:manage""#).await;
-    assert_eq!(send("evil.example", "/api/v1/domains", &key).await.status, 200);
+    assert_eq!(
+        send("evil.example", "/api/v1/domains", &key).await.status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -33,9 +36,21 @@ async fn a_second_origin_does_not_hide_the_first() {
     let sandbox = Sandbox::start().await;
     let own = format!("http://{}", sandbox.addr());
     let headers = format!("origin: {own}\r\norigin: http://evil.example\r\n");
-    assert_eq!(sandbox.raw("GET /_sandbox/health", &headers, "").await.status, 403);
+    assert_eq!(
+        sandbox
+            .raw("GET /_sandbox/health", &headers, "")
+            .await
+            .status,
+        403
+    );
     let headers = format!("origin: {own}\r\n");
-    assert_eq!(sandbox.raw("GET /_sandbox/health", &headers, "").await.status, 200);
+    assert_eq!(
+        sandbox
+            .raw("GET /_sandbox/health", &headers, "")
+            .await
+            .status,
+        200
+    );
 }
 
 /// A page can tell from an image that does not load, and from the time until then, what a search
@@ -44,12 +59,21 @@ async fn a_second_origin_does_not_hide_the_first() {
 async fn a_page_that_searches_messages_by_loading_them_as_images() {
     let sandbox = Sandbox::start().await;
     let get = async |line: &str, site: &str| {
-        let response = sandbox.raw(line, &format!("sec-fetch-site: {site}\r\n"), "").await;
-        assert_eq!(response.header("cross-origin-resource-policy"), Some("same-origin"));
+        let response = sandbox
+            .raw(line, &format!("sec-fetch-site: {site}\r\n"), "")
+            .await;
+        assert_eq!(
+            response.header("cross-origin-resource-policy"),
+            Some("same-origin")
+        );
         assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
         response.status
     };
-    for line in ["GET /_sandbox/messages?subject=code", "GET /_sandbox/health", "GET /readyz"] {
+    for line in [
+        "GET /_sandbox/messages?subject=code",
+        "GET /_sandbox/health",
+        "GET /readyz",
+    ] {
         for foreign in ["cross-site", "same-site"] {
             assert_eq!(get(line, foreign).await, 403, "{line}");
         }
@@ -57,7 +81,13 @@ async fn a_page_that_searches_messages_by_loading_them_as_images() {
             assert_eq!(get(line, own).await, 200, "{line}");
         }
     }
-    assert_eq!(sandbox.raw("GET /", "sec-fetch-site: cross-site\r\n", "").await.status, 200);
+    assert_eq!(
+        sandbox
+            .raw("GET /", "sec-fetch-site: cross-site\r\n", "")
+            .await
+            .status,
+        200
+    );
 }
 
 /// What listens there is another application.
@@ -73,7 +103,11 @@ async fn a_page_on_another_port_of_a_trusted_host() {
     for own in ["http://box.internal:4080", "https://box.internal:4080"] {
         assert_eq!(health(own).await, 200, "{own}");
     }
-    for foreign in ["http://box.internal:81", "https://box.internal:81", "https://other.internal"] {
+    for foreign in [
+        "http://box.internal:81",
+        "https://box.internal:81",
+        "https://other.internal",
+    ] {
         assert_eq!(health(foreign).await, 403, "{foreign}");
     }
 }
@@ -81,7 +115,13 @@ async fn a_page_on_another_port_of_a_trusted_host() {
 #[tokio::test]
 async fn a_misspelt_organization_does_not_empty_the_server() {
     let sandbox = Sandbox::start().await;
-    assert_eq!(sandbox.call("POST /api/v1/audiences", r#"{"name":"kept"}"#).await.status, 201);
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/audiences", r#"{"name":"kept"}"#)
+            .await
+            .status,
+        201
+    );
     for (line, body) in [
         ("POST /_sandbox/reset", r#"{"organisation":"Sandbox"}"#),
         ("POST /_sandbox/reset?organisation=Sandbox", ""),
@@ -91,17 +131,38 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
         assert_eq!(refused.status, 422, "{line}: {refused:?}");
         assert!(refused.body.contains("organization"), "{refused:?}");
     }
-    assert!(sandbox.call("GET /api/v1/audiences", "").await.body.contains("kept"));
+    assert!(
+        sandbox
+            .call("GET /api/v1/audiences", "")
+            .await
+            .body
+            .contains("kept")
+    );
     for (line, body) in [
         ("POST /_sandbox/organizations", r#"{"title":"x"}"#),
-        ("POST /_sandbox/keys", r#"{"service":"email","scopes":[],"mod":"live"}"#),
+        (
+            "POST /_sandbox/keys",
+            r#"{"service":"email","scopes":[],"mod":"live"}"#,
+        ),
         ("PUT /_sandbox/templates/x", r#"{"txt":"x"}"#),
-        ("POST /_sandbox/dns/sandbox.test/publish", r#"{"record":["mx"]}"#),
-        ("POST /_sandbox/inbound", r#"{"from":"a@b.test","to":"x@sandbox.test","txt":"x"}"#),
-        ("POST /_sandbox/extractions", r#"{"event":"extraction.completed","dta":{}}"#),
+        (
+            "POST /_sandbox/dns/sandbox.test/publish",
+            r#"{"record":["mx"]}"#,
+        ),
+        (
+            "POST /_sandbox/inbound",
+            r#"{"from":"a@b.test","to":"x@sandbox.test","txt":"x"}"#,
+        ),
+        (
+            "POST /_sandbox/extractions",
+            r#"{"event":"extraction.completed","dta":{}}"#,
+        ),
         ("POST /_sandbox/clock", r#"{"freeze":true,"at":"now"}"#),
         ("POST /_sandbox/faults", r#"{"status":500,"time":2}"#),
-        ("POST /_sandbox/emails/x/events", r#"{"event":"opened","receiver":"a@b.test"}"#),
+        (
+            "POST /_sandbox/emails/x/events",
+            r#"{"event":"opened","receiver":"a@b.test"}"#,
+        ),
         ("GET /_sandbox/messages?form=a@b.test", ""),
         ("GET /_sandbox/deliveries?hook=x", ""),
         ("GET /_sandbox/faults?limit=1", ""),
@@ -114,16 +175,30 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
 #[tokio::test]
 async fn two_organizations_named_in_one_request() {
     let sandbox = Sandbox::start().await;
-    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
-    assert_eq!(sandbox.call("POST /api/v1/audiences", r#"{"name":"kept"}"#).await.status, 201);
+    sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"Other"}"#)
+        .await;
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/audiences", r#"{"name":"kept"}"#)
+            .await
+            .status,
+        201
+    );
     let domain = "POST /_sandbox/dns/sandbox.test/publish";
     for (line, body) in [
         ("POST /_sandbox/reset", ""),
         ("POST /_sandbox/keys", r#","service":"email","scopes":[]"#),
         ("PUT /_sandbox/templates/x", r#","text":"x""#),
         (domain, ""),
-        ("POST /_sandbox/inbound", r#","from":"a@b.test","to":"x@sandbox.test""#),
-        ("POST /_sandbox/extractions", r#","event":"extraction.completed""#),
+        (
+            "POST /_sandbox/inbound",
+            r#","from":"a@b.test","to":"x@sandbox.test""#,
+        ),
+        (
+            "POST /_sandbox/extractions",
+            r#","event":"extraction.completed""#,
+        ),
         ("POST /_sandbox/faults", r#","status":500"#),
         ("POST /_sandbox/emails/x/events", r#","event":"opened""#),
     ] {
@@ -138,16 +213,35 @@ async fn two_organizations_named_in_one_request() {
     }
     let line = "POST /_sandbox/reset?organization=Sandbox&organization=Other";
     let refused = sandbox.control(line, "").await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "organization"));
-    assert!(sandbox.call("GET /api/v1/audiences", "").await.body.contains("kept"));
+    assert_eq!(
+        (refused.status, refused.between(r#""field":""#).as_str()),
+        (422, "organization")
+    );
+    assert!(
+        sandbox
+            .call("GET /api/v1/audiences", "")
+            .await
+            .body
+            .contains("kept")
+    );
     // The organization of a key is that of the query.
     let line = "POST /_sandbox/keys?organization=Other";
-    let key = sandbox.control(line, r#"{"service":"email","scopes":["domains:manage"]}"#).await;
-    let domains = sandbox.with_key(&key.between(r#""key":""#), "GET /api/v1/domains", "").await;
+    let key = sandbox
+        .control(line, r#"{"service":"email","scopes":["domains:manage"]}"#)
+        .await;
+    let domains = sandbox
+        .with_key(&key.between(r#""key":""#), "GET /api/v1/domains", "")
+        .await;
     assert!(!domains.body.contains("sandbox.test"), "{domains:?}");
     // The same organization twice is not a contradiction.
     let line = "POST /_sandbox/reset?organization=Other";
-    assert_eq!(sandbox.control(line, r#"{"organization":"Other"}"#).await.status, 204);
+    assert_eq!(
+        sandbox
+            .control(line, r#"{"organization":"Other"}"#)
+            .await
+            .status,
+        204
+    );
 }
 
 #[tokio::test]
@@ -180,12 +274,17 @@ async fn a_data_directory_that_others_can_change() {
     // An empty directory is made private.
     set(0o777).expect("set");
     start().await.expect("started").stop().await;
-    let mode = std::fs::metadata(&path).expect("metadata").permissions().mode();
+    let mode = std::fs::metadata(&path)
+        .expect("metadata")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o700);
 
     set(0o777).expect("set");
     let error = start().await.expect_err("refused");
-    let source = std::error::Error::source(&error).expect("a source").to_string();
+    let source = std::error::Error::source(&error)
+        .expect("a source")
+        .to_string();
     assert!(source.contains("chmod go-w"), "{source}");
     set(0o700).expect("set");
 }
@@ -208,8 +307,13 @@ async fn pipes_and_links_in_place_of_files() {
         }
         assert_eq!(svc_reference_server::find_running(data), None);
         let error = start().await.expect_err("refused");
-        let source = std::error::Error::source(&error).expect("a source").to_string();
-        assert!(source.contains("server.lock is not a regular file"), "{source}");
+        let source = std::error::Error::source(&error)
+            .expect("a source")
+            .to_string();
+        assert!(
+            source.contains("server.lock is not a regular file"),
+            "{source}"
+        );
         std::fs::remove_file(&lock).expect("removed");
     }
     std::os::unix::fs::symlink(&victim, data.join("server.json.new")).expect("linked");
@@ -221,15 +325,23 @@ async fn pipes_and_links_in_place_of_files() {
 #[tokio::test]
 async fn a_private_target_is_refused_with_the_reason() {
     let sandbox = Sandbox::public().await;
-    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"A"}"#).await;
+    let created = sandbox
+        .control("POST /_sandbox/organizations", r#"{"name":"A"}"#)
+        .await;
     let key = created.between(r#""email_key":""#);
     let register = async |url: &str| {
         let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
         sandbox.with_key(&key, "POST /api/v1/webhooks", &body).await
     };
     for (url, reason) in [
-        ("https://app.localhost/", "127.0.0.1 is a loopback address (127.0.0.0/8); "),
-        ("https://10.1.2.3/", "10.1.2.3 is a private address (10.0.0.0/8); "),
+        (
+            "https://app.localhost/",
+            "127.0.0.1 is a loopback address (127.0.0.0/8); ",
+        ),
+        (
+            "https://10.1.2.3/",
+            "10.1.2.3 is a private address (10.0.0.0/8); ",
+        ),
     ] {
         let refused = register(url).await;
         assert_eq!(refused.status, 422, "{refused:?}");
@@ -239,5 +351,8 @@ async fn a_private_target_is_refused_with_the_reason() {
     assert_eq!(webhook.status, 201, "{webhook:?}");
     let line = format!("POST /api/v1/webhooks/{}/test", webhook.id());
     let tested = sandbox.with_key(&key, &line, "").await.body;
-    assert!(tested.contains("the host name could not be resolved"), "{tested}");
+    assert!(
+        tested.contains("the host name could not be resolved"),
+        "{tested}"
+    );
 }

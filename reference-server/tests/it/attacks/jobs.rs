@@ -18,7 +18,10 @@ async fn start(directory: &Path) -> Sandbox {
 
 async fn subscribe(sandbox: &Sandbox, receiver: &Receiver, events: &str) {
     let body = format!(r#"{{"url":"{}","events":[{events}]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
 }
 
 /// Sends an email with these further fields.
@@ -33,7 +36,10 @@ async fn send(sandbox: &Sandbox, to: &str, fields: &str) -> String {
 
 async fn assert_set_aside(sandbox: &Sandbox, count: usize) {
     let health = sandbox.control("GET /_sandbox/health", "").await;
-    assert!(health.body.contains(&format!(r#""set_aside":{count}}}"#)), "{health:?}");
+    assert!(
+        health.body.contains(&format!(r#""set_aside":{count}}}"#)),
+        "{health:?}"
+    );
 }
 
 /// A row that cannot be read stands for every defect of the server.
@@ -56,7 +62,10 @@ async fn jobs_that_the_server_cannot_do() {
     }
     sandbox.server.stop().await;
     let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
-    let mut sql = format!("DELETE FROM job WHERE subject IN ('{}', '{}');", ids[2], ids[3]);
+    let mut sql = format!(
+        "DELETE FROM job WHERE subject IN ('{}', '{}');",
+        ids[2], ids[3]
+    );
     for (number, id) in ids.iter().enumerate() {
         if number % 2 == 0 {
             sql.push_str(&format!("UPDATE email SET data = 'x' WHERE id = '{id}';"));
@@ -107,7 +116,10 @@ async fn a_delivery_that_cannot_be_read() {
 
     let sandbox = start(&path).await;
     let client = sandbox.server.client().expect("a client");
-    client.notifications(None, Duration::ZERO).await.expect("watched");
+    client
+        .notifications(None, Duration::ZERO)
+        .await
+        .expect("watched");
     within("the advance", sandbox.advance("1h")).await;
     assert_set_aside(&sandbox, 1).await;
     let id = send(&sandbox, "bounced@x.test", "").await;

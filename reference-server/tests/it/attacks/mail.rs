@@ -15,7 +15,9 @@ pub(super) async fn sandbox() -> (Sandbox, SocketAddr) {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let limit = Duration::from_millis(300);
     let sandbox = Sandbox::with(|builder| {
-        builder.smtp(any_port).limits(|limits| limits.write_timeout = limit)
+        builder
+            .smtp(any_port)
+            .limits(|limits| limits.write_timeout = limit)
     })
     .await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
@@ -46,8 +48,14 @@ pub(super) fn session(message: &str) -> String {
 async fn messages_nested_thousands_deep() {
     let (sandbox, address) = sandbox().await;
     let receiver = Receiver::start(&[]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = format!(
+        r#"{{"url":"{}","events":["email.received"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(5_000);
     let message = format!("From: a@b.test\r\nSubject: deep\r\n{nested}end");
     let replies = talk(address, session(&message).as_bytes()).await;
@@ -59,10 +67,20 @@ async fn messages_nested_thousands_deep() {
     );
     assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
     let received = receiver.until(2).await;
-    assert!(received[0].body.contains(r#""subject":"deep""#), "the message is read");
-    assert!(received[1].body.contains(r#""contentType":"message/rfc822""#), "as a file");
+    assert!(
+        received[0].body.contains(r#""subject":"deep""#),
+        "the message is read"
+    );
+    assert!(
+        received[1]
+            .body
+            .contains(r#""contentType":"message/rfc822""#),
+        "as a file"
+    );
     let list = sandbox.control("GET /_sandbox/messages", "").await;
-    let shown = sandbox.control(&format!("GET /_sandbox/messages/{}", list.id()), "").await;
+    let shown = sandbox
+        .control(&format!("GET /_sandbox/messages/{}", list.id()), "")
+        .await;
     assert_eq!(shown.status, 200);
 }
 
@@ -104,9 +122,15 @@ async fn a_second_message_smuggled_after_an_unusual_end() {
         let message = format!("Subject: first\r\n\r\none{end}{second}");
         let replies = talk(address, session(&message).as_bytes()).await;
         let queued = usize::from(end != "\r\n.\r\r\n");
-        assert_eq!(replies.matches("250 2.0.0 queued").count(), queued, "{end:?}: {replies}");
+        assert_eq!(
+            replies.matches("250 2.0.0 queued").count(),
+            queued,
+            "{end:?}: {replies}"
+        );
     }
-    let list = sandbox.control("GET /_sandbox/messages?to=y@sandbox.test", "").await;
+    let list = sandbox
+        .control("GET /_sandbox/messages?to=y@sandbox.test", "")
+        .await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }
 
@@ -159,8 +183,14 @@ async fn many_unfinished_messages() {
     next.write_all(commands.as_bytes()).await.expect("written");
     read_until(&mut next, "250 2.1.5 ").await;
     next.write_all(b"DATA\r\n").await.expect("written");
-    assert_eq!(sandbox.control("GET /_sandbox/messages", "").await.status, 200);
-    assert!(next.try_read(&mut [0; 8]).is_err(), "more than 5 messages are in transfer");
+    assert_eq!(
+        sandbox.control("GET /_sandbox/messages", "").await.status,
+        200
+    );
+    assert!(
+        next.try_read(&mut [0; 8]).is_err(),
+        "more than 5 messages are in transfer"
+    );
     // The reply comes when one of the others has ended.
     drop(open.pop());
     read_until(&mut next, "354 ").await;
@@ -175,7 +205,10 @@ async fn read_until(stream: &mut TcpStream, text: &str) {
     let mut replies = Vec::new();
     let read = async {
         while !String::from_utf8_lossy(&replies).contains(text) {
-            assert!(stream.read_buf(&mut replies).await.expect("read") > 0, "{text}");
+            assert!(
+                stream.read_buf(&mut replies).await.expect("read") > 0,
+                "{text}"
+            );
         }
     };
     within(text, read).await;
@@ -218,15 +251,26 @@ async fn many_clients_read_a_large_message_slowly() {
     }
     let mut open = Vec::new();
     for _ in 0..AT_ONCE {
-        open.push(within("a response", answered.recv()).await.expect("a stream"));
+        open.push(
+            within("a response", answered.recv())
+                .await
+                .expect("a stream"),
+        );
     }
     // Small messages do not wait. No client has hung up, so the others still wait.
     let small = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     assert_eq!(small.status, 200);
-    assert!(answered.try_recv().is_err(), "more than {AT_ONCE} messages are in memory at once");
+    assert!(
+        answered.try_recv().is_err(),
+        "more than {AT_ONCE} messages are in memory at once"
+    );
     // When they hang up, the others get theirs.
     open.clear();
     for _ in AT_ONCE..CLIENTS {
-        drop(within("the next response", answered.recv()).await.expect("a stream"));
+        drop(
+            within("the next response", answered.recv())
+                .await
+                .expect("a stream"),
+        );
     }
 }

@@ -24,7 +24,12 @@ async fn thousands_of_hidden_recipients() {
     };
     let refused = sandbox.call(SEND, &body(1_000)).await;
     assert_eq!(refused.status, 422, "{refused:?}");
-    assert!(refused.body.contains("1001 recipients together, at most 1000"), "{refused:?}");
+    assert!(
+        refused
+            .body
+            .contains("1001 recipients together, at most 1000"),
+        "{refused:?}"
+    );
     assert_eq!(sandbox.call(SEND, &body(999)).await.status, 202);
     within("the deliveries", sandbox.settle()).await;
 }
@@ -33,8 +38,14 @@ async fn thousands_of_hidden_recipients() {
 async fn a_link_with_thousands_of_entities() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.clicked"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = format!(
+        r#"{{"url":"{}","events":["email.clicked"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     let link = |entities| format!("<a href='http://a.test/?{}'>x</a>", "&".repeat(entities));
     let send = async |html: &str| {
         let body =
@@ -43,9 +54,16 @@ async fn a_link_with_thousands_of_entities() {
         within("the delivery", sandbox.settle()).await;
         email
     };
-    let newest = async || sandbox.control("GET /_sandbox/messages?limit=1", "").await.id();
+    let newest = async || {
+        sandbox
+            .control("GET /_sandbox/messages?limit=1", "")
+            .await
+            .id()
+    };
     let links = async |message: &str| {
-        let found = sandbox.control(&format!("GET /_sandbox/messages/{message}/links"), "").await;
+        let found = sandbox
+            .control(&format!("GET /_sandbox/messages/{message}/links"), "")
+            .await;
         assert!(found.body.contains("http://a.test/?&"), "{}", found.status);
     };
     send(&link(25_000)).await;
@@ -56,7 +74,12 @@ async fn a_link_with_thousands_of_entities() {
     assert_eq!(click.status, 302);
     // 16 times as many take 256 times as long if each is looked for from the beginning.
     let long = newest().await;
-    assert_growth(120, async || links(&short).await, async || links(&long).await).await;
+    assert_growth(
+        120,
+        async || links(&short).await,
+        async || links(&long).await,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -103,7 +126,9 @@ async fn more_large_bodies_than_memory() {
     // Two bodies of 60 MiB take the memory for bodies. They need not be sent.
     let mut open = Vec::new();
     for _ in 0..2 {
-        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+        let mut stream = TcpStream::connect(sandbox.addr())
+            .await
+            .expect("a connection");
         stream.write_all(head.as_bytes()).await.expect("written");
         open.push(stream);
     }
@@ -136,14 +161,27 @@ async fn hundreds_of_clients_that_wait_for_a_message() {
     );
     let mut waiting = Vec::new();
     for _ in 0..200 {
-        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+        let mut stream = TcpStream::connect(sandbox.addr())
+            .await
+            .expect("a connection");
         stream.write_all(request.as_bytes()).await.expect("written");
         waiting.push(stream);
     }
     // A message that they wait for would end the wait, and each other one could make all of them
     // look for it.
-    assert_growth(20, async || send(&alone).await, async || send(&sandbox).await).await;
-    assert_eq!(sandbox.call(SEND, &small.replace("b@x", "c@x")).await.status, 202);
+    assert_growth(
+        20,
+        async || send(&alone).await,
+        async || send(&sandbox).await,
+    )
+    .await;
+    assert_eq!(
+        sandbox
+            .call(SEND, &small.replace("b@x", "c@x"))
+            .await
+            .status,
+        202
+    );
     for mut stream in waiting {
         let found = within("the message", raw::read_response(&mut stream)).await;
         assert_eq!(found.status, 200, "{found:?}");
@@ -159,7 +197,9 @@ async fn a_client_that_does_not_read_its_response() {
     let body =
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#);
     let email = sandbox.call(SEND, &body).await.id();
-    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+    let mut stream = TcpStream::connect(sandbox.addr())
+        .await
+        .expect("a connection");
     let request = format!(
         "GET /api/v1/emails/{email} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\r\n",
         sandbox.addr()
@@ -184,12 +224,23 @@ async fn templates_that_grow_without_bound() {
         let put = sandbox.control("PUT /_sandbox/templates/grow", &body).await;
         assert_eq!(put.status, 422, "{put:?}");
     }
-    let body =
-        format!(r#"{{"text":"{{{{ a{} }}}}"}}"#, "|replace('x', 'xxxxxxxxxxxxxxxx')".repeat(25));
-    assert_eq!(sandbox.control("PUT /_sandbox/templates/grow", &body).await.status, 200);
+    let body = format!(
+        r#"{{"text":"{{{{ a{} }}}}"}}"#,
+        "|replace('x', 'xxxxxxxxxxxxxxxx')".repeat(25)
+    );
+    assert_eq!(
+        sandbox
+            .control("PUT /_sandbox/templates/grow", &body)
+            .await
+            .status,
+        200
+    );
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"grow","variables":{"a":"x"}}"#;
     let refused = sandbox.call(SEND, body).await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "templateId"));
+    assert_eq!(
+        (refused.status, refused.between(r#""field":""#).as_str()),
+        (422, "templateId")
+    );
 }
 
 #[tokio::test]
@@ -197,7 +248,10 @@ async fn a_webhook_with_thousands_of_unknown_events() {
     let sandbox = Sandbox::start().await;
     let events = vec![r#""x""#; 200_000].join(",");
     let body = format!(r#"{{"url":"https://a.test/","events":[{events}]}}"#);
-    for (key, line) in [(KEY, "POST /api/v1/webhooks"), (EXTRACTION_KEY, "POST /v1/webhooks")] {
+    for (key, line) in [
+        (KEY, "POST /api/v1/webhooks"),
+        (EXTRACTION_KEY, "POST /v1/webhooks"),
+    ] {
         let refused = sandbox.with_key(key, line, &body).await;
         assert_eq!(refused.status, 422, "{refused:?}");
         assert_eq!(refused.body.matches(r#""field":"#).count(), 100, "{line}");
@@ -210,27 +264,46 @@ async fn large_values_and_many_rows_in_lists() {
     let sandbox = Sandbox::start().await;
     let long = "x".repeat(1_001);
     let name = format!(r#"{{"name":"{long}"}}"#);
-    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+    let audience = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
+        .await
+        .id();
     let contacts = format!("POST /api/v1/audiences/{audience}/contacts");
-    let contact = sandbox.call(&contacts, r#"{"email":"a@x.test"}"#).await.id();
+    let contact = sandbox
+        .call(&contacts, r#"{"email":"a@x.test"}"#)
+        .await
+        .id();
     let update = format!("PATCH /api/v1/contacts/{contact}");
     let large = format!(r#"{{"k":"{}"}}"#, "x".repeat(70_000));
     let metadata = format!(r#"{{"email":"b@x.test","metadata":{large}}}"#);
-    let topics = format!(r#"{{"email":"b@x.test","topics":["{}"]}}"#, "x".repeat(66_000));
+    let topics = format!(
+        r#"{{"email":"b@x.test","topics":["{}"]}}"#,
+        "x".repeat(66_000)
+    );
     let headers: Vec<String> = (0..40_000).map(|n| format!(r#""x-{n}":"x""#)).collect();
     let fault = format!(r#"{{"status":503,"headers":{{{}}}}}"#, headers.join(","));
-    let to: Vec<String> = (0..1_001).map(|n| format!(r#""r{n}@sandbox.test""#)).collect();
+    let to: Vec<String> = (0..1_001)
+        .map(|n| format!(r#""r{n}@sandbox.test""#))
+        .collect();
     let inbound = format!(r#"{{"from":"a@b.test","to":[{}]}}"#, to.join(","));
     let (add, receive) = ("POST /_sandbox/faults", "POST /_sandbox/inbound");
     for (line, body, message) in [
-        ("POST /api/v1/audiences", name.as_str(), "has 1001 bytes, at most 1000"),
+        (
+            "POST /api/v1/audiences",
+            name.as_str(),
+            "has 1001 bytes, at most 1000",
+        ),
         (
             contacts.as_str(),
             &metadata,
             "has, with name and topics, 70018 bytes as JSON; at most 65536",
         ),
         (&contacts, &topics, "has, with name and topics, 66"),
-        (&update, &metadata.replace(r#""email":"b@x.test","#, ""), "bytes as JSON; at most 65536"),
+        (
+            &update,
+            &metadata.replace(r#""email":"b@x.test","#, ""),
+            "bytes as JSON; at most 65536",
+        ),
         (add, &fault, "has more than 100 headers"),
         (receive, &inbound, "has 1001 recipients, at most 1000"),
     ] {
@@ -248,7 +321,11 @@ async fn large_values_and_many_rows_in_lists() {
         assert_eq!(sandbox.control(add, body).await.status, 201);
     }
     let refused = sandbox.control(add, body).await;
-    assert_eq!((refused.status, refused.body.contains("200 faults")), (409, true), "{refused:?}");
+    assert_eq!(
+        (refused.status, refused.body.contains("200 faults")),
+        (409, true),
+        "{refused:?}"
+    );
 }
 
 /// The bounds of the services hold for the control interface as well.
@@ -270,8 +347,13 @@ async fn large_control_requests() {
     }
     let records = vec![r#""none""#; 1_000].join(",");
     let body = format!(r#"{{"records":[{records}]}}"#);
-    let refused = sandbox.control("POST /_sandbox/dns/sandbox.test/publish", &body).await;
+    let refused = sandbox
+        .control("POST /_sandbox/dns/sandbox.test/publish", &body)
+        .await;
     assert_eq!(refused.status, 422);
-    assert!(refused.body.contains(r#""field":"records[0]""#), "{refused:?}");
+    assert!(
+        refused.body.contains(r#""field":"records[0]""#),
+        "{refused:?}"
+    );
     assert!(refused.body.len() < 1_000, "{refused:?}");
 }

@@ -43,8 +43,15 @@ async fn five_tests_of_a_webhook_with_one_idempotency_key() {
     let again = sandbox.raw(&line, &headers, "").await;
     assert_eq!((again.status, &again.body), (200, &first.body));
     assert_eq!(requests.load(Ordering::SeqCst), 1);
-    let stored = sandbox.control("GET /_sandbox/deliveries?event=webhook.test", "").await;
-    assert!(stored.body.contains(r#""state":"delivered","attemptCount":1"#), "{stored:?}");
+    let stored = sandbox
+        .control("GET /_sandbox/deliveries?event=webhook.test", "")
+        .await;
+    assert!(
+        stored
+            .body
+            .contains(r#""state":"delivered","attemptCount":1"#),
+        "{stored:?}"
+    );
 }
 
 /// A mail server that reads whole messages and breaks off instead of confirming them.
@@ -58,7 +65,11 @@ async fn breaking_mail_server(messages: Arc<AtomicUsize>) -> String {
                 let mut stream = BufReader::new(stream);
                 let (mut line, mut in_data) = (String::new(), false);
                 stream.write_all(b"220 ready\r\n").await.ok()?;
-                while stream.read_line(&mut line).await.is_ok_and(|count| count > 0) {
+                while stream
+                    .read_line(&mut line)
+                    .await
+                    .is_ok_and(|count| count > 0)
+                {
                     let reply: &[u8] = match line.trim_end() {
                         "." if in_data => {
                             messages.fetch_add(1, Ordering::SeqCst);
@@ -91,8 +102,13 @@ async fn a_relay_that_breaks_off_after_the_message() {
     let email = sandbox.call("POST /api/v1/emails", body).await.id();
     within("the first attempt", sandbox.settle()).await;
     sandbox.advance("30s").await;
-    let shown = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
-    assert!(shown.body.contains("the relay did not confirm the message"), "{shown:?}");
+    let shown = sandbox
+        .call(&format!("GET /api/v1/emails/{email}"), "")
+        .await;
+    assert!(
+        shown.body.contains("the relay did not confirm the message"),
+        "{shown:?}"
+    );
     assert!(shown.body.contains(r#""status":"sent""#), "{shown:?}");
     assert_eq!(messages.load(Ordering::SeqCst), 1);
 }
@@ -102,10 +118,23 @@ async fn a_bare_line_break_that_hides_the_end_of_a_message() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"one\r.\r\ntwo\u0000","html":"<p>\r.\r</p>"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
-    let message = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
-    let source = sandbox.control(&format!("GET /_sandbox/messages/{message}/raw"), "").await.body;
-    assert!(!source.replace("\r\n", "").contains(['\r', '\0']), "{source}");
-    assert_eq!(source.matches("Content-Transfer-Encoding: base64").count(), 2, "{source}");
+    let message = sandbox
+        .control("GET /_sandbox/messages/wait", "")
+        .await
+        .id();
+    let source = sandbox
+        .control(&format!("GET /_sandbox/messages/{message}/raw"), "")
+        .await
+        .body;
+    assert!(
+        !source.replace("\r\n", "").contains(['\r', '\0']),
+        "{source}"
+    );
+    assert_eq!(
+        source.matches("Content-Transfer-Encoding: base64").count(),
+        2,
+        "{source}"
+    );
 }
 
 #[cfg(unix)]
@@ -116,7 +145,10 @@ async fn files_of_a_running_server_are_removed() {
         let path = directory.path().join("data");
         let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
         let body = r#"{"name":"x"}"#;
-        assert_eq!(sandbox.call("POST /api/v1/audiences", body).await.status, 201);
+        assert_eq!(
+            sandbox.call("POST /api/v1/audiences", body).await.status,
+            201
+        );
         std::fs::remove_file(path.join(file)).expect("removed");
         let refused = sandbox.call("POST /api/v1/audiences", body).await;
         assert_eq!(
@@ -144,20 +176,35 @@ async fn an_endpoint_that_closes_kept_alive_connections() {
     });
     let sandbox = Sandbox::start().await;
     let body = format!(r#"{{"url":"{url}","events":["email.sent","email.delivered"]}}"#);
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     for _ in 0..10 {
         let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
         within("the deliveries", sandbox.settle()).await;
     }
-    let all = sandbox.control("GET /_sandbox/deliveries?limit=100", "").await;
-    assert_eq!(all.body.matches(r#""state":"delivered","attemptCount":1"#).count(), 20, "{all:?}");
+    let all = sandbox
+        .control("GET /_sandbox/deliveries?limit=100", "")
+        .await;
+    assert_eq!(
+        all.body
+            .matches(r#""state":"delivered","attemptCount":1"#)
+            .count(),
+        20,
+        "{all:?}"
+    );
 }
 
 /// Reads one request, if there is one.
 async fn read_request(stream: &mut BufReader<TcpStream>) -> bool {
     let (mut line, mut length) = (String::new(), 0);
-    while stream.read_line(&mut line).await.is_ok_and(|count| count > 2) {
+    while stream
+        .read_line(&mut line)
+        .await
+        .is_ok_and(|count| count > 2)
+    {
         let lower = line.to_ascii_lowercase();
         if let Some(text) = lower.strip_prefix("content-length: ") {
             length = text.trim().parse().expect("a length");
@@ -191,15 +238,25 @@ async fn an_endpoint_that_reads_a_second_request_and_closes_the_connection() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     for _ in 0..2 {
         let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
         within("the deliveries", sandbox.settle()).await;
     }
     let all = sandbox.control("GET /_sandbox/deliveries", "").await;
-    assert!(all.body.contains(r#""state":"pending","attemptCount":1"#), "{all:?}");
-    assert_eq!(unanswered.load(Ordering::SeqCst), 1, "one attempt sends one request");
+    assert!(
+        all.body.contains(r#""state":"pending","attemptCount":1"#),
+        "{all:?}"
+    );
+    assert_eq!(
+        unanswered.load(Ordering::SeqCst),
+        1,
+        "one attempt sends one request"
+    );
 }
 
 /// An endpoint that counts the requests, and responds, with 4 KiB that take room in the
@@ -233,11 +290,20 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
     let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    assert_eq!(
+        sandbox.call("POST /api/v1/webhooks", &body).await.status,
+        201
+    );
     // As many deliveries as are attempted at the same time.
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let batch = format!("[{}]", [email; 16].join(","));
-    assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/emails/batch", &batch)
+            .await
+            .status,
+        200
+    );
     let arrived = async {
         while requests.load(Ordering::SeqCst) < 16 {
             tokio::task::yield_now().await;
@@ -247,7 +313,11 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
     let (mut size, mut stored) = (100_000, 0);
     while size > 100 {
         let body = format!(r#"{{"html":"{}"}}"#, "x".repeat(size));
-        match sandbox.control(&format!("PUT /_sandbox/templates/{stored}"), &body).await.status {
+        match sandbox
+            .control(&format!("PUT /_sandbox/templates/{stored}"), &body)
+            .await
+            .status
+        {
             507 => size /= 2,
             status => {
                 assert_eq!(status, 200);
@@ -264,10 +334,21 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
         assert_eq!(requests.load(Ordering::SeqCst), 16);
     }
     // With room, they are stored.
-    assert_eq!(sandbox.control("DELETE /_sandbox/templates/0", "").await.status, 204);
+    assert_eq!(
+        sandbox
+            .control("DELETE /_sandbox/templates/0", "")
+            .await
+            .status,
+        204
+    );
     within("the outcomes", sandbox.settle()).await;
     let all = sandbox.control("GET /_sandbox/deliveries", "").await;
-    assert_eq!(all.body.matches(r#""state":"delivered","attemptCount":1"#).count(), 16);
+    assert_eq!(
+        all.body
+            .matches(r#""state":"delivered","attemptCount":1"#)
+            .count(),
+        16
+    );
     assert_eq!(requests.load(Ordering::SeqCst), 16);
 }
 
@@ -279,11 +360,20 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
     // As many attempts as the server makes at the same time: 16 for each webhook.
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
     for _ in 0..4 {
-        assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+        assert_eq!(
+            sandbox.call("POST /api/v1/webhooks", &body).await.status,
+            201
+        );
     }
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let batch = format!("[{}]", [email; 20].join(","));
-    assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+    assert_eq!(
+        sandbox
+            .call("POST /api/v1/emails/batch", &batch)
+            .await
+            .status,
+        200
+    );
     let arrived = async {
         while requests.load(Ordering::SeqCst) < 64 {
             tokio::task::yield_now().await;
@@ -291,21 +381,36 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
     };
     within("the deliveries", arrived).await;
     let receiver = Receiver::start(&[]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let body = format!(
+        r#"{{"url":"{}","events":["email.delivered"]}}"#,
+        receiver.url()
+    );
     let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
     let list = format!("GET /_sandbox/deliveries?webhook={webhook}");
     let delivered = async {
         assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
-        while !sandbox.control(&list, "").await.body.contains("email.delivered") {
+        while !sandbox
+            .control(&list, "")
+            .await
+            .body
+            .contains("email.delivered")
+        {
             tokio::task::yield_now().await;
         }
     };
     within("the waiting delivery", delivered).await;
-    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+    let deleted = sandbox
+        .call(&format!("DELETE /api/v1/webhooks/{webhook}"), "")
+        .await;
     assert_eq!(deleted.status, 204);
     gate.add_permits(1000);
     within("the other deliveries", sandbox.settle()).await;
     assert!(receiver.received().is_empty(), "sent to a deleted webhook");
     let dropped = sandbox.control(&list, "").await;
-    assert!(dropped.body.contains(r#""state":"dropped","attemptCount":0"#), "{dropped:?}");
+    assert!(
+        dropped
+            .body
+            .contains(r#""state":"dropped","attemptCount":0"#),
+        "{dropped:?}"
+    );
 }

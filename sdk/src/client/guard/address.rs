@@ -32,13 +32,18 @@ impl Address {
         if local.contains(odd) || local.len() > 64 || local.split('.').any(str::is_empty) {
             return None;
         }
-        Some(Self { local: local.to_ascii_lowercase(), domain: read_domain(domain)? })
+        Some(Self {
+            local: local.to_ascii_lowercase(),
+            domain: read_domain(domain)?,
+        })
     }
 }
 
 /// Whether the text before `<` can only be a display name: a quoted text, or words.
 fn is_name(name: &str) -> bool {
-    let quoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    let quoted = name
+        .strip_prefix('"')
+        .and_then(|name| name.strip_suffix('"'));
     let reads_as_address = |text: &str| text.contains(['@', '<', '>', '"', '\\']);
     match quoted {
         Some(text) => !reads_as_address(text),
@@ -54,7 +59,9 @@ fn read_domain(text: &str) -> Option<String> {
     if !is_dotted || !lower.chars().all(allowed) || lower.contains(DEVIATIONS) {
         return None;
     }
-    let Ok(Host::Domain(ascii)) = Host::parse(&lower) else { return None };
+    let Ok(Host::Domain(ascii)) = Host::parse(&lower) else {
+        return None;
+    };
     let is_same = ascii == lower || url::quirks::domain_to_unicode(&ascii) == lower;
     (is_same && ascii.len() <= 253).then_some(ascii)
 }
@@ -114,7 +121,9 @@ impl Rule {
 
 /// Text for a message: short, and without control characters.
 pub(crate) fn shown(text: &str) -> String {
-    let text = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let text = text
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
     text.take(320).collect()
 }
 
@@ -199,9 +208,17 @@ mod tests {
 
     #[test]
     fn an_invalid_rule_is_refused() {
-        for rule in
-            ["", "example.com", "@", "*@example.com", "a*@b", "@*", "@*.", "Me <a@b>", "@a b"]
-        {
+        for rule in [
+            "",
+            "example.com",
+            "@",
+            "*@example.com",
+            "a*@b",
+            "@*",
+            "@*.",
+            "Me <a@b>",
+            "@a b",
+        ] {
             assert!(Rule::parse(rule).is_err(), "{rule:?}");
         }
     }

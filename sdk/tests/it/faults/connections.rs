@@ -20,7 +20,10 @@ fn email() -> Email {
 async fn a_refused_connection_is_a_connect_error() {
     let server = FaultyServer::start(Fault::ConnectionRefused, 9).await;
     let error = server.client().emails().send(email()).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Connect, Outcome::NotSent));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Connect, Outcome::NotSent)
+    );
     // Certainly not processed, so even a send was retried.
     assert_eq!(error.attempts(), 3);
     assert!(error.is_retryable());
@@ -35,26 +38,46 @@ async fn a_refused_connection_is_a_connect_error() {
 /// Ids and query parameters may be private.
 #[tokio::test]
 async fn errors_contain_no_request_url() {
-    for fault in
-        [Fault::ConnectionRefused, Fault::responds(""), Fault::responds("HTTP/1.1 200 OK\r\nX")]
-    {
+    for fault in [
+        Fault::ConnectionRefused,
+        Fault::responds(""),
+        Fault::responds("HTTP/1.1 200 OK\r\nX"),
+    ] {
         let server = FaultyServer::start(fault, 9).await;
         let client = server.builder().retries(0).build().unwrap();
         for error in [
             client.emails().get("private-id").await.unwrap_err(),
-            client.raw("GET", "/x").query("q", "private").await.unwrap_err(),
+            client
+                .raw("GET", "/x")
+                .query("q", "private")
+                .await
+                .unwrap_err(),
         ] {
             assert!(std::error::Error::source(&error).is_some());
-            assert!(!format!("{error} {error:?}").contains("private"), "{error:?}");
+            assert!(
+                !format!("{error} {error:?}").contains("private"),
+                "{error:?}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn a_dns_failure_is_a_connect_error() {
-    let client = EmailClient::builder("http://unknown.invalid", "k").retries(0).no_proxy();
-    let error = client.build().unwrap().emails().send(email()).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Connect, Outcome::NotSent));
+    let client = EmailClient::builder("http://unknown.invalid", "k")
+        .retries(0)
+        .no_proxy();
+    let error = client
+        .build()
+        .unwrap()
+        .emails()
+        .send(email())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Connect, Outcome::NotSent)
+    );
 }
 
 #[tokio::test]
@@ -69,7 +92,10 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut buffer = Vec::new();
             read_request(&mut stream, &mut buffer).await.unwrap();
-            stream.write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes()).await.unwrap();
+            stream
+                .write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes())
+                .await
+                .unwrap();
             if read_request(&mut stream, &mut buffer).await.is_some() {
                 count.fetch_add(1, Ordering::SeqCst);
             }
@@ -81,8 +107,14 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
         .unwrap();
     client.emails().get("x").await.unwrap();
     let error = client.emails().send(email()).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::ConnectionLost, Outcome::Unknown));
-    assert_eq!((error.attempts(), second_requests.load(Ordering::SeqCst)), (1, 1));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::ConnectionLost, Outcome::Unknown)
+    );
+    assert_eq!(
+        (error.attempts(), second_requests.load(Ordering::SeqCst)),
+        (1, 1)
+    );
     // A read is retried on a new connection.
     client.emails().get("x").await.unwrap();
     let response = client.emails().get("x").with_response().await.unwrap();

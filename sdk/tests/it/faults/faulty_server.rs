@@ -47,7 +47,10 @@ impl Fault {
     }
 
     fn needs_tls(&self) -> bool {
-        matches!(self, Self::ClosesInHandshake | Self::NotTls | Self::UntrustedCertificate)
+        matches!(
+            self,
+            Self::ClosesInHandshake | Self::NotTls | Self::UntrustedCertificate
+        )
     }
 }
 
@@ -73,7 +76,10 @@ impl FaultyServer {
         let port = socket.local_addr().unwrap().port();
         let scheme = if fault.needs_tls() { "https" } else { "http" };
         let counts = Arc::new(Counts::default());
-        let server = Self { url: format!("{scheme}://127.0.0.1:{port}"), counts };
+        let server = Self {
+            url: format!("{scheme}://127.0.0.1:{port}"),
+            counts,
+        };
         let counts = Arc::clone(&server.counts);
         if matches!(fault, Fault::ConnectionRefused) {
             // Bind the port so that no other process gets it, but do not listen.
@@ -82,7 +88,12 @@ impl FaultyServer {
                 std::future::pending::<()>().await;
             });
         } else {
-            tokio::spawn(serve(socket.listen(64).unwrap(), fault, connections, counts));
+            tokio::spawn(serve(
+                socket.listen(64).unwrap(),
+                fault,
+                connections,
+                counts,
+            ));
         }
         server
     }
@@ -141,7 +152,10 @@ async fn inject_fault(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> 
         }
         Fault::NotTls => {
             stream.read_buf(&mut buffer).await.unwrap();
-            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .await
+                .unwrap();
         }
         Fault::UntrustedCertificate => {
             // The client closes the connection.
@@ -182,7 +196,9 @@ async fn inject_fault(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> 
 fn content_length(head: &[u8]) -> usize {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let mut lines = head.lines();
-    lines.find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or_default()
+    lines
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+        .unwrap_or_default()
 }
 
 async fn respond_normally<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, counts: Arc<Counts>) {
@@ -191,7 +207,11 @@ async fn respond_normally<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, coun
         counts.heads.fetch_add(1, Ordering::SeqCst);
         counts.complete.fetch_add(1, Ordering::SeqCst);
         let response = response(200, r#"{"id":"x","status":200}"#);
-        if stream.write_all(response.to_string().as_bytes()).await.is_err() {
+        if stream
+            .write_all(response.to_string().as_bytes())
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -219,6 +239,9 @@ impl Certificate {
             .with_no_client_auth()
             .with_single_cert(vec![certified.cert.der().clone()], key.try_into().unwrap())
             .unwrap();
-        Self { pem: certified.cert.pem(), acceptor: Arc::new(config).into() }
+        Self {
+            pem: certified.cert.pem(),
+            acceptor: Arc::new(config).into(),
+        }
     }
 }

@@ -35,7 +35,13 @@ fn row(
     retried_calls: RetriedCalls,
     requests: (usize, usize),
 ) -> Row {
-    Row { fault, kind, outcome, retried_calls, requests }
+    Row {
+        fault,
+        kind,
+        outcome,
+        retried_calls,
+        requests,
+    }
 }
 
 #[rustfmt::skip]
@@ -155,7 +161,11 @@ impl Call {
         macro_rules! attempts {
             ($call:expr) => {{
                 let call = $call.with_response();
-                let call = if let Some(key) = key { call.idempotency_key(key) } else { call };
+                let call = if let Some(key) = key {
+                    call.idempotency_key(key)
+                } else {
+                    call
+                };
                 call.await.map(|response| response.attempts)
             }};
         }
@@ -164,7 +174,11 @@ impl Call {
             Self::Send => attempts!(client.emails().send(&email)),
             Self::SendLarge | Self::SendStreamed => {
                 // More than the sockets can buffer, or just streamed.
-                let length = if self == Self::SendLarge { 16 << 20 } else { 50_000 };
+                let length = if self == Self::SendLarge {
+                    16 << 20
+                } else {
+                    50_000
+                };
                 let file = tempfile::NamedTempFile::new().unwrap();
                 file.as_file().set_len(length).unwrap();
                 let email = email.attachment(Attachment::from_path(file.path()).unwrap());
@@ -176,7 +190,11 @@ impl Call {
             Self::Get => attempts!(client.emails().get("x")),
             Self::List => attempts!(client.raw("GET", "/api/v1/domains")),
             Self::UpdateContact => {
-                attempts!(client.contacts().update("x", ContactUpdate::default().name("n")))
+                attempts!(
+                    client
+                        .contacts()
+                        .update("x", ContactUpdate::default().name("n"))
+                )
             }
             Self::Cancel => attempts!(client.emails().cancel("x")),
             Self::Verify => attempts!(client.domains().verify("x")),
@@ -210,7 +228,11 @@ struct Case<'a> {
 impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fault: String = format!("{:?}", self.row.fault).chars().take(90).collect();
-        write!(f, "{fault} × {:?} × key {:?} × {:?}", self.call, self.key, self.duration)
+        write!(
+            f,
+            "{fault} × {:?} × key {:?} × {:?}",
+            self.call, self.key, self.duration
+        )
     }
 }
 
@@ -229,26 +251,46 @@ async fn check_all(duration: FaultDuration) {
     let rows = rows();
     let mut cases = Vec::new();
     for row in &rows {
-        for call in Call::ALL.into_iter().filter(|call| call.applies_to(&row.fault)) {
+        for call in Call::ALL
+            .into_iter()
+            .filter(|call| call.applies_to(&row.fault))
+        {
             for key in [Key::None, Key::Given, Key::Honored] {
                 // A server cannot start to listen at the right moment.
                 if !(matches!(row.fault, Fault::ConnectionRefused)
                     && duration == FaultDuration::Once)
                 {
-                    cases.push(Case { row, call, key, duration });
+                    cases.push(Case {
+                        row,
+                        call,
+                        key,
+                        duration,
+                    });
                 }
             }
         }
     }
     let count = cases.len();
     assert!(count > 900, "{count}");
-    stream::iter(cases).for_each_concurrent(16, |case| async move { case.check().await }).await;
+    stream::iter(cases)
+        .for_each_concurrent(16, |case| async move { case.check().await })
+        .await;
 }
 
 impl Case<'_> {
     async fn check(&self) {
-        let Row { kind, outcome, retried_calls, requests, .. } = self.row;
-        let times = if self.duration == FaultDuration::Once { 1 } else { usize::MAX };
+        let Row {
+            kind,
+            outcome,
+            retried_calls,
+            requests,
+            ..
+        } = self.row;
+        let times = if self.duration == FaultDuration::Once {
+            1
+        } else {
+            usize::MAX
+        };
         let server = FaultyServer::start(self.row.fault.clone(), times).await;
         let client = server
             .builder()
@@ -268,7 +310,11 @@ impl Case<'_> {
         let (heads, complete) = (server.heads(), server.complete_requests());
         if retried && self.duration == FaultDuration::Once {
             assert_eq!(response.unwrap(), 2, "{self}");
-            assert_eq!((heads, complete), (requests.0 + 1, requests.1 + 1), "{self}");
+            assert_eq!(
+                (heads, complete),
+                (requests.0 + 1, requests.1 + 1),
+                "{self}"
+            );
         } else {
             let error = response.unwrap_err();
             let attempts = if retried { 3 } else { 1 };
@@ -276,7 +322,11 @@ impl Case<'_> {
             assert_eq!(error.outcome(), *outcome, "{self}");
             assert_eq!(error.attempts(), attempts, "{self}");
             let attempts = attempts as usize;
-            assert_eq!((heads, complete), (requests.0 * attempts, requests.1 * attempts), "{self}");
+            assert_eq!(
+                (heads, complete),
+                (requests.0 * attempts, requests.1 * attempts),
+                "{self}"
+            );
         }
         // Independently of the table.
         let not_processed = *retried_calls == RetriedCalls::All;
@@ -303,7 +353,11 @@ async fn handles_a_connection_that_is_closed_after_connect() {
             Err(error) => {
                 assert!(!call.is_idempotent(), "{call:?}");
                 assert_eq!(error.kind(), &ErrorKind::ConnectionLost, "{call:?}");
-                assert_eq!((error.attempts(), server.complete_requests()), (1, 0), "{call:?}");
+                assert_eq!(
+                    (error.attempts(), server.complete_requests()),
+                    (1, 0),
+                    "{call:?}"
+                );
                 assert_ne!(error.outcome(), Outcome::Refused, "{call:?}");
             }
         }

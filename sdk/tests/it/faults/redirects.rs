@@ -15,7 +15,10 @@ async fn redirects_are_not_followed() {
         let location = format!("Location: {}/x\r\n", target.url());
         let server = FaultyServer::start(Fault::status(status, &location), 9).await;
         // With any header for the key.
-        for client in [server.builder(), server.builder().key_header("X-Api-Key").key_prefix("")] {
+        for client in [
+            server.builder(),
+            server.builder().key_header("X-Api-Key").key_prefix(""),
+        ] {
             let client = client.build().unwrap();
             let error = client.emails().get("x").await.unwrap_err();
             assert_eq!(
@@ -24,7 +27,10 @@ async fn redirects_are_not_followed() {
             );
             assert_eq!(error.attempts(), 1);
             let error = client.emails().send(&email).await.unwrap_err();
-            assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Redirected, 1));
+            assert_eq!(
+                (error.kind(), error.attempts()),
+                (&ErrorKind::Redirected, 1)
+            );
         }
         assert_eq!(server.complete_requests(), 4);
     }
@@ -44,7 +50,11 @@ async fn a_configured_http_client_does_not_follow_redirects_either() {
         let builders = [builder];
         for builder in builders {
             let client = builder.build().unwrap();
-            let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
+            let error = client
+                .emails()
+                .send(Email::new("a@b", "c@d", "s"))
+                .await
+                .unwrap_err();
             let seen = (error.kind(), error.status().map(u16::from));
             assert_eq!(seen, (&ErrorKind::Redirected, Some(status)));
             assert_eq!(client.emails().get("x").await.unwrap_err().attempts(), 1);

@@ -26,7 +26,10 @@ async fn skips_informational_responses() {
         response(202, r#"{"id":"eml_1"}"#)
     );
     let server = FaultyServer::start(Fault::Responds(text), 1).await;
-    assert_eq!(server.client().emails().send(email()).await.unwrap().id, "eml_1");
+    assert_eq!(
+        server.client().emails().send(email()).await.unwrap().id,
+        "eml_1"
+    );
     assert_eq!(server.complete_requests(), 1);
 }
 
@@ -39,7 +42,11 @@ async fn endless_informational_responses_time_out() {
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         read_request(&mut stream, &mut Vec::new()).await.unwrap();
-        while stream.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n").await.is_ok() {
+        while stream
+            .write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+            .await
+            .is_ok()
+        {
             count.fetch_add(1, Ordering::SeqCst);
             tokio::task::yield_now().await;
         }
@@ -47,12 +54,18 @@ async fn endless_informational_responses_time_out() {
     let clock = Clock::pause();
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
     let call = tokio::spawn(client.emails().send(email()).into_future());
-    wait_until("some responses sent", || written.load(Ordering::SeqCst) > 100).await;
+    wait_until("some responses sent", || {
+        written.load(Ordering::SeqCst) > 100
+    })
+    .await;
     clock.advance(Duration::from_secs(29)).await;
     assert!(!call.is_finished());
     clock.advance(Duration::from_secs(2)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Timeout, Outcome::Unknown)
+    );
 }
 
 /// The client reads a bounded part of an endless body, for success and error responses.
@@ -81,7 +94,11 @@ async fn stops_reading_an_endless_body() {
         let error = client.emails().send(email()).await.unwrap_err();
         assert_eq!(error.kind(), &kind);
         // The first part of an error body is kept.
-        let kept = if status.starts_with('2') { 0 } else { 64 * 1024 };
+        let kept = if status.starts_with('2') {
+            0
+        } else {
+            64 * 1024
+        };
         assert_eq!(error.body().len(), kept);
         // The client closes the connection, after little more than the sockets can buffer.
         assert!(written.await.unwrap() < 40 << 20);
@@ -99,7 +116,12 @@ async fn the_default_size_limit_is_16_mib() {
         for text in [response(200, &body).to_string(), chunked] {
             let server = FaultyServer::start(Fault::Responds(text), 1).await;
             let response = server.client().raw("GET", "/x").await;
-            assert_eq!(response.as_ref().is_ok_and(|response| response.body.len() == length), fits);
+            assert_eq!(
+                response
+                    .as_ref()
+                    .is_ok_and(|response| response.body.len() == length),
+                fits
+            );
             if let Err(error) = response {
                 assert_eq!(error.kind(), &ErrorKind::response_too_large(limit as u64));
             }
@@ -139,20 +161,29 @@ async fn does_not_decompress_responses() {
                 "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
                 bomb.len()
             );
-            stream.write_all(&[head.as_bytes(), &bomb].concat()).await.unwrap();
+            stream
+                .write_all(&[head.as_bytes(), &bomb].concat())
+                .await
+                .unwrap();
         }
     });
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
     assert_eq!(client.raw("GET", "/x").await.unwrap().body, compressed);
     let error = client.emails().get("x").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::InvalidResponse { .. }), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::InvalidResponse { .. }),
+        "{error:?}"
+    );
 }
 
 /// An unsolicited second response is not used for the next call.
 #[tokio::test]
 async fn discards_an_unsolicited_second_response() {
-    let twice =
-        format!("{}{}", response(200, r#"{"id":"first"}"#), response(200, r#"{"id":"smuggled"}"#));
+    let twice = format!(
+        "{}{}",
+        response(200, r#"{"id":"first"}"#),
+        response(200, r#"{"id":"smuggled"}"#)
+    );
     let server = FaultyServer::start(Fault::Stalls(twice), 1).await;
     let client = server.client();
     assert_eq!(client.emails().get("x").await.unwrap().id, "first");
@@ -164,13 +195,20 @@ async fn discards_an_unsolicited_second_response() {
 /// If the server closes an idle connection, no request fails.
 #[tokio::test]
 async fn does_not_reuse_a_connection_closed_while_idle() {
-    let server =
-        FaultyServer::start(Fault::Responds(response(200, r#"{"id":"x"}"#).to_string()), 5).await;
+    let server = FaultyServer::start(
+        Fault::Responds(response(200, r#"{"id":"x"}"#).to_string()),
+        5,
+    )
+    .await;
     let client = server.client();
     for connections in 1..=5 {
         let sent = client.emails().send(email()).with_response().await.unwrap();
         assert_eq!(
-            (sent.attempts, server.complete_requests(), server.connections()),
+            (
+                sent.attempts,
+                server.complete_requests(),
+                server.connections()
+            ),
             (1, connections, connections)
         );
         settle().await;

@@ -36,7 +36,12 @@ fn cancel(client: &EmailClient) -> JoinHandle<Result<(), Error>> {
 }
 
 fn get(client: &EmailClient, retries: u32) -> JoinHandle<Result<u32, Error>> {
-    let call = client.emails().get("x").retries(retries).with_response().into_future();
+    let call = client
+        .emails()
+        .get("x")
+        .retries(retries)
+        .with_response()
+        .into_future();
     tokio::spawn(async { call.await.map(|response| response.attempts) })
 }
 
@@ -51,7 +56,10 @@ async fn a_missing_response_times_out() {
     assert!(!call.is_finished());
     clock.advance(Duration::from_millis(200)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Timeout, Outcome::Unknown)
+    );
     assert_eq!((error.attempts(), server.complete_requests()), (1, 1));
     assert!(!error.is_retryable());
 
@@ -75,8 +83,14 @@ async fn a_2xx_with_a_stalled_body_has_an_unknown_outcome() {
     wait_until("request received", || server.complete_requests() == 1).await;
     clock.advance(seconds(31)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
-    assert_eq!((error.status().map(u16::from), error.request_id()), (Some(202), Some("r1")));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Timeout, Outcome::Unknown)
+    );
+    assert_eq!(
+        (error.status().map(u16::from), error.request_id()),
+        (Some(202), Some("r1"))
+    );
 }
 
 #[tokio::test]
@@ -88,8 +102,14 @@ async fn a_4xx_with_a_stalled_body_is_still_refused() {
     wait_until("request received", || server.complete_requests() == 1).await;
     clock.advance(seconds(6)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Invalid, Outcome::Refused));
-    assert_eq!((error.status().map(u16::from), error.body()), (Some(422), &b"{\"code\":"[..]));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Invalid, Outcome::Refused)
+    );
+    assert_eq!(
+        (error.status().map(u16::from), error.body()),
+        (Some(422), &b"{\"code\":"[..])
+    );
 
     // But not after the deadline.
     let client = server.builder().timeout(seconds(2)).build().unwrap();
@@ -109,12 +129,26 @@ async fn a_stalled_tls_handshake_ends_at_the_connect_timeout() {
     let url = format!("https://{}", listener.local_addr().unwrap());
     for (timeout, connect_timeout, kind, outcome) in [
         // The deadline passes first. It is not known what was sent.
-        (seconds(10), seconds(20), ErrorKind::Timeout, Outcome::Unknown),
+        (
+            seconds(10),
+            seconds(20),
+            ErrorKind::Timeout,
+            Outcome::Unknown,
+        ),
         // The connect timeout passes.
-        (seconds(20), seconds(10), ErrorKind::Connect, Outcome::NotSent),
+        (
+            seconds(20),
+            seconds(10),
+            ErrorKind::Connect,
+            Outcome::NotSent,
+        ),
     ] {
         let client = EmailClient::builder(&url, "k").no_proxy().retries(0);
-        let client = client.timeout(timeout).connect_timeout(connect_timeout).build().unwrap();
+        let client = client
+            .timeout(timeout)
+            .connect_timeout(connect_timeout)
+            .build()
+            .unwrap();
         // With and without a body.
         for begin in [send as fn(&EmailClient) -> _, cancel] {
             let call = begin(&client);
@@ -142,11 +176,27 @@ async fn a_stalled_tcp_connection_ends_at_the_connect_timeout() {
 
     let clock = Clock::pause();
     for (timeout, connect_timeout, kind, outcome) in [
-        (seconds(10), seconds(20), ErrorKind::Timeout, Outcome::Unknown),
-        (seconds(20), seconds(10), ErrorKind::Connect, Outcome::NotSent),
+        (
+            seconds(10),
+            seconds(20),
+            ErrorKind::Timeout,
+            Outcome::Unknown,
+        ),
+        (
+            seconds(20),
+            seconds(10),
+            ErrorKind::Connect,
+            Outcome::NotSent,
+        ),
     ] {
-        let client = EmailClient::builder(format!("http://{address}"), "k").no_proxy().retries(0);
-        let client = client.timeout(timeout).connect_timeout(connect_timeout).build().unwrap();
+        let client = EmailClient::builder(format!("http://{address}"), "k")
+            .no_proxy()
+            .retries(0);
+        let client = client
+            .timeout(timeout)
+            .connect_timeout(connect_timeout)
+            .build()
+            .unwrap();
         for begin in [send as fn(&EmailClient) -> _, cancel] {
             let call = begin(&client);
             clock.advance(seconds(9)).await;
@@ -163,8 +213,16 @@ async fn a_stalled_tcp_connection_ends_at_the_connect_timeout() {
 async fn a_zero_timeout_sends_nothing() {
     let server = MockServer::json(200, "[]").await;
     let client = server.email().build().unwrap();
-    let error = client.domains().list().timeout(Duration::ZERO).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::NotSent));
+    let error = client
+        .domains()
+        .list()
+        .timeout(Duration::ZERO)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Timeout, Outcome::NotSent)
+    );
     assert_eq!((error.attempts(), server.request_count()), (0, 0));
 }
 
@@ -226,7 +284,10 @@ async fn classifies_timeouts_of_a_configured_client() {
     wait_until("request received", || stalls.complete_requests() == 1).await;
     clock.advance(seconds(6)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Timeout, Outcome::Unknown)
+    );
     assert_eq!((error.attempts(), stalls.complete_requests()), (1, 1));
     // A read is retried.
     let call = get(&client, 1);
@@ -237,13 +298,18 @@ async fn classifies_timeouts_of_a_configured_client() {
     assert_eq!(call.await.unwrap().unwrap_err().attempts(), 2);
 
     // Connect timeout: it was not sent.
-    let client =
-        EmailClient::builder(silent_url, "k").configure_http(configure).retries(0).no_proxy();
+    let client = EmailClient::builder(silent_url, "k")
+        .configure_http(configure)
+        .retries(0)
+        .no_proxy();
     let call = send(&client.build().unwrap());
     let (_connection, _) = silent.accept().await.unwrap();
     clock.advance(seconds(4)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Connect, Outcome::NotSent));
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Connect, Outcome::NotSent)
+    );
 }
 
 /// A dropped call sends nothing later.
@@ -269,13 +335,21 @@ async fn fails_at_once_if_retry_after_exceeds_its_limit_or_the_deadline() {
     let _clock = Clock::pause();
     let date = httpdate::fmt_http_date(SystemTime::now() + seconds(86_400));
     let start = Instant::now();
-    for (retry_after, timeout) in
-        [("61", 900), (&date, 900), ("99999999999999999999", 900), ("31", 30), ("30", 30)]
-    {
+    for (retry_after, timeout) in [
+        ("61", 900),
+        (&date, 900),
+        ("99999999999999999999", 900),
+        ("31", 30),
+        ("30", 30),
+    ] {
         let server = MockServer::start([limited(retry_after)]).await;
         let client = server.email().timeout(seconds(timeout)).build().unwrap();
         let error = send(&client).await.unwrap().unwrap_err();
-        assert_eq!((error.kind(), error.attempts()), (&ErrorKind::RateLimited, 1), "{retry_after}");
+        assert_eq!(
+            (error.kind(), error.attempts()),
+            (&ErrorKind::RateLimited, 1),
+            "{retry_after}"
+        );
         assert!(error.retry_after() >= Some(seconds(30)), "{retry_after}");
         assert_eq!(server.request_count(), 1);
     }
@@ -295,7 +369,10 @@ async fn the_deadline_covers_all_attempts() {
     let call = get(&client, 9);
     // At 0, 12 and 24 seconds; a fourth attempt at 36 would be too late.
     for attempt in 1..=3 {
-        wait_until("next request received", || server.request_count() == attempt).await;
+        wait_until("next request received", || {
+            server.request_count() == attempt
+        })
+        .await;
         if attempt < 3 {
             // The clock has a resolution of one millisecond, and a pause is never cut
             // short.
@@ -323,10 +400,16 @@ async fn returns_the_last_error_if_the_deadline_passes_during_a_pause() {
         count.fetch_add(1, Ordering::SeqCst);
     });
     let call = get(&client.build().unwrap(), 9);
-    wait_until("first attempt failed", || failed.load(Ordering::SeqCst) == 1).await;
+    wait_until("first attempt failed", || {
+        failed.load(Ordering::SeqCst) == 1
+    })
+    .await;
     clock.advance(seconds(100)).await;
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.code()), (&ErrorKind::Server, Some("busy")));
+    assert_eq!(
+        (error.kind(), error.code()),
+        (&ErrorKind::Server, Some("busy"))
+    );
     assert_eq!((error.attempts(), server.request_count()), (1, 1));
 }
 
@@ -341,7 +424,10 @@ async fn an_attempt_has_all_the_time_that_is_left() {
     read_request(&mut stream, &mut Vec::new()).await.unwrap();
     clock.advance(seconds(29)).await;
     assert!(!call.is_finished());
-    stream.write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes()).await.unwrap();
+    stream
+        .write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes())
+        .await
+        .unwrap();
     assert_eq!(call.await.unwrap().unwrap(), 1);
 }
 
@@ -361,7 +447,11 @@ async fn closes_idle_connections_early() {
 async fn attempt_timeout_limits_each_attempt() {
     let clock = Clock::pause();
     let server = FaultyServer::start(Fault::Stalls(String::new()), 9).await;
-    let client = server.builder().attempt_timeout(seconds(2)).build().unwrap();
+    let client = server
+        .builder()
+        .attempt_timeout(seconds(2))
+        .build()
+        .unwrap();
     let call = get(&client, 1);
     for attempt in 1..=2 {
         wait_until("request received", || server.complete_requests() == attempt).await;
@@ -376,7 +466,12 @@ async fn attempt_timeout_limits_each_attempt() {
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
     // One call overrides it.
-    let call = client.emails().get("x").attempt_timeout(seconds(1)).retries(0).into_future();
+    let call = client
+        .emails()
+        .get("x")
+        .attempt_timeout(seconds(1))
+        .retries(0)
+        .into_future();
     let call = tokio::spawn(call);
     wait_until("request received", || server.complete_requests() == 4).await;
     clock.advance(Duration::from_millis(1_001)).await;

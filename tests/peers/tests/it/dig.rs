@@ -14,7 +14,11 @@ const DOMAIN: &str = "a-label-that-is-as-long-as-a-label-of-a-domain-name-may-we
 async fn dig(sandbox: &Sandbox, args: &[&str]) -> String {
     let addr = sandbox.server.addresses().dns;
     let output = Command::new("dig")
-        .args([format!("@{}", addr.ip()), "-p".to_owned(), addr.port().to_string()])
+        .args([
+            format!("@{}", addr.ip()),
+            "-p".to_owned(),
+            addr.port().to_string(),
+        ])
         .args(["+tries=1", "+time=20", "+nocookie"])
         .args(args)
         .stdin(Stdio::null())
@@ -28,7 +32,9 @@ async fn dig(sandbox: &Sandbox, args: &[&str]) -> String {
 async fn published(sandbox: &Sandbox) -> Vec<(String, String, String)> {
     let body = format!(r#"{{"name":"{DOMAIN}"}}"#);
     let created = sandbox.call("POST /api/v1/domains", &body).await;
-    sandbox.call(&format!("POST /_sandbox/dns/{DOMAIN}/publish"), "").await;
+    sandbox
+        .call(&format!("POST /_sandbox/dns/{DOMAIN}/publish"), "")
+        .await;
     let records = created["records"].as_array().expect("records");
     let text = |record: &serde_json::Value, field: &str| {
         record[field].as_str().expect("a text").to_owned()
@@ -46,7 +52,11 @@ async fn published(sandbox: &Sandbox) -> Vec<(String, String, String)> {
 /// Joins the strings of a TXT record in a line of `+short` output.
 fn joined(line: &str) -> String {
     let line = line.trim_end();
-    if line.starts_with('"') { line.replace("\" \"", "").replace('"', "") } else { line.to_owned() }
+    if line.starts_with('"') {
+        line.replace("\" \"", "").replace('"', "")
+    } else {
+        line.to_owned()
+    }
 }
 
 #[tokio::test]
@@ -70,12 +80,24 @@ async fn records_are_found_over_udp_and_tcp() {
 async fn large_responses_are_truncated_and_retried_over_tcp() {
     let sandbox = Sandbox::start(|builder| builder).await;
     let records = published(&sandbox).await;
-    let key = records.iter().find(|(name, ..)| name.contains("._domainkey.")).expect("a key");
+    let key = records
+        .iter()
+        .find(|(name, ..)| name.contains("._domainkey."))
+        .expect("a key");
     let truncated = dig(&sandbox, &["+noedns", "+notcp", "+ignore", &key.0, "TXT"]).await;
-    let flags = truncated.lines().find(|line| line.starts_with(";; flags:")).expect("flags");
-    assert!(flags.contains(" tc") && flags.contains("ANSWER: 0"), "{truncated}");
+    let flags = truncated
+        .lines()
+        .find(|line| line.starts_with(";; flags:"))
+        .expect("flags");
+    assert!(
+        flags.contains(" tc") && flags.contains("ANSWER: 0"),
+        "{truncated}"
+    );
     let complete = dig(&sandbox, &["+noedns", "+short", &key.0, "TXT"]).await;
-    let response = complete.lines().find(|line| line.starts_with('"')).expect("a response");
+    let response = complete
+        .lines()
+        .find(|line| line.starts_with('"'))
+        .expect("a response");
     assert_eq!(joined(response), key.2, "{complete}");
 }
 
@@ -89,10 +111,18 @@ async fn missing_names_and_other_zones_have_different_statuses() {
         ("example.com", "TXT", "REFUSED", ""),
     ] {
         let response = dig(&sandbox, &[name, kind]).await;
-        assert!(response.contains(&format!("status: {status},")), "{response}");
-        assert!(response.contains("ANSWER: 0,") && response.contains(section), "{response}");
+        assert!(
+            response.contains(&format!("status: {status},")),
+            "{response}"
+        );
+        assert!(
+            response.contains("ANSWER: 0,") && response.contains(section),
+            "{response}"
+        );
     }
-    sandbox.call(&format!("DELETE /_sandbox/dns/{DOMAIN}"), "").await;
+    sandbox
+        .call(&format!("DELETE /_sandbox/dns/{DOMAIN}"), "")
+        .await;
     let withdrawn = dig(&sandbox, &[DOMAIN, "MX"]).await;
     assert!(withdrawn.contains("status: NXDOMAIN,"), "{withdrawn}");
 }

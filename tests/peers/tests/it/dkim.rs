@@ -26,7 +26,10 @@ fn verifier(server: &Server) -> MessageAuthenticator {
 async fn verify(verifier: &MessageAuthenticator, source: &[u8]) -> Vec<DkimResult> {
     let message = AuthenticatedMessage::parse(source).expect("a message");
     let outputs = verifier.verify_dkim(&message).await;
-    outputs.iter().map(|output| output.result().clone()).collect()
+    outputs
+        .iter()
+        .map(|output| output.result().clone())
+        .collect()
 }
 
 #[tokio::test]
@@ -38,7 +41,10 @@ async fn signatures_of_all_kinds_of_messages_verify() {
     for (name, more) in [
         ("plain", r#""text":"Hello\n""#),
         ("nothing", r#""tags":{}"#),
-        ("no line end, dots and spaces", r#""text":" .\n..  \n\n x \t \n\n\n""#),
+        (
+            "no line end, dots and spaces",
+            r#""text":" .\n..  \n\n x \t \n\n\n""#,
+        ),
         ("both parts", r#""text":"Grüße","html":"<p>Grüße</p>""#),
         ("long lines", parts.as_str()),
         (
@@ -54,31 +60,46 @@ async fn signatures_of_all_kinds_of_messages_verify() {
                 "List-Unsubscribe":"<https://shop.test/u?x=1>"}"#,
         ),
     ] {
-        let source = sandbox.send_and_fetch("Zoë <hello@sandbox.test>", "Grüße 你好", more).await;
+        let source = sandbox
+            .send_and_fetch("Zoë <hello@sandbox.test>", "Grüße 你好", more)
+            .await;
         let results = verify(&verifier, source.as_bytes()).await;
         assert_eq!(results, [DkimResult::Pass], "{name}:\n{source}");
 
         let changed = source.replacen("Subject: ", "Subject: x", 1);
         assert_ne!(source, changed);
         let results = verify(&verifier, changed.as_bytes()).await;
-        assert!(matches!(results[..], [DkimResult::Fail(_)]), "{name}: {results:?}");
+        assert!(
+            matches!(results[..], [DkimResult::Fail(_)]),
+            "{name}: {results:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn every_domain_signs_with_its_own_key() {
     let sandbox = Sandbox::start(|builder| builder).await;
-    let created = sandbox.call("POST /api/v1/domains", r#"{"name":"mail.shop.test"}"#).await;
+    let created = sandbox
+        .call("POST /api/v1/domains", r#"{"name":"mail.shop.test"}"#)
+        .await;
     let id = created["id"].as_str().expect("an id").to_owned();
-    sandbox.call("POST /_sandbox/dns/mail.shop.test/publish", "").await;
-    let verified = sandbox.call(&format!("POST /api/v1/domains/{id}/verify"), "").await;
+    sandbox
+        .call("POST /_sandbox/dns/mail.shop.test/publish", "")
+        .await;
+    let verified = sandbox
+        .call(&format!("POST /api/v1/domains/{id}/verify"), "")
+        .await;
     assert_eq!(verified["verified"], true, "{verified}");
-    let source = sandbox.send_and_fetch("shop@mail.shop.test", "Hi", r#""text":"Hello""#).await;
+    let source = sandbox
+        .send_and_fetch("shop@mail.shop.test", "Hi", r#""text":"Hello""#)
+        .await;
     let results = verify(&verifier(&sandbox.server), source.as_bytes()).await;
     assert_eq!(results, [DkimResult::Pass], "{source}");
 
     // Without the record there is no key, and no signature can be verified.
-    sandbox.call("DELETE /_sandbox/dns/mail.shop.test/dkim", "").await;
+    sandbox
+        .call("DELETE /_sandbox/dns/mail.shop.test/dkim", "")
+        .await;
     let results = verify(&verifier(&sandbox.server), source.as_bytes()).await;
     assert!(!matches!(results[..], [DkimResult::Pass]), "{results:?}");
 }

@@ -26,7 +26,12 @@ const SECRET: &str = "whsec_c0ffee";
 async fn axum_github_webhook_extract() {
     async fn rename(mut request: Request) -> Request {
         let ours = HeaderName::from_static("x-service-signature");
-        let values = request.headers().get_all(&ours).iter().cloned().collect::<Vec<_>>();
+        let values = request
+            .headers()
+            .get_all(&ours)
+            .iter()
+            .cloned()
+            .collect::<Vec<_>>();
         for value in values {
             request.headers_mut().append("x-hub-signature-256", value);
         }
@@ -40,8 +45,16 @@ async fn axum_github_webhook_extract() {
         .layer(map_request(rename))
         .with_state(GithubToken(Arc::new(SECRET.to_owned())));
     let report = certify("github", app).await;
-    assert_eq!(with_result(&report, "failed"), ["doubled-header"], "{report:#}");
-    assert_eq!(with_result(&report, "advice"), ["old-delivery", "future-delivery"], "{report:#}");
+    assert_eq!(
+        with_result(&report, "failed"),
+        ["doubled-header"],
+        "{report:#}"
+    );
+    assert_eq!(
+        with_result(&report, "advice"),
+        ["old-delivery", "future-delivery"],
+        "{report:#}"
+    );
 }
 
 /// `standardwebhooks`. It signs the id and the time together with the body, so it cannot
@@ -50,7 +63,11 @@ async fn axum_github_webhook_extract() {
 #[tokio::test]
 async fn standardwebhooks() {
     async fn receive(headers: HeaderMap, body: Bytes) -> StatusCode {
-        if verify(&body, &headers) { StatusCode::NO_CONTENT } else { StatusCode::UNAUTHORIZED }
+        if verify(&body, &headers) {
+            StatusCode::NO_CONTENT
+        } else {
+            StatusCode::UNAUTHORIZED
+        }
     }
     let report = certify("standard", Router::new().route("/hooks", post(receive))).await;
     assert_eq!(
@@ -69,16 +86,32 @@ async fn standardwebhooks() {
 /// `X-Service-Signature: sha256=<hex>` in place of `webhook-signature: v1,<base64>`, without
 /// the id and the time.
 fn verify(payload: &[u8], headers: &HeaderMap) -> bool {
-    let header = headers.get("x-service-signature").and_then(|value| value.to_str().ok());
-    let Some(signature) = header else { return false };
-    let Ok(payload) = std::str::from_utf8(payload) else { return false };
+    let header = headers
+        .get("x-service-signature")
+        .and_then(|value| value.to_str().ok());
+    let Some(signature) = header else {
+        return false;
+    };
+    let Ok(payload) = std::str::from_utf8(payload) else {
+        return false;
+    };
     let tag = HMAC::mac(payload.as_bytes(), SECRET.as_bytes());
-    let expected = tag.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    signature.split(' ').filter_map(|part| part.split_once('=')).any(|(version, digits)| {
-        version == "sha256"
-            && digits.len() == expected.len()
-            && digits.bytes().zip(expected.bytes()).fold(0, |acc, (a, b)| acc | (a ^ b)) == 0
-    })
+    let expected = tag
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>();
+    signature
+        .split(' ')
+        .filter_map(|part| part.split_once('='))
+        .any(|(version, digits)| {
+            version == "sha256"
+                && digits.len() == expected.len()
+                && digits
+                    .bytes()
+                    .zip(expected.bytes())
+                    .fold(0, |acc, (a, b)| acc | (a ^ b))
+                    == 0
+        })
 }
 
 /// The library itself does what [`verify`] shows: it takes the first of two headers and any of
@@ -88,21 +121,42 @@ fn verify(payload: &[u8], headers: &HeaderMap) -> bool {
 fn the_adapted_function_behaves_as_the_library() {
     let webhook = Webhook::from_bytes(SECRET.into()).expect("a secret");
     let now = std::time::UNIX_EPOCH.elapsed().expect("a time").as_secs();
-    let signature = webhook.sign("id", now.try_into().expect("a time"), b"{}").expect("signed");
+    let signature = webhook
+        .sign("id", now.try_into().expect("a time"), b"{}")
+        .expect("signed");
     let headers = |signatures: &[&str]| {
         let mut headers = HeaderMap::new();
         headers.insert(HEADER_WEBHOOK_ID, "id".parse().expect("a value"));
         headers.insert(HEADER_WEBHOOK_TIMESTAMP, now.into());
         for signature in signatures {
-            headers.append(HEADER_WEBHOOK_SIGNATURE, signature.parse().expect("a value"));
+            headers.append(
+                HEADER_WEBHOOK_SIGNATURE,
+                signature.parse().expect("a value"),
+            );
         }
         headers
     };
     assert!(webhook.verify(b"{}", &headers(&[&signature])).is_ok());
-    assert!(webhook.verify(b"{}", &headers(&[&signature, "v1,wrong"])).is_ok());
-    assert!(webhook.verify(b"{}", &headers(&["v1,wrong", &signature])).is_err());
-    assert!(webhook.verify(b"{}", &headers(&[&format!("v1,wrong {signature}")])).is_ok());
-    assert!(webhook.verify(b"{}", &headers(&[&signature.to_uppercase()])).is_err());
+    assert!(
+        webhook
+            .verify(b"{}", &headers(&[&signature, "v1,wrong"]))
+            .is_ok()
+    );
+    assert!(
+        webhook
+            .verify(b"{}", &headers(&["v1,wrong", &signature]))
+            .is_err()
+    );
+    assert!(
+        webhook
+            .verify(b"{}", &headers(&[&format!("v1,wrong {signature}")]))
+            .is_ok()
+    );
+    assert!(
+        webhook
+            .verify(b"{}", &headers(&[&signature.to_uppercase()]))
+            .is_err()
+    );
     assert!(webhook.sign("id", 0, b"\xff").is_err());
 }
 
@@ -110,7 +164,10 @@ fn the_adapted_function_behaves_as_the_library() {
 async fn certify(name: &str, app: Router) -> Value {
     let svc = std::env::var("SVC_PEERS_SVC").expect("SVC_PEERS_SVC: the path of svc (see `run`)");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
+    let url = format!(
+        "http://{}/hooks",
+        listener.local_addr().expect("an address")
+    );
     tokio::spawn(async move { axum::serve(listener, app).await });
     let file = |file: &str, secret: &str| {
         let path = std::env::temp_dir().join(format!("svc-peers-{name}-{file}"));
@@ -118,7 +175,14 @@ async fn certify(name: &str, app: Router) -> Value {
         path
     };
     let output = Command::new(svc)
-        .args(["certify", &url, "--service", "extraction", "--json", "--secret-file"])
+        .args([
+            "certify",
+            &url,
+            "--service",
+            "extraction",
+            "--json",
+            "--secret-file",
+        ])
         .arg(file("secret", SECRET))
         .output()
         .await
@@ -131,5 +195,7 @@ async fn certify(name: &str, app: Router) -> Value {
 fn with_result<'a>(report: &'a Value, result: &str) -> Vec<&'a str> {
     let checks = report["checks"].as_array().expect("a list").iter();
     let checks = checks.filter(|check| check["result"] == result);
-    checks.map(|check| check["check"].as_str().expect("a name")).collect()
+    checks
+        .map(|check| check["check"].as_str().expect("a name"))
+        .collect()
 }

@@ -11,7 +11,10 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) async fn start(options: impl FnOnce(Builder) -> Builder) -> Self {
-        let server = options(Server::builder().in_memory()).start().await.expect("started");
+        let server = options(Server::builder().in_memory())
+            .start()
+            .await
+            .expect("started");
         Self { server }
     }
 
@@ -19,7 +22,11 @@ impl Sandbox {
     /// unless the status is 2xx.
     pub(crate) async fn call(&self, line: &str, body: &str) -> Value {
         let text = self.text(line, body).await;
-        if text.is_empty() { Value::Null } else { serde_json::from_str(&text).expect("JSON") }
+        if text.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&text).expect("JSON")
+        }
     }
 
     async fn text(&self, line: &str, body: &str) -> String {
@@ -32,7 +39,10 @@ impl Sandbox {
         let mut stream = TcpStream::connect(addr).await.expect("a connection");
         stream.write_all(request.as_bytes()).await.expect("written");
         let mut response = String::new();
-        stream.read_to_string(&mut response).await.expect("a response");
+        stream
+            .read_to_string(&mut response)
+            .await
+            .expect("a response");
         let (head, body) = response.split_once("\r\n\r\n").expect("a head");
         assert!(head.starts_with("HTTP/1.1 2"), "{line}: {response}");
         body.to_owned()
@@ -46,7 +56,11 @@ impl Sandbox {
         self.call("POST /api/v1/emails", &body).await;
         self.server.until_idle().await;
         let list = self.call("GET /_sandbox/messages?limit=1", "").await;
-        let id = list["data"][0]["id"].as_str().expect("a message").to_owned();
-        self.text(&format!("GET /_sandbox/messages/{id}/raw"), "").await
+        let id = list["data"][0]["id"]
+            .as_str()
+            .expect("a message")
+            .to_owned();
+        self.text(&format!("GET /_sandbox/messages/{id}/raw"), "")
+            .await
     }
 }

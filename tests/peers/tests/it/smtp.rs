@@ -33,7 +33,11 @@ impl MailServer {
         drop(free);
         let mut process = Command::new(required_var("SVC_PEERS_PYTHON"))
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/mail_server.py"))
-            .args([required_var("SVC_PEERS_CERT"), required_var("SVC_PEERS_KEY"), port.to_string()])
+            .args([
+                required_var("SVC_PEERS_CERT"),
+                required_var("SVC_PEERS_KEY"),
+                port.to_string(),
+            ])
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -42,12 +46,19 @@ impl MailServer {
         let ready = timeout(TIME_LIMIT, messages.next_line()).await;
         let ready = ready.expect("aiosmtpd starts within 60 s").expect("read");
         assert_eq!(ready.as_deref(), Some("ready"));
-        Self { port, messages, _process: process }
+        Self {
+            port,
+            messages,
+            _process: process,
+        }
     }
 
     async fn next(&mut self) -> Value {
         let line = timeout(TIME_LIMIT, self.messages.next_line()).await;
-        let line = line.expect("a message arrives within 60 s").expect("read").expect("a message");
+        let line = line
+            .expect("a message arrives within 60 s")
+            .expect("read")
+            .expect("a message");
         serde_json::from_str(&line).expect("JSON")
     }
 }
@@ -57,7 +68,9 @@ async fn relays_mail_over_tls_with_authentication() {
     let mut mail = MailServer::start().await;
     let url = format!("smtp://ada:p%40ss%20word@localhost:{}", mail.port);
     let sandbox = Sandbox::start(|builder| builder.relay(&url).expect("a relay")).await;
-    sandbox.call("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
+    sandbox
+        .call("POST /_sandbox/clock", r#"{"freeze":true}"#)
+        .await;
     let body = r#"{"from":"Zoë <hello@sandbox.test>","to":["ada@out.example","no@out.example","later@out.example"],
         "subject":"Grüße","text":"Hello\n.\n..dots\n","html":"<p>Hällo</p>"}"#;
     let sent = sandbox.call("POST /api/v1/emails", body).await;
@@ -65,12 +78,17 @@ async fn relays_mail_over_tls_with_authentication() {
     let first = mail.next().await;
     assert_eq!(first["from"], "hello@sandbox.test");
     assert_eq!(first["to"], serde_json::json!(["ada@out.example"]));
-    assert_eq!((&first["tls"], &first["authenticated"]), (&true.into(), &true.into()));
+    assert_eq!(
+        (&first["tls"], &first["authenticated"]),
+        (&true.into(), &true.into())
+    );
     let source = first["source"].as_str().expect("a source");
     assert!(source.starts_with("DKIM-Signature: "), "{source}");
     assert!(source.contains("\r\nHello\r\n.\r\n..dots\r\n"), "{source}");
 
-    sandbox.call("POST /_sandbox/clock", r#"{"advance":"30s"}"#).await;
+    sandbox
+        .call("POST /_sandbox/clock", r#"{"advance":"30s"}"#)
+        .await;
     let second = mail.next().await;
     assert_eq!(second["to"], serde_json::json!(["later@out.example"]));
     assert_eq!(second["source"], first["source"]);
@@ -96,7 +114,9 @@ async fn receives_mail_from_smtplib() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     std::io::Write::write_all(&mut file, chain.as_bytes()).expect("written");
     let sandbox = Sandbox::start(|builder| {
-        let builder = builder.smtp(any_port).smtp_certificate(chain.as_bytes(), key.as_bytes());
+        let builder = builder
+            .smtp(any_port)
+            .smtp_certificate(chain.as_bytes(), key.as_bytes());
         builder.expect("a certificate")
     })
     .await;
@@ -129,13 +149,20 @@ client.quit()
         file.path(),
         address.port()
     );
-    let ran = Command::new(required_var("SVC_PEERS_PYTHON")).args(["-c", &script]).status().await;
+    let ran = Command::new(required_var("SVC_PEERS_PYTHON"))
+        .args(["-c", &script])
+        .status()
+        .await;
     assert!(ran.expect("Python").success());
-    let found = sandbox.call("GET /_sandbox/messages/wait?to=help@sandbox.test", "").await;
+    let found = sandbox
+        .call("GET /_sandbox/messages/wait?to=help@sandbox.test", "")
+        .await;
     assert_eq!(found["from"], "Zoë <zoe@out.example>");
     assert_eq!(found["subject"], "Grüße");
     assert_eq!(found["attachments"][0]["filename"], "größe.bin");
     assert_eq!(found["attachments"][0]["size"], 2);
-    let caught = sandbox.call("GET /_sandbox/messages/wait?to=x@elsewhere.test", "").await;
+    let caught = sandbox
+        .call("GET /_sandbox/messages/wait?to=x@elsewhere.test", "")
+        .await;
     assert_eq!(caught["attachments"], found["attachments"]);
 }

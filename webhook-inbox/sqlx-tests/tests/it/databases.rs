@@ -15,7 +15,9 @@ pub(crate) struct SqlxBench {
 }
 
 fn pool(options: PgConnectOptions) -> PgPool {
-    let pool = PgPoolOptions::new().max_connections(10).acquire_timeout(Duration::from_secs(5));
+    let pool = PgPoolOptions::new()
+        .max_connections(10)
+        .acquire_timeout(Duration::from_secs(5));
     pool.connect_lazy_with(options)
 }
 
@@ -31,10 +33,17 @@ impl Bench for SqlxBench {
             panic!("one Unix socket")
         };
         let options = PgConnectOptions::new_without_pgpass().socket(directory);
-        let options = options.username("svc").database(config.get_dbname().unwrap());
-        let bench = Self { pool: pool(options.clone()), options };
+        let options = options
+            .username("svc")
+            .database(config.get_dbname().unwrap());
+        let bench = Self {
+            pool: pool(options.clone()),
+            options,
+        };
         bench.inbox().migrate().await.unwrap();
-        bench.execute("CREATE TABLE handled (key text NOT NULL)").await;
+        bench
+            .execute("CREATE TABLE handled (key text NOT NULL)")
+            .await;
         Some(bench)
     }
 
@@ -68,18 +77,27 @@ impl Bench for SqlxBench {
     }
 
     async fn handled(&self) -> Vec<String> {
-        let rows = sqlx::query("SELECT key FROM handled").fetch_all(&self.pool).await.unwrap();
+        let rows = sqlx::query("SELECT key FROM handled")
+            .fetch_all(&self.pool)
+            .await
+            .unwrap();
         let mut keys: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         keys.sort();
         keys
     }
 
     async fn execute(&self, statements: &str) {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&self.pool).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statements))
+            .execute(&self.pool)
+            .await
+            .unwrap();
     }
 
     async fn count(&self, query: &str) -> i64 {
-        let row = sqlx::query(sqlx::AssertSqlSafe(query)).fetch_one(&self.pool).await.unwrap();
+        let row = sqlx::query(sqlx::AssertSqlSafe(query))
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
         row.get(0)
     }
 }

@@ -22,15 +22,26 @@ use crate::support::{Bench as _, always_ok, delivery, quick, stop};
 /// The transaction of the application decides whether the delivery is accepted.
 #[tokio::test]
 async fn accepts_in_a_transaction() {
-    let Some(bench) = SqlxBench::start().await else { return };
+    let Some(bench) = SqlxBench::start().await else {
+        return;
+    };
     let inbox = bench.inbox();
     let mut tx = bench.pool.begin().await.unwrap();
-    assert_eq!(inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(), Accepted::New);
+    assert_eq!(
+        inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(),
+        Accepted::New
+    );
     tx.rollback().await.unwrap();
 
     let mut tx = bench.pool.begin().await.unwrap();
-    assert_eq!(inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(), Accepted::New);
-    assert_eq!(inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(), Accepted::Duplicate);
+    assert_eq!(
+        inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(),
+        Accepted::New
+    );
+    assert_eq!(
+        inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(),
+        Accepted::Duplicate
+    );
     tx.commit().await.unwrap();
     inbox.wake();
 

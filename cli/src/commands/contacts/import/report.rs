@@ -54,7 +54,10 @@ pub(super) enum RowResult {
 impl RowResult {
     /// Whether the file was not applied.
     fn is_problem(self) -> bool {
-        matches!(self, Self::RemainsSubscribed | Self::Duplicate | Self::Failed | Self::Unknown)
+        matches!(
+            self,
+            Self::RemainsSubscribed | Self::Duplicate | Self::Failed | Self::Unknown
+        )
     }
 }
 
@@ -84,7 +87,11 @@ impl ImportedRow {
         };
         let error = failure.details().clone();
         let why = Some(error.message.clone());
-        Self { error: Some(Box::new(error)), why, ..Self::new(row, result, None) }
+        Self {
+            error: Some(Box::new(error)),
+            why,
+            ..Self::new(row, result, None)
+        }
     }
 }
 
@@ -113,7 +120,10 @@ impl ImportReport {
         }
         let mut text = format!("{total} rows");
         for (result, count) in counts {
-            let word = to_value(&result).as_str().unwrap_or_default().replace('_', " ");
+            let word = to_value(&result)
+                .as_str()
+                .unwrap_or_default()
+                .replace('_', " ");
             text.push_str(&format!(", {count} {word}"));
         }
         text
@@ -124,7 +134,11 @@ impl ImportReport {
         match context.out.format() {
             Format::Ndjson => Ok(()),
             Format::Table => {
-                let told = self.0.iter().filter(|row| row.why.is_some()).collect::<Vec<_>>();
+                let told = self
+                    .0
+                    .iter()
+                    .filter(|row| row.why.is_some())
+                    .collect::<Vec<_>>();
                 if !told.is_empty() {
                     context.out.list(&told, VIEW, "")?;
                 }
@@ -139,8 +153,10 @@ impl ImportReport {
     pub(super) fn verdict(&self, total: usize, end: Option<Failure>) -> Result<(), Failure> {
         let is_unknown = self.0.iter().any(|row| row.result == RowResult::Unknown);
         let has_problem = self.0.iter().any(|row| row.result.is_problem());
-        let mut message =
-            format!("not applied in full: {}", self.describe(total, RowResult::is_problem));
+        let mut message = format!(
+            "not applied in full: {}",
+            self.describe(total, RowResult::is_problem)
+        );
         match end {
             Some(end) if !is_unknown => {
                 let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));

@@ -45,12 +45,22 @@ pub(super) async fn read(
     if header.iter().flatten().map(AsRef::as_ref).eq(EXPORT_HEADER) {
         file.records.keep_white_space();
     }
-    let (mut fields, mut rows) =
-        (Fields { options, known: Vec::new(), places: HashMap::new() }, Vec::new());
+    let (mut fields, mut rows) = (
+        Fields {
+            options,
+            known: Vec::new(),
+            places: HashMap::new(),
+        },
+        Vec::new(),
+    );
     for column in header.iter().flatten() {
         fields.of(column)?;
     }
-    let address = header.iter().flatten().nth(file.address.unwrap_or(usize::MAX)).cloned();
+    let address = header
+        .iter()
+        .flatten()
+        .nth(file.address.unwrap_or(usize::MAX))
+        .cloned();
     if let Some(address) = &address {
         let repeated = refuse_repeated(&fields.known, address);
         repeated.map_err(|failure| file.records.in_file(failure))?;
@@ -61,7 +71,9 @@ pub(super) async fn read(
     let names = fields.known.iter().map(|(column, _)| &**column);
     let named = options.address(&names).ok().flatten();
     let address = address.or_else(|| Some(Arc::clone(&fields.known[named?].0)));
-    let PeopleFile { records, opt_outs, .. } = file;
+    let PeopleFile {
+        records, opt_outs, ..
+    } = file;
     let mapping = fields.known.iter().map(|(column, field)| match &**field {
         _ if Some(column) == address.as_ref() => format!("{column} → email"),
         field if field != "subscribed" && opt_outs.reads(column) => {
@@ -89,7 +101,14 @@ struct Fields<'a> {
 impl Fields<'_> {
     /// The field of a column or key, as --column names it.
     fn of(&mut self, column: &Arc<str>) -> Result<Arc<str>, Failure> {
-        const FIELDS: [&str; 6] = ["email", "name", "topics", "subscribed", "metadata", "ignore"];
+        const FIELDS: [&str; 6] = [
+            "email",
+            "name",
+            "topics",
+            "subscribed",
+            "metadata",
+            "ignore",
+        ];
         if let Some(place) = self.places.get(column) {
             return Ok(Arc::clone(&self.known[*place].1));
         }
@@ -98,7 +117,9 @@ impl Fields<'_> {
             Some("status") => format!("metadata.{column}"),
             Some(field) => field.to_owned(),
         };
-        let is_entry = field.strip_prefix("metadata.").is_some_and(|key| !key.is_empty());
+        let is_entry = field
+            .strip_prefix("metadata.")
+            .is_some_and(|key| !key.is_empty());
         if !is_entry && !FIELDS.contains(&&*field) {
             return Err(Failure::usage(format!(
                 "--column: unknown field `{field}`; use {}, status or metadata.KEY",
@@ -142,7 +163,9 @@ fn refuse_repeated(columns: &[(Arc<str>, Arc<str>)], address: &str) -> Result<()
 }
 
 fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(), Failure> {
-    let Some((row, yes, no)) = &opt_outs.contradiction else { return Ok(()) };
+    let Some((row, yes, no)) = &opt_outs.contradiction else {
+        return Ok(());
+    };
     if options.opt_out.iter().any(|column| **column == **no) || options.field(no).is_some() {
         return Ok(());
     }
@@ -157,8 +180,16 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
 }
 
 fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRow, Failure> {
-    let Person { record, address, subscribed } = person;
-    let Record { number, fields: values, mut problem } = record;
+    let Person {
+        record,
+        address,
+        subscribed,
+    } = person;
+    let Record {
+        number,
+        fields: values,
+        mut problem,
+    } = record;
     let mut contact = NewContact::new("");
     let mut filled = Vec::new();
     // All values are read, so that the report names the address, and an opt-out is not missed.
@@ -182,7 +213,9 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
             continue;
         }
         let read = match filled.contains(&field) {
-            true => Err(format!("two values are the {field}; ignore one: --column '{key}=ignore'")),
+            true => Err(format!(
+                "two values are the {field}; ignore one: --column '{key}=ignore'"
+            )),
             false => set(&mut contact, &key, value, &field),
         };
         filled.push(field);
@@ -203,7 +236,14 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
     if contact.email.is_empty() {
         problem.get_or_insert_with(|| "the row has no email address".to_owned());
     }
-    Ok(ImportRow { number, contact, subscribed, problem, is_duplicate: false, note: None })
+    Ok(ImportRow {
+        number,
+        contact,
+        subscribed,
+        problem,
+        is_duplicate: false,
+        note: None,
+    })
 }
 
 /// Sets the field of a contact.
@@ -236,8 +276,14 @@ fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result
             return Err(format!("`{key}`: {LOSES_DIGITS}"));
         }
         // One of two values would be lost.
-        if contact.metadata.get(&key).is_some_and(|other| *other != value) {
-            return Err(format!("`metadata` and a column have different values for `{key}`"));
+        if contact
+            .metadata
+            .get(&key)
+            .is_some_and(|other| *other != value)
+        {
+            return Err(format!(
+                "`metadata` and a column have different values for `{key}`"
+            ));
         }
         contact.metadata.insert(key, value);
     }
@@ -249,11 +295,15 @@ fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result
 fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
     let (mut opt_outs, mut first) = (HashMap::new(), HashMap::new());
     for row in rows.iter().filter(|row| row.subscribed == Some(false)) {
-        opt_outs.entry(comparable(&row.contact.email)).or_insert(row.number);
+        opt_outs
+            .entry(comparable(&row.contact.email))
+            .or_insert(row.number);
     }
     for row in rows {
         let address = comparable(&row.contact.email);
-        let opt_out = opt_outs.get(&address).filter(|_| row.subscribed != Some(false));
+        let opt_out = opt_outs
+            .get(&address)
+            .filter(|_| row.subscribed != Some(false));
         if row.problem.is_none() {
             let imported = *first.entry(address).or_insert(row.number);
             if imported != row.number {
@@ -274,7 +324,9 @@ fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
 /// The address by which contacts are compared, without a display name.
 pub(super) fn comparable(email: &str) -> String {
     let email = email.trim();
-    let bare = email.strip_suffix('>').and_then(|named| Some(named.rsplit_once('<')?.1));
+    let bare = email
+        .strip_suffix('>')
+        .and_then(|named| Some(named.rsplit_once('<')?.1));
     email::comparable(bare.unwrap_or(email))
 }
 
@@ -283,7 +335,10 @@ fn topics(value: Value) -> serde_json::Result<Vec<String>> {
     match value {
         Value::String(cell) if cell.trim_start().starts_with('[') => serde_json::from_str(&cell),
         Value::String(cell) => {
-            let topics = cell.split([';', ',']).map(str::trim).filter(|topic| !topic.is_empty());
+            let topics = cell
+                .split([';', ','])
+                .map(str::trim)
+                .filter(|topic| !topic.is_empty());
             Ok(topics.map(str::to_owned).collect())
         }
         value => serde_json::from_value(value),

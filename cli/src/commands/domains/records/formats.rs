@@ -11,9 +11,14 @@ const MAX_STRING: usize = 255;
 pub(super) fn bind(records: &[DnsRecord]) -> String {
     let mut text = String::new();
     for record in records {
-        let Some((name, kind, value)) = parts(record) else { continue };
+        let Some((name, kind, value)) = parts(record) else {
+            continue;
+        };
         let data = match kind {
-            "TXT" => strings(value).map(|part| quoted(&part)).collect::<Vec<_>>().join(" "),
+            "TXT" => strings(value)
+                .map(|part| quoted(&part))
+                .collect::<Vec<_>>()
+                .join(" "),
             _ => format!("{value}."),
         };
         let priority = priority(record);
@@ -28,10 +33,15 @@ pub(super) fn bind(records: &[DnsRecord]) -> String {
 pub(super) fn terraform(records: &[DnsRecord]) -> String {
     let mut sets: Vec<(&str, &str, String, Vec<String>)> = Vec::new();
     for record in records {
-        let Some((name, kind, value)) = parts(record) else { continue };
+        let Some((name, kind, value)) = parts(record) else {
+            continue;
+        };
         let data = match kind {
             // The provider quotes the whole value: only the inner quotes are added here.
-            "TXT" => strings(value).map(|part| hcl(&part)).collect::<Vec<_>>().join("\\\"\\\""),
+            "TXT" => strings(value)
+                .map(|part| hcl(&part))
+                .collect::<Vec<_>>()
+                .join("\\\"\\\""),
             _ => hcl(value),
         };
         let data = format!("\"{}{data}\"", priority(record));
@@ -46,8 +56,16 @@ pub(super) fn terraform(records: &[DnsRecord]) -> String {
     }
     let mut text = String::from("variable \"zone_id\" {\n  type = string\n}\n");
     for (index, (name, kind, label, values)) in sets.iter().enumerate() {
-        let is_repeated = sets.iter().filter(|(_, _, other, _)| other == label).count() > 1;
-        let label = if is_repeated { format!("{label}_{index}") } else { label.clone() };
+        let is_repeated = sets
+            .iter()
+            .filter(|(_, _, other, _)| other == label)
+            .count()
+            > 1;
+        let label = if is_repeated {
+            format!("{label}_{index}")
+        } else {
+            label.clone()
+        };
         let (name, kind, values) = (hcl(name), hcl(kind), values.join(", "));
         writeln!(
             text,
@@ -67,7 +85,11 @@ fn parts(record: &DnsRecord) -> Option<(&str, &str, &str)> {
         record.name.as_deref()?.trim_end_matches('.'),
         kind,
         // A trailing dot is part of a text, but not of a host name.
-        if kind == "TXT" { value } else { value.trim_end_matches('.') },
+        if kind == "TXT" {
+            value
+        } else {
+            value.trim_end_matches('.')
+        },
     ))
 }
 
@@ -89,13 +111,18 @@ fn hcl(text: &str) -> String {
 
 /// The priority of the record with a space, empty without one.
 fn priority(record: &DnsRecord) -> String {
-    record.priority.map(|priority| format!("{priority} ")).unwrap_or_default()
+    record
+        .priority
+        .map(|priority| format!("{priority} "))
+        .unwrap_or_default()
 }
 
 fn strings(value: &str) -> impl Iterator<Item = String> + '_ {
     let characters = value.chars().collect::<Vec<_>>();
-    let parts =
-        characters.chunks(MAX_STRING).map(|part| part.iter().collect()).collect::<Vec<String>>();
+    let parts = characters
+        .chunks(MAX_STRING)
+        .map(|part| part.iter().collect())
+        .collect::<Vec<String>>();
     parts.into_iter()
 }
 
@@ -116,7 +143,9 @@ mod tests {
             {"kind": "spf", "type": "TXT", "name": "a.test.", "value": "say \"${var.x}\" %{if} \\ ."},
             {"kind": "mx", "type": "MX", "name": "a.test", "value": "in.test.", "priority": 10},
         ]});
-        let records = serde_json::from_value::<Domain>(domain).expect("a domain").dns_records();
+        let records = serde_json::from_value::<Domain>(domain)
+            .expect("a domain")
+            .dns_records();
         assert_eq!(
             bind(&records),
             "a.test. 3600 IN TXT \"say \\\"${var.x}\\\" %{if} \\\\ .\"\n\
@@ -127,7 +156,10 @@ mod tests {
             terraform.contains(r#"records = ["say \"$${var.x}\" %%{if} \\ ."]"#),
             "{terraform}"
         );
-        assert!(terraform.contains(r#"records = ["10 in.test"]"#), "{terraform}");
+        assert!(
+            terraform.contains(r#"records = ["10 in.test"]"#),
+            "{terraform}"
+        );
     }
 
     #[test]
@@ -136,14 +168,19 @@ mod tests {
         let other = json!({"kind": "mx", "type": "MX", "name": "b.a.test", "value": "in1.test", "priority": 5});
         let domain =
             json!({"id": "dom_1", "records": [mx("in1.test", 10), mx("in2.test", 20), other]});
-        let records = serde_json::from_value::<Domain>(domain).expect("a domain").dns_records();
+        let records = serde_json::from_value::<Domain>(domain)
+            .expect("a domain")
+            .dns_records();
         assert_eq!(
             bind(&records),
             "a.test. 3600 IN MX 10 in1.test.\na.test. 3600 IN MX 20 in2.test.\n\
              b.a.test. 3600 IN MX 5 in1.test.\n"
         );
         let terraform = terraform(&records);
-        assert!(terraform.contains(r#"records = ["10 in1.test", "20 in2.test"]"#), "{terraform}");
+        assert!(
+            terraform.contains(r#"records = ["10 in1.test", "20 in2.test"]"#),
+            "{terraform}"
+        );
         for label in ["mx_0", "mx_1"] {
             let line = format!("resource \"aws_route53_record\" \"{label}\" {{");
             assert_eq!(terraform.matches(&line).count(), 1, "{terraform}");

@@ -36,7 +36,9 @@ pub(super) async fn save(
     id: &str,
     directory: &Path,
 ) -> Result<(), Failure> {
-    let Some(message) = control::send(context, client.message(id)).await? else { return Ok(()) };
+    let Some(message) = control::send(context, client.message(id)).await? else {
+        return Ok(());
+    };
     let failed = |error: io::Error| {
         Failure::other(format!("cannot save to {}: {error}", directory.display()))
     };
@@ -56,7 +58,9 @@ pub(super) async fn save(
             size: bytes.len(),
         });
     }
-    context.out.list(&saved, VIEW, "the message has no attachments")
+    context
+        .out
+        .list(&saved, VIEW, "the message has no attachments")
 }
 
 /// Creates a file, with a number if there is one with this name.

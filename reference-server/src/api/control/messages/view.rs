@@ -26,7 +26,10 @@ impl MessageLinks {
         let html = message.and_then(|message| message.html.as_deref());
         let text = message.and_then(|message| message.text.as_deref());
         let subject = message.map(|message| &*message.subject);
-        Self { links: links::links(html, text, tracked), codes: codes(subject, html, text) }
+        Self {
+            links: links::links(html, text, tracked),
+            codes: codes(subject, html, text),
+        }
     }
 }
 
@@ -51,9 +54,12 @@ pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, ApiError> {
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let Found { source, .. } = find(&call.data.app, call.data.organization, call.id()).await?;
     let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
-    let html = heavy::run(read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
+    let html = heavy::run(read)
+        .await?
+        .ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = content("text/html; charset=utf-8", html.into_bytes());
-    page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
+    page.headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
     Ok(page)
 }
 
@@ -64,13 +70,20 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 /// Returns an attachment. Whatever its type is, a browser saves it, or shows it as an image, but
 /// does not run it.
 pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiError> {
-    let position = call.input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let position = call
+        .input
+        .param("n")
+        .parse::<usize>()
+        .ok()
+        .and_then(|n| n.checked_sub(1));
     let Found { source, .. } = find(&call.data.app, call.data.organization, call.id()).await?;
     let found = heavy::run(move || {
         let message = Incoming::parse(&source).unwrap_or_default();
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
     });
-    let attachment = found.await?.ok_or_else(|| ApiError::not_found("attachment"))?;
+    let attachment = found
+        .await?
+        .ok_or_else(|| ApiError::not_found("attachment"))?;
     let mut response = content("application/octet-stream", attachment.content);
     let headers = response.headers_mut();
     if let Ok(content_type) = HeaderValue::try_from(attachment.content_type) {
@@ -92,9 +105,16 @@ const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; defaul
 
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
-    let Found { source, tracked, .. } =
-        find(&call.data.app, call.data.organization, call.id()).await?;
-    heavy::run(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref(), &tracked))).await
+    let Found {
+        source, tracked, ..
+    } = find(&call.data.app, call.data.organization, call.id()).await?;
+    heavy::run(move || {
+        Ok(MessageLinks::of(
+            Incoming::parse(&source).as_ref(),
+            &tracked,
+        ))
+    })
+    .await
 }
 
 /// A message with its source.
@@ -129,13 +149,30 @@ async fn find(app: &Shared, organization: i64, id: String) -> Result<Found, ApiE
     let Some(message) = sent else {
         let source = source.ok_or_else(|| ApiError::not_found("message"))?;
         let tracked = Targets::default();
-        return Ok(Found { summary, authentication, email: None, source, tracked });
+        return Ok(Found {
+            summary,
+            authentication,
+            email: None,
+            source,
+            tracked,
+        });
     };
     let (recipient, exposed) = (summary.recipient.clone(), app.settings.is_exposed());
-    let render =
-        move || Ok((message.source(&recipient, exposed)?, message.targets(), message.email));
+    let render = move || {
+        Ok((
+            message.source(&recipient, exposed)?,
+            message.targets(),
+            message.email,
+        ))
+    };
     let (source, tracked, email) = heavy::run(render).await?;
-    Ok(Found { summary, authentication, email: Some(email), source, tracked })
+    Ok(Found {
+        summary,
+        authentication,
+        email: Some(email),
+        source,
+        tracked,
+    })
 }
 
 impl Found {
@@ -144,17 +181,27 @@ impl Found {
         let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref(), &self.tracked);
         // A source that cannot be parsed has no content.
         let parsed = parsed.unwrap_or_default();
-        let MessageSummary { id, direction, email_id, recipient, created_at, .. } = self.summary;
+        let MessageSummary {
+            id,
+            direction,
+            email_id,
+            recipient,
+            created_at,
+            ..
+        } = self.summary;
         let (from, tags) = match self.email {
             Some(email) => (email.shown.from, Some(email.shown.tags)),
             None => (parsed.from, None),
         };
-        let attachments = parsed.attachments.into_iter().map(|attachment| MessageAttachment {
-            filename: attachment.filename,
-            content_type: attachment.content_type,
-            content_id: attachment.content_id,
-            size: attachment.size,
-        });
+        let attachments = parsed
+            .attachments
+            .into_iter()
+            .map(|attachment| MessageAttachment {
+                filename: attachment.filename,
+                content_type: attachment.content_type,
+                content_id: attachment.content_id,
+                size: attachment.size,
+            });
         Message {
             id,
             direction,

@@ -27,7 +27,12 @@ use crate::store::{Reader, contacts, keys, organizations};
 /// Writes what the server has.
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&call.data.app);
-    let text = call.data.app.store.read(move |reader| write(reader, &app.settings)).await?;
+    let text = call
+        .data
+        .app
+        .store
+        .read(move |reader| write(reader, &app.settings))
+        .await?;
     Ok(content(SEED.declared.produces, text))
 }
 
@@ -55,14 +60,22 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
                     verified: Some(false).filter(|_| !domain.flags.verified),
                 })
                 .collect(),
-            templates: reader.list(number)?.into_iter().map(export_template).collect(),
+            templates: reader
+                .list(number)?
+                .into_iter()
+                .map(export_template)
+                .collect(),
             audiences: reader
                 .list::<Audience>(number)?
                 .into_iter()
                 .map(|audience| {
                     let contacts = contacts::list(reader, &audience.id, "", i64::MAX, 0)?;
                     let contacts = contacts.into_iter().map(export_contact).collect();
-                    Ok(SeedAudience { name: audience.name, id: Some(audience.id), contacts })
+                    Ok(SeedAudience {
+                        name: audience.name,
+                        id: Some(audience.id),
+                        contacts,
+                    })
                 })
                 .collect::<Result<_, ApiError>>()?,
             webhooks: reader
@@ -79,10 +92,14 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
     });
     let organizations = organizations.collect::<Result<Vec<_>, ApiError>>()?;
     let unknown = (unknown, "keys that the server made: it stores only hashes");
-    let twice = (twice, "organizations and webhooks with the name or URL of another one");
+    let twice = (
+        twice,
+        "organizations and webhooks with the name or URL of another one",
+    );
     let left_out = [unknown, twice].into_iter().filter(|(count, _)| *count > 0);
-    let head =
-        left_out.map(|(count, what)| format!("# Without {count} {what}.\n\n")).collect::<String>();
+    let head = left_out
+        .map(|(count, what)| format!("# Without {count} {what}.\n\n"))
+        .collect::<String>();
     let text = SeedFile::of(organizations).write(&head);
     text.ok_or_else(|| ApiError::internal("a value that TOML cannot hold"))
 }
@@ -107,8 +124,19 @@ fn known_keys(
 }
 
 fn export_template(template: Template) -> SeedTemplate {
-    let Template { id, subject, html, text, .. } = template;
-    SeedTemplate { id, subject, html, text }
+    let Template {
+        id,
+        subject,
+        html,
+        text,
+        ..
+    } = template;
+    SeedTemplate {
+        id,
+        subject,
+        html,
+        text,
+    }
 }
 
 fn export_contact(contact: contacts::Contact) -> SeedContact {

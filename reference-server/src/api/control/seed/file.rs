@@ -34,7 +34,9 @@ pub(crate) fn apply(
     file: &SeedFile,
     only: Option<&str>,
 ) -> Result<(), ApiError> {
-    distinct(&file.organizations, "organizations", "name", |seed| &seed.name)?;
+    distinct(&file.organizations, "organizations", "name", |seed| {
+        &seed.name
+    })?;
     each(&file.organizations, "organizations", |seed| {
         if only.is_some_and(|only| only != seed.name) {
             return Ok(());
@@ -48,20 +50,36 @@ pub(crate) fn apply(
             }
         };
         distinct(&seed.keys, "keys", "key", |key| &key.key)?;
-        distinct(&seed.domains, "domains", "name", |domain| domain.name.to_lowercase())?;
+        distinct(&seed.domains, "domains", "name", |domain| {
+            domain.name.to_lowercase()
+        })?;
         distinct(&seed.templates, "templates", "id", |template| &template.id)?;
         // As `Seeding::audience` finds it.
-        distinct(&seed.audiences, "audiences", "", |it| it.id.as_ref().ok_or(&it.name))?;
-        distinct(&seed.webhooks, "webhooks", "url", |webhook| (&webhook.url, service_of(webhook)))?;
-        let mut seeding = Seeding { tx, app, organization };
+        distinct(&seed.audiences, "audiences", "", |it| {
+            it.id.as_ref().ok_or(&it.name)
+        })?;
+        distinct(&seed.webhooks, "webhooks", "url", |webhook| {
+            (&webhook.url, service_of(webhook))
+        })?;
+        let mut seeding = Seeding {
+            tx,
+            app,
+            organization,
+        };
         each(&seed.keys, "keys", |key| seeding.key(key))?;
         each(&seed.domains, "domains", |domain| {
             let added = seeding.domain(&domain.name, domain.verified.unwrap_or(true));
             added.map(drop).map_err(|error| error.within("name"))
         })?;
-        each(&seed.templates, "templates", |template| seeding.template(template))?;
-        each(&seed.audiences, "audiences", |audience| seeding.audience(audience))?;
-        each(&seed.webhooks, "webhooks", |webhook| seeding.webhook(webhook))
+        each(&seed.templates, "templates", |template| {
+            seeding.template(template)
+        })?;
+        each(&seed.audiences, "audiences", |audience| {
+            seeding.audience(audience)
+        })?;
+        each(&seed.webhooks, "webhooks", |webhook| {
+            seeding.webhook(webhook)
+        })
     })
 }
 
@@ -120,10 +138,16 @@ impl Seeding<'_, '_> {
         let scopes = match &seed.scopes {
             None => all_scopes(service),
             Some(names) if names.is_empty() => {
-                return Err(ApiError::field("scopes", "must not be empty; without it, all"));
+                return Err(ApiError::field(
+                    "scopes",
+                    "must not be empty; without it, all",
+                ));
             }
             Some(names) if names.len() > 1 && service == Service::Extraction => {
-                return Err(ApiError::field("scopes", "must be one: that of an extraction key"));
+                return Err(ApiError::field(
+                    "scopes",
+                    "must be one: that of an extraction key",
+                ));
             }
             Some(names) => scopes_of(service, names)?,
         };
@@ -146,7 +170,9 @@ impl Seeding<'_, '_> {
 
     /// Adds a sending domain, if there is none with this name.
     pub(crate) fn domain(&mut self, name: &str, verified: bool) -> Result<Domain, ApiError> {
-        let name = DomainName::parse(name).ok().filter(|name| name.as_str().contains('.'));
+        let name = DomainName::parse(name)
+            .ok()
+            .filter(|name| name.as_str().contains('.'));
         let name = name
             .ok_or_else(|| ApiError::field("", "must be a domain name such as mail.example.com"))?;
         let found = domains::find_named(self.tx.reader(), name.as_str(), self.organization);
@@ -165,8 +191,18 @@ impl Seeding<'_, '_> {
     }
 
     fn template(&mut self, seed: &SeedTemplate) -> Result<(), ApiError> {
-        let SeedTemplate { id, subject, html, text } = seed.clone();
-        let new = NewTemplate { organization: None, subject, html, text };
+        let SeedTemplate {
+            id,
+            subject,
+            html,
+            text,
+        } = seed.clone();
+        let new = NewTemplate {
+            organization: None,
+            subject,
+            html,
+            text,
+        };
         check(&new)?;
         templates::put(self.tx, self.organization, id, new).map(drop)
     }
@@ -179,7 +215,10 @@ impl Seeding<'_, '_> {
         let is_id =
             |id: &str| id.starts_with("aud_") && id.len() <= 60 && id.bytes().all(is_id_char);
         if seed.id.as_deref().is_some_and(|id| !is_id(id)) {
-            return Err(ApiError::field("id", "must be aud_ and letters, digits, _ or -"));
+            return Err(ApiError::field(
+                "id",
+                "must be aud_ and letters, digits, _ or -",
+            ));
         }
         let known = self.tx.reader().list::<Audience>(self.organization)?;
         let known = known.into_iter().find(|known| match &seed.id {
@@ -199,14 +238,26 @@ impl Seeding<'_, '_> {
                     .map_err(|error| ApiError::field("id", error.message()))?
             }
         };
-        distinct(&seed.contacts, "contacts", "email", |contact| contact.email.to_lowercase())?;
-        each(&seed.contacts, "contacts", |contact| self.contact(contact, &audience.id))
+        distinct(&seed.contacts, "contacts", "email", |contact| {
+            contact.email.to_lowercase()
+        })?;
+        each(&seed.contacts, "contacts", |contact| {
+            self.contact(contact, &audience.id)
+        })
     }
 
     fn contact(&mut self, seed: &SeedContact, audience: &str) -> Result<(), ApiError> {
         let email = Address::parse(&seed.email).map_err(|error| ApiError::field("email", error))?;
-        if seed.metadata.iter().flatten().any(|(_, value)| value.to_string().contains(DATE)) {
-            return Err(ApiError::field("metadata", "has a date: write it in quotes"));
+        if seed
+            .metadata
+            .iter()
+            .flatten()
+            .any(|(_, value)| value.to_string().contains(DATE))
+        {
+            return Err(ApiError::field(
+                "metadata",
+                "has a date: write it in quotes",
+            ));
         }
         let found = contacts::find_by_email(self.tx.reader(), audience, email.as_str())?;
         let mut contact = match found {
@@ -255,6 +306,9 @@ impl Seeding<'_, '_> {
 fn check_secret(field: &str, text: &str) -> Result<(), ApiError> {
     match (1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(()),
-        false => Err(ApiError::field(field, "must have 1 to 200 printable ASCII characters")),
+        false => Err(ApiError::field(
+            field,
+            "must have 1 to 200 printable ASCII characters",
+        )),
     }
 }
