@@ -20,7 +20,7 @@ async fn start(directory: &Path) -> Sandbox {
     )
 }
 
-fn open(directory: &Path) -> Connection {
+pub(super) fn open(directory: &Path) -> Connection {
     let database = Connection::open(directory.join("svc.db")).expect("opened");
     database
         .busy_timeout(std::time::Duration::from_secs(60))
@@ -47,7 +47,7 @@ fn insert(database: &Connection, table: &str, values: &str) {
 
 const MESSAGE: &str = r#"{"id":"msg_%05d","direction":"incoming","emailId":null,"from":"b@x.test","recipient":"a@sandbox.test","subject":"s","preview":"","attachments":0,"createdAt":"2026-01-01T00:00:00Z"}"#;
 
-fn insert_messages(database: &Connection) {
+pub(super) fn insert_messages(database: &Connection) {
     database
         .execute("INSERT INTO body (digest, bytes) VALUES (x'01', x'02')", [])
         .expect("a body");
