@@ -309,7 +309,7 @@ impl Engine {
     /// Follows the clock of the system again, after a reset of the whole server.
     async fn restart(&mut self) -> Result<Clock, ApiError> {
         self.fail_advances(&ApiError::new(
-            Code::Conflict,
+            Code::Unavailable,
             "the server was reset during the advance",
         ));
         self.app.clock.restart();

@@ -1,3 +1,4 @@
+PRAGMA foreign_keys = OFF;
 BEGIN TRANSACTION;
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
