@@ -285,14 +285,22 @@ mod tests {
         let packet = query("a.test.", RecordType::A, false)
             .to_vec()
             .expect("encodes");
-        for nonsense in [
-            &b""[..],
-            b"\0\x01\x80",
-            b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0",
-            &packet[..14],
-        ] {
+        for nonsense in [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0"] {
             assert_eq!(respond(nonsense, &zone(), true), None);
         }
+
+        let cut = respond(&packet[..14], &zone(), true).expect("a response");
+        let cut = Message::from_vec(&cut).expect("decodes");
+        assert_eq!(
+            (cut.metadata.id, cut.metadata.response_code),
+            (7, ResponseCode::FormErr)
+        );
+
+        let mut newer = query("a.test.", RecordType::A, true);
+        newer.edns.as_mut().expect("EDNS").set_version(1);
+        // It has the same code as another error.
+        let code = u16::from(ask(&newer, true).metadata.response_code);
+        assert_eq!(code, u16::from(ResponseCode::BADVERS));
     }
 
     #[test]

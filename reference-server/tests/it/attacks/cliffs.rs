@@ -87,3 +87,33 @@ async fn a_healthy_webhook_does_not_wait_for_dead_ones() {
         .expect("an attempt meanwhile")
         .expect("a connection");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_file_shrinks_after_a_large_deletion() {
+    let directory = private_dir();
+    let server = Server::builder().data_dir(directory.path()).start();
+    let sandbox = Sandbox::of(server.await.expect("started"));
+    let text = "x".repeat(12 << 20);
+    let email =
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#);
+    assert_eq!(
+        sandbox.call("POST /api/v1/emails", &email).await.status,
+        202
+    );
+    let size = || {
+        let file = directory.path().join("svc.db").metadata();
+        file.expect("the file").len()
+    };
+
+    assert_eq!(
+        sandbox.control("POST /_sandbox/reset", "").await.status,
+        204
+    );
+
+    let shrunk = async {
+        while size() > 6 << 20 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    crate::receiver::within("the file", shrunk).await;
+}
