@@ -155,6 +155,7 @@
 
 mod client;
 mod decode;
+mod dialect;
 pub mod email;
 mod error;
 pub mod extraction;
@@ -170,6 +171,7 @@ pub use client::{
     Response, Wait,
 };
 pub use decode::Extra;
+pub use dialect::{Choice, Dialect, InvalidDialect, Point};
 pub use email::client::{EmailClient, EmailClientBuilder};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
 pub use extraction::client::{ExtractionClient, ExtractionClientBuilder};
