@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use svc_sdk::Dialect;
 use svc_sdk::email::{
-    Attachment, BatchItem, BatchOutcome, BatchResponse, BatchShape, Email, EmailRecord,
-    EmailStatus, ScheduledAt,
+    Attachment, BatchItem, BatchOutcome, BatchResponse, Email, EmailRecord, EmailStatus,
+    ScheduledAt,
 };
 use tokio::io::AsyncWriteExt;
 
@@ -149,7 +150,7 @@ async fn batch_shape_object_wraps_the_emails() {
     let server = MockServer::json(200, r#"[{"id":"eml_1"}]"#).await;
     let client = server
         .email()
-        .batch_shape(BatchShape::Object("emails".into()))
+        .dialect(Dialect::with(["batch-body=emails"]).unwrap())
         .build()
         .unwrap();
     let email =

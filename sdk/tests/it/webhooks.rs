@@ -24,7 +24,7 @@ async fn create() {
     );
     assert_eq!(webhook.id, "whk_1");
     assert_eq!(webhook.url.as_deref(), Some("https://x.test/h"));
-    assert_eq!(webhook.events, ["email.sent"]);
+    assert_eq!(webhook.events.unwrap(), ["email.sent"]);
     assert_eq!(webhook.active, Some(true));
     assert_eq!(webhook.signing_secret.as_ref().unwrap().expose(), "whsec_1");
     assert!(!format!("{webhook:?}").contains("whsec_1"));
