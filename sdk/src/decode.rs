@@ -254,7 +254,10 @@ fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
     ];
     let objects = fields
         .iter()
-        .filter(|(name, value)| value.is_object() && !T::FIELDS.contains(&name.as_str()))
+        .filter(|(name, value)| {
+            let is_own = T::FIELDS.contains(&name.as_str()) && *name != "email";
+            value.is_object() && !is_own
+        })
         .filter(|(name, _)| !NEVER.contains(&plain(name).as_str()));
     let names: Vec<&String> = objects.map(|(name, _)| name).collect();
     let usual = WRAPPERS.iter().chain([&T::KIND]).find_map(|usual| {

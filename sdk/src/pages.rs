@@ -195,11 +195,12 @@ enum Next {
 impl Next {
     /// `None` if the service does not say how to get the page.
     fn apply<T>(&self, call: Call<List<T>>, page_size: Option<u64>) -> Option<Call<List<T>>> {
-        let call = match (self, page_size) {
-            (Self::Link(..), _) | (_, None) => call,
-            (_, Some(size)) => call.with_query("pageSize", size),
+        let page_size = page_size.filter(|_| !matches!(self, Self::Link(..)));
+        let with_size = |call: Call<List<T>>| match page_size {
+            Some(size) => call.with_query("pageSize", size),
+            None => call,
         };
-        match self {
+        let call = match self {
             Self::First => Some(call),
             Self::Page(page) => Some(call.with_query("page", page)),
             Self::Cursor(cursor) => Some(call.with_query(&cursor.parameter, &cursor.value)),
@@ -209,7 +210,8 @@ impl Next {
                 (None, None) => None,
             },
             Self::Unknown => None,
-        }
+        };
+        call.map(with_size)
     }
 }
 

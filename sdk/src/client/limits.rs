@@ -79,7 +79,7 @@ fn with_unit(text: &str) -> Option<Duration> {
 /// A number of seconds from now, or a time: seconds or milliseconds since 1970.
 fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     /// Larger numbers are times.
-    const LONGEST: u64 = 1_000_000_000;
+    const LONGEST: u64 = 100_000_000;
     const FIRST_MILLISECONDS: u64 = 100_000_000_000;
     // Some write fractions.
     let whole = text.split('.').next().unwrap_or_default();

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
 use crate::client::Received;
-use crate::decode::parse_value;
+use crate::decode::{DecodeError, parse_value};
 use crate::dialect::{Dialect, Point};
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
 use crate::fields::{find, whole_number};
 use crate::list::find_array;
 use crate::names::debug_fields;
-use crate::verdict::{Verdict, is_refused, judge};
+use crate::verdict::{Verdict, judge, reports_failure};
 
 /// The result of a batch, with one item per email.
 #[must_use = "some of its emails may have been refused"]
@@ -129,9 +129,9 @@ impl BatchResponse {
         let BatchItems {
             mut items,
             is_ordered,
+            has_errors_beside,
         } = BatchItems::read(body, response)?;
         let in_order = is_ordered && items.len() == plan.sent.len();
-        let has_gaps = items.iter().any(|item| item.index.is_some());
         let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
         let mut free = (0..plan.sent.len()).filter(|index| !taken.contains(index));
         for (position, item) in items.iter_mut().enumerate() {
@@ -139,7 +139,7 @@ impl BatchResponse {
                 continue;
             }
             // Beside items with an index, the others are in the order of what is left.
-            item.index = match has_gaps {
+            item.index = match has_errors_beside {
                 true => free.next(),
                 false => Some(position),
             };
@@ -216,12 +216,16 @@ struct BatchItems {
     items: Vec<BatchItem>,
     /// Whether the items without an index are in the order of the request.
     is_ordered: bool,
+    has_errors_beside: bool,
 }
 
 impl BatchItems {
     fn read(body: Value, response: &Received) -> Result<Self, Error> {
-        let fails = body.as_object().is_some_and(is_refused);
+        let fails = body.as_object().is_some_and(reports_failure);
         let dialect = response.dialect();
+        if body.is_null() {
+            return Err(response.decode_error(DecodeError("no list of results".to_owned())));
+        }
         let (values, beside) = match find_array(body, dialect.pinned(Point::ListItems)) {
             Ok(found) => found,
             Err(_) if fails => return Err(response.reported_failure()),
@@ -231,6 +235,7 @@ impl BatchItems {
         let mut found = Self {
             items: values.into_iter().map(read).collect(),
             is_ordered: true,
+            has_errors_beside: false,
         };
         let errors = find(&beside, &["errors", "failed"]).and_then(|(_, errors)| errors.as_array());
         for error in errors.into_iter().flatten() {
@@ -253,6 +258,7 @@ impl BatchItems {
         if index.is_none() || !is_known {
             let outcome = BatchOutcome::Refused(Refusal::read(fields));
             self.items.push(BatchItem::new(index, outcome));
+            self.has_errors_beside = true;
         }
     }
 }

@@ -175,7 +175,7 @@ async fn send_batch_decodes_every_response_shape() {
     for body in [
         r#"[{"id":"x"},{"error":{"code":"no","message":"m"}}]"#,
         r#"{"data":[{"id":"x"},{"error":"m","code":"no"}]}"#,
-        r#"{"emails":[{"email":{"id":"x"}},{"code":"no","message":"m"}],"count":2}"#,
+        r#"{"emails":[{"email":{"id":"x"}},{"ok":false,"code":"no","message":"m"}],"count":2}"#,
         r#"{"data":{"results":[{"id":"x"},{"status":"failed","code":"no","message":"m"}]}}"#,
         r#"{"results":[{"index":1,"error":{"code":"no","message":"m"}},{"index":0,"id":"x"}]}"#,
         r#"["x",{"errors":["m"],"code":"no"}]"#,
@@ -311,7 +311,7 @@ async fn cancel() {
     let request = server.single_request();
     assert_eq!(request.line, "PATCH /api/v1/emails/eml_1/cancel HTTP/1.1");
     assert_eq!(request.body, "");
-    assert_eq!(email.status, Some(EmailStatus::Other("cancelled".into())));
+    assert_eq!(email.status, Some(EmailStatus::Cancelled));
     assert!(email.status.unwrap().is_final());
 }
 
@@ -325,8 +325,10 @@ async fn parses_documented_and_unknown_statuses() {
         ("bounced", EmailStatus::Bounced, true),
         ("failed", EmailStatus::Failed, true),
         ("complained", EmailStatus::Complained, true),
-        ("Queued", EmailStatus::Other("Queued".into()), true),
-        ("", EmailStatus::Other(String::new()), true),
+        ("cancelled", EmailStatus::Cancelled, true),
+        ("suppressed", EmailStatus::Suppressed, true),
+        ("scheduled", EmailStatus::Scheduled, false),
+        ("Paused", EmailStatus::Other("Paused".into()), false),
     ] {
         let server = MockServer::json(200, &format!(r#"{{"id":"x","status":"{text}"}}"#)).await;
         let client = server.email().build().unwrap();

@@ -107,7 +107,7 @@ async fn reads_request_ids_from_common_headers() {
 
 #[tokio::test]
 async fn keeps_timestamps_that_it_cannot_read() {
-    for at in [r#""yesterday""#, "1767225600"] {
+    for at in [r#""yesterday""#, "[1767225600]"] {
         let body = format!(r#"{{"id":"x","createdAt":{at}}}"#);
         let server = MockServer::json(200, &body).await;
         let email = server
