@@ -11,13 +11,16 @@ mod environment;
 mod guard;
 mod observer;
 mod path;
+mod pauses;
 mod payload;
 mod preview;
+mod proxy;
 mod raw;
 mod response;
 mod send;
 mod shared;
-#[cfg(any(feature = "rustls", feature = "native-tls"))]
+mod target;
+#[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
 mod tls;
 #[cfg(feature = "tracing")]
 mod trace;
@@ -27,9 +30,9 @@ pub use builder::ClientBuilder;
 pub use call::Call;
 pub use guard::RecipientGuard;
 pub use observer::Attempt;
+pub use pauses::Pause;
 pub use preview::RequestPreview;
 pub use response::{Deleted, RawResponse, Response};
-pub use shared::BatchShape;
 pub use wait::{Poll, Wait};
 
 #[cfg(feature = "blocking")]
@@ -37,7 +40,7 @@ pub(crate) use blocking::block;
 pub(crate) use body::{FileSource, Piece};
 pub(crate) use environment::required;
 pub(crate) use guard::{ActiveGuard, refuse, shown};
-pub(crate) use payload::{Payload, write_json};
+pub(crate) use payload::{Payload, RequestBody, write_json};
 pub(crate) use raw::raw;
 pub(crate) use response::{FromResponse, Received};
 pub(crate) use shared::Shared;

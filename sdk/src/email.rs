@@ -18,7 +18,7 @@ pub(crate) mod webhooks;
 
 pub use attachment::Attachment;
 pub use audiences::{Audience, Audiences};
-pub use batch::{BatchItem, BatchOutcome, BatchResponse, Refusal};
+pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
 pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
 pub use domains::{DnsRecord, Domain, Domains};
 pub use email_record::{EmailRecord, EmailStatus};
@@ -26,5 +26,4 @@ pub use emails::Emails;
 pub use message::{Email, Recipients, ScheduledAt};
 pub use webhooks::{Event, Webhook, WebhookTest, WebhookUpdate, Webhooks};
 
-pub use crate::client::BatchShape;
 pub use crate::request::NewWebhook;

@@ -2,6 +2,7 @@
 
 mod kind;
 mod report;
+mod response;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -14,6 +15,7 @@ use http::{HeaderMap, StatusCode};
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub use report::FieldProblem;
 pub(crate) use report::{ErrorReport, has_error, reports_failure};
+pub(crate) use response::response_error;
 
 use crate::operation::{Operation, ScopeRule};
 use crate::scope::Scope;
@@ -216,6 +218,7 @@ impl Error {
         let passing = match &self.0.kind {
             ErrorKind::RateLimited
             | ErrorKind::Connect
+            | ErrorKind::Proxy
             | ErrorKind::ConnectionLost
             | ErrorKind::Timeout => true,
             ErrorKind::Server => self.0.status != Some(StatusCode::NOT_IMPLEMENTED),
@@ -256,9 +259,23 @@ impl Error {
         matches!(self.0.kind, ErrorKind::Timeout)
     }
 
-    /// True if no connection was established, TLS included. The last attempt was not sent.
+    /// True if no connection was established, TLS and proxy included. The last attempt was not
+    /// sent.
     pub fn is_connect(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Connect | ErrorKind::Tls)
+        matches!(
+            self.0.kind,
+            ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Proxy
+        )
+    }
+
+    /// True if the request conflicts with existing data (HTTP 409).
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Conflict)
+    }
+
+    /// True if the service failed (HTTP 5xx).
+    pub fn is_server_error(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Server)
     }
 
     /// True if the client rejected a parameter before sending.
@@ -391,8 +408,9 @@ impl fmt::Display for Error {
     }
 }
 
-const HELD_BACK: &str =
-    "; not sent, because the pause that the service asked for is too long for this call";
+const HELD_BACK: &str = "; not sent, because this client and its clones wait for longer than this \
+                         call may take: for the pause that the service asked for, or for the rate \
+                         that is set on the client";
 
 const UNDOCUMENTED_SCOPE: &str = "; the scope that the operation requires is not documented, see the \
                                   service's message";
@@ -412,6 +430,10 @@ fn next_step(kind: &ErrorKind) -> Option<&'static str> {
         } => "use a key with that scope",
         ErrorKind::RateLimited => "retry later",
         ErrorKind::Connect => "check the base URL and the network",
+        ErrorKind::Proxy => {
+            "check the proxy's URL and credentials: `proxy` on the builder, or HTTPS_PROXY, \
+             HTTP_PROXY, ALL_PROXY and NO_PROXY"
+        }
         ErrorKind::Tls => "check the service's certificate and the trusted roots",
         _ => return None,
     })

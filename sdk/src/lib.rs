@@ -166,8 +166,8 @@ mod scope;
 mod secret;
 
 pub use client::{
-    Attempt, Call, ClientBuilder, Deleted, Poll, RawResponse, RecipientGuard, RequestPreview,
-    Response, Wait,
+    Attempt, Call, ClientBuilder, Deleted, Pause, Poll, RawResponse, RecipientGuard,
+    RequestPreview, Response, Wait,
 };
 pub use decode::Extra;
 pub use email::client::{EmailClient, EmailClientBuilder};

@@ -2,23 +2,19 @@
 //! failures. What was certainly not sent is judged by reqwest alone; everything else may have
 //! been processed.
 
-use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::io;
-use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::time::{Duration, Instant, timeout_at};
 use url::Url;
 
-use super::body::{body, length};
-use super::payload::{JSON, Options, Payload, Request};
+use super::body::{AttemptBody, InDoubt};
+use super::payload::{Options, Request};
 use super::shared::Shared;
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
-use crate::operation::Operation;
-use crate::scope::Scope;
+use crate::error::{Error, ErrorKind, Outcome, response_error};
 
 /// A response with a 2xx status.
 pub(super) struct Success {
@@ -62,34 +58,6 @@ impl Failed {
     }
 }
 
-/// The headers of a request, without the key and what hooks add.
-pub(super) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
-    let mut headers = shared.headers.clone();
-    match &request.payload {
-        Payload::Empty => {
-            // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
-            // servers respond with 411 otherwise.
-            if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
-                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-            }
-        }
-        Payload::Bytes(_, content_type) => {
-            headers.insert(CONTENT_TYPE, content_type.clone());
-        }
-        Payload::Files(pieces) => {
-            headers.insert(CONTENT_TYPE, JSON);
-            headers.insert(CONTENT_LENGTH, length(pieces).into());
-        }
-    }
-    if let Some(key) = &options.idempotency_key {
-        headers.insert(HeaderName::from_static("idempotency-key"), key.clone());
-    }
-    for (name, value) in &options.headers {
-        headers.insert(name, value.clone());
-    }
-    headers
-}
-
 pub(super) async fn attempt(
     shared: &Shared,
     request: &Request,
@@ -97,31 +65,29 @@ pub(super) async fn attempt(
     url: &Url,
     key: &HeaderValue,
     end: Instant,
+    in_doubt: &InDoubt,
 ) -> Result<Success, Failed> {
     let http = shared.http.current().map_err(Failed::permanent)?;
     let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
-    *outgoing.headers_mut() = headers(shared, request, options);
-    if !shared.hooks.is_empty() {
-        let headers = outgoing.headers_mut();
-        let length = headers.get(CONTENT_LENGTH).cloned();
-        shared.hooks.iter().for_each(|hook| hook(headers));
-        // They delimit the body: a wrong value would let the server read two requests.
-        headers.remove(TRANSFER_ENCODING);
-        headers.remove(CONTENT_LENGTH);
-        headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
-    }
-    outgoing
-        .headers_mut()
-        .insert(&shared.key_header, key.clone());
-    *outgoing.body_mut() = match &request.payload {
-        Payload::Empty => None,
-        Payload::Bytes(bytes, _) => Some(bytes.clone().into()),
-        Payload::Files(pieces) => Some(reqwest::Body::wrap(body(pieces))),
+    *outgoing.headers_mut() = headers(shared, request, options, key);
+    *outgoing.body_mut() = Some(reqwest::Body::wrap(AttemptBody::new(
+        &request.payload,
+        in_doubt,
+    )));
+
+    let sent = match timeout_at(end, http.execute(outgoing)).await {
+        Ok(sent) => sent,
+        Err(_) if in_doubt.get() => return Err(Failed::timed_out()),
+        // There was no connection in time.
+        Err(_) => {
+            return Err(Failed {
+                failure: Failure::NotSent,
+                error: Error::new(ErrorKind::Timeout, Outcome::NotSent),
+            });
+        }
     };
-    let sent = timeout_at(end, http.execute(outgoing))
-        .await
-        .map_err(|_| Failed::timed_out())?;
-    let mut response = sent.map_err(classify_error)?;
+    let mut response = sent.map_err(|error| classify_error(error, shared, in_doubt))?;
+
     if response.url() != url {
         // The application's own HTTP client followed a redirect, perhaps with another method.
         let headers = std::mem::take(response.headers_mut());
@@ -130,6 +96,23 @@ pub(super) async fn attempt(
         return Err(Failed::permanent(error));
     }
     receive(shared, request, response, end).await
+}
+
+/// The headers of an attempt, with the key and what hooks add.
+fn headers(shared: &Shared, request: &Request, options: &Options, key: &HeaderValue) -> HeaderMap {
+    let mut headers = shared.target.headers(request, options);
+    if !shared.hooks.is_empty() {
+        let length = headers.get(CONTENT_LENGTH).cloned();
+        for hook in &shared.hooks {
+            hook(&mut headers);
+        }
+        // They delimit the body: a wrong value would let the server read two requests.
+        headers.remove(TRANSFER_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
+    }
+    headers.insert(&shared.target.key_header, key.clone());
+    headers
 }
 
 /// Reads the response. If the status is not 2xx, it alone decides: the body is useful, but if it is
@@ -152,40 +135,61 @@ async fn receive(
             408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
             _ => Failure::Permanent,
         };
-        let (operation, granted) = (request.operation, shared.known_scopes());
-        let error = response_error(operation, granted, status, headers, body.freeze());
+        if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && shared.http.uses_proxy() {
+            let error = Error::new(ErrorKind::Proxy, Outcome::NotSent);
+            let error = error.with_response_parts(status, headers, body.freeze());
+            return Err(Failed::permanent(error));
+        }
+        let granted = shared.known_scopes();
+        let error = response_error(request.operation, granted, status, headers, body.freeze());
         return Err(Failed { failure, error });
     }
     let limit = shared.settings.max_response_size;
-    let is_complete = match response
+    let is_too_long = response
         .content_length()
-        .is_some_and(|length| length > limit)
-    {
-        true => Ok(Ok(false)),
-        false => timeout_at(end, read(&mut body, &mut response, limit)).await,
-    };
-    // The request was processed, whatever became of the response.
-    let (failure, kind) = match &is_complete {
-        Ok(Ok(true)) => {
-            return Ok(Success {
+        .is_some_and(|length| length > limit);
+    if is_too_long {
+        let kind = ErrorKind::response_too_large(limit);
+        return Err(unread(Failure::Permanent, kind, status, headers));
+    }
+
+    match timeout_at(end, read(&mut body, &mut response, limit)).await {
+        Ok(Ok(true)) => Ok(Success {
+            status,
+            headers,
+            body: body.freeze(),
+        }),
+        Ok(Ok(false)) => {
+            let kind = ErrorKind::response_too_large(limit);
+            Err(unread(Failure::Permanent, kind, status, headers))
+        }
+        Ok(Err(lost)) => {
+            let mut failed = unread(
+                Failure::Transient,
+                ErrorKind::ConnectionLost,
                 status,
                 headers,
-                body: body.freeze(),
-            });
+            );
+            failed.error = failed.error.with_source(lost.without_url());
+            Err(failed)
         }
-        Ok(Ok(false)) => (Failure::Permanent, ErrorKind::response_too_large(limit)),
-        Ok(Err(_)) => (Failure::Transient, ErrorKind::ConnectionLost),
-        Err(_) => (Failure::Transient, ErrorKind::Timeout),
-    };
+        Err(_) => Err(unread(
+            Failure::Transient,
+            ErrorKind::Timeout,
+            status,
+            headers,
+        )),
+    }
+}
+
+/// A success whose body was not read to its end. The request was processed, whatever became of the
+/// response.
+fn unread(failure: Failure, kind: ErrorKind, status: StatusCode, headers: HeaderMap) -> Failed {
     let error = Error::new(kind, Outcome::Unknown);
-    let error = error.with_response_parts(status, headers, Bytes::new());
-    Err(match is_complete {
-        Ok(Err(lost)) => Failed {
-            failure,
-            error: error.with_source(lost.without_url()),
-        },
-        _ => Failed { failure, error },
-    })
+    Failed {
+        failure,
+        error: error.with_response_parts(status, headers, Bytes::new()),
+    }
 }
 
 /// Appends the response to `body`. Returns false once it is longer than the limit.
@@ -208,7 +212,7 @@ const MAX_ERROR_BODY: u64 = 1024 * 1024;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Classifies an error of a request without a response.
-fn classify_error(error: reqwest::Error) -> Failed {
+fn classify_error(error: reqwest::Error, shared: &Shared, in_doubt: &InDoubt) -> Failed {
     // Of the body.
     if let Some(error) = causes(&error).find_map(<dyn StdError>::downcast_ref::<Error>) {
         return Failed::permanent(error.clone());
@@ -217,21 +221,31 @@ fn classify_error(error: reqwest::Error) -> Failed {
         let error = Error::config("the request cannot be built").with_source(error.without_url());
         return Failed::permanent(error);
     }
-    let (failure, kind, outcome) = if error.is_connect() {
+    if error.is_connect() && causes(&error).any(|cause| cause.to_string() == NOT_HTTP) {
+        return Failed::permanent(Error::config(
+            "the base URL uses https, but the HTTP client was compiled without TLS; enable the \
+             feature `rustls` of svc-sdk in Cargo.toml, or give it a client with TLS",
+        ));
+    }
+
+    let (kind, is_sent) = if error.is_connect() {
         let kind = if is_tls(&error) {
             ErrorKind::Tls
+        } else if shared.http.uses_proxy() {
+            ErrorKind::Proxy
         } else {
             ErrorKind::Connect
         };
-        (Failure::NotSent, kind, Outcome::NotSent)
+        (kind, false)
     } else if error.is_timeout() {
-        (Failure::Transient, ErrorKind::Timeout, Outcome::Unknown)
+        (ErrorKind::Timeout, in_doubt.get())
     } else {
-        (
-            Failure::Transient,
-            ErrorKind::ConnectionLost,
-            Outcome::Unknown,
-        )
+        (ErrorKind::ConnectionLost, in_doubt.get())
+    };
+    let (failure, outcome) = if is_sent {
+        (Failure::Transient, Outcome::Unknown)
+    } else {
+        (Failure::NotSent, Outcome::NotSent)
     };
     Failed {
         failure,
@@ -239,11 +253,14 @@ fn classify_error(error: reqwest::Error) -> Failed {
     }
 }
 
+/// What the HTTP client says about `https` if no TLS is compiled in. It has no other sign of it.
+const NOT_HTTP: &str = "invalid URL, scheme is not http";
+
 /// Whether a connection failed because of TLS. The platform's library does not tell.
 fn is_tls(error: &reqwest::Error) -> bool {
-    #[cfg(feature = "rustls")]
+    #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
     return causes(error).any(<dyn StdError>::is::<rustls::Error>);
-    #[cfg(not(feature = "rustls"))]
+    #[cfg(not(any(feature = "rustls", feature = "rustls-ring")))]
     causes(error).any(|_| false)
 }
 
@@ -258,138 +275,4 @@ fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdErr
             None => error.source(),
         }
     })
-}
-
-/// The error of a response whose status is not 2xx.
-fn response_error(
-    operation: Option<Operation>,
-    granted: Option<BTreeSet<Scope>>,
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Error {
-    let report = ErrorReport::read(&body);
-    let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report);
-    let header = |name| {
-        headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-    };
-    // Compare with the service's own clock if the response contains it.
-    let date = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
-    let now = date.unwrap_or_else(SystemTime::now);
-    let retry_after = header(RETRY_AFTER).and_then(|value| parse_retry_after(value, now));
-    Error::new(kind, outcome)
-        .with(|error| (error.report, error.retry_after) = (report, retry_after))
-        .with_response_parts(status, headers, body)
-}
-
-impl Error {
-    /// Creates the error that a call returns for a response whose status is not 2xx, to test
-    /// how a program handles it. Kind, outcome, code, message, fields and `Retry-After` are
-    /// read from the response as the client reads them.
-    ///
-    /// ```
-    /// use svc_sdk::{Error, ErrorKind, Operation, StatusCode};
-    ///
-    /// let error = Error::from_response(
-    ///     Operation::EmailsSend,
-    ///     StatusCode::FORBIDDEN,
-    ///     Default::default(),
-    ///     r#"{"error":{"code":"domain_not_verified","message":"shop.example"}}"#,
-    /// );
-    /// assert_eq!(error.kind(), &ErrorKind::Forbidden);
-    /// assert_eq!(error.code(), Some("domain_not_verified"));
-    /// ```
-    pub fn from_response(
-        operation: Operation,
-        status: StatusCode,
-        headers: HeaderMap,
-        body: impl Into<Bytes>,
-    ) -> Self {
-        response_error(Some(operation), None, status, headers, body.into())
-            .with_operation(operation)
-            .with(|error| error.attempts = 1)
-    }
-}
-
-fn classify_status(
-    operation: Option<Operation>,
-    granted: Option<BTreeSet<Scope>>,
-    status: u16,
-    report: &ErrorReport,
-) -> (ErrorKind, Outcome) {
-    let kind = match status {
-        400 | 422 => ErrorKind::Invalid,
-        401 => ErrorKind::Unauthorized,
-        403 if report.about_scope => {
-            let documented = operation.and_then(Operation::required_scope);
-            ErrorKind::MissingScope {
-                required: documented.or(report.named_scope),
-                granted,
-            }
-        }
-        403 => ErrorKind::Forbidden,
-        404 | 410 => ErrorKind::NotFound,
-        409 => ErrorKind::Conflict,
-        413 => ErrorKind::TooLarge,
-        429 => ErrorKind::RateLimited,
-        400..500 => ErrorKind::Rejected,
-        300..400 => ErrorKind::Redirected,
-        500..600 => ErrorKind::Server,
-        100..200 => ErrorKind::invalid_response("unexpected 1xx status"),
-        _ => ErrorKind::invalid_response("not a valid HTTP status"),
-    };
-    let outcome = match status {
-        // Some servers and proxies answer it after work began.
-        408 => Outcome::Unknown,
-        // After 303 (see other), for example, the request was processed.
-        307 | 308 | 400..500 => Outcome::Refused,
-        _ => Outcome::Unknown,
-    };
-    (kind, outcome)
-}
-
-/// `Retry-After`: seconds, or an HTTP date (RFC 9110 §10.2.3).
-fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that overflows means practically forever.
-        return Some(Duration::from_secs(
-            value.parse().unwrap_or(u64::from(u32::MAX)),
-        ));
-    }
-    let at = httpdate::parse_http_date(value).ok()?;
-    // A date in the past means no wait.
-    Some(at.duration_since(now).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn parses_retry_after_as_seconds_or_date() {
-        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        let parse = |value| parse_retry_after(value, now).map(|wait| wait.as_secs());
-        assert_eq!(parse("0"), Some(0));
-        assert_eq!(parse(" 120 "), Some(120));
-        assert_eq!(parse("99999999999999999999999"), Some(u64::from(u32::MAX)));
-        assert_eq!(parse("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
-        assert_eq!(parse("Sunday, 06-Nov-94 08:50:07 GMT"), Some(30));
-        assert_eq!(parse("Sun Nov  6 08:50:07 1994"), Some(30));
-        assert_eq!(parse("Sun, 06 Nov 1994 08:49:07 GMT"), Some(0));
-        for bad in ["", "-1", "1.5", "soon", "1 s", "+3"] {
-            assert_eq!(parse(bad), None, "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn parsing_retry_after_never_panics(value in ".*") {
-            parse_retry_after(&value, SystemTime::UNIX_EPOCH);
-        }
-    }
 }

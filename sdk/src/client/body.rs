@@ -4,14 +4,18 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::stream;
-use http_body::{Body, Frame};
-use http_body_util::StreamBody;
+use futures_core::Stream;
+use futures_util::stream::{self, StreamExt};
+use http_body::{Body, Frame, SizeHint};
 use tokio::task::spawn_blocking;
 
+use super::payload::Payload;
 use crate::error::{Error, ErrorKind, Outcome};
 
 /// A file and the length that it had when the attachment was created.
@@ -91,50 +95,125 @@ pub(super) fn length(pieces: &[Piece]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// A body of these pieces, which reads the files while it is sent. An error ends the request
-/// before its end. The length of the body is in the request's headers.
-pub(super) fn body(
-    pieces: &Arc<[Piece]>,
-) -> impl Body<Data = Bytes, Error = Error> + Send + Sync + 'static {
+/// Whether the service may have a part of the request: the HTTP client asks for the body when it has
+/// a connection, and not before.
+#[derive(Clone, Default)]
+pub(super) struct InDoubt(Arc<AtomicBool>);
+
+impl InDoubt {
+    pub(super) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The service has certainly not processed what it got.
+    pub(super) fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The body of an attempt, which tells when it is asked for.
+pub(super) struct AttemptBody {
+    content: Content,
+    in_doubt: InDoubt,
+}
+
+enum Content {
+    Bytes(Bytes),
+    Files(
+        Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send + Sync>>,
+        u64,
+    ),
+}
+
+impl AttemptBody {
+    pub(super) fn new(payload: &Payload, in_doubt: &InDoubt) -> Self {
+        let content = match payload {
+            Payload::Empty => Content::Bytes(Bytes::new()),
+            Payload::Bytes(bytes, _) => Content::Bytes(bytes.clone()),
+            Payload::Files(pieces) => Content::Files(Box::pin(read(pieces)), payload.length()),
+        };
+        Self {
+            content,
+            in_doubt: in_doubt.clone(),
+        }
+    }
+}
+
+impl Body for AttemptBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.in_doubt.set();
+        match &mut self.content {
+            Content::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Content::Files(chunks, _) => chunks
+                .poll_next_unpin(context)
+                .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
+        }
+    }
+
+    /// Asked when the head is written, of a body that is empty nothing else.
+    fn is_end_stream(&self) -> bool {
+        self.in_doubt.set();
+        matches!(&self.content, Content::Bytes(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Files(_, length) => SizeHint::with_exact(*length),
+        }
+    }
+}
+
+/// Reads the files piece by piece. An error ends the request before its end.
+fn read(pieces: &Arc<[Piece]>) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
     let state = (Arc::clone(pieces), 0, None::<Chunks>);
-    StreamBody::new(stream::try_unfold(
-        state,
-        |(pieces, mut next, mut chunks)| async move {
-            loop {
-                let data = match pieces.get(next) {
-                    None => return Ok(None),
-                    Some(Piece::Text(text)) => {
+    stream::try_unfold(state, |(pieces, mut next, mut chunks)| async move {
+        loop {
+            let data = match pieces.get(next) {
+                None => return Ok(None),
+                Some(Piece::Text(text)) => {
+                    next += 1;
+                    text.clone()
+                }
+                Some(Piece::File {
+                    source,
+                    email,
+                    attachment,
+                }) => {
+                    let source = source.clone();
+                    let open = chunks.take();
+                    // On a thread that may block.
+                    let read = spawn_blocking(move || -> io::Result<_> {
+                        let mut chunks = open.map_or_else(|| source.open(), Ok)?;
+                        Ok((chunks.next_chunk()?, chunks))
+                    });
+                    let read = read
+                        .await
+                        .unwrap_or_else(|stopped| Err(io::Error::other(stopped)));
+                    let (chunk, open) =
+                        read.map_err(|error| unreadable(*email, *attachment, error))?;
+                    let Some(chunk) = chunk else {
                         next += 1;
-                        text.clone()
-                    }
-                    Some(Piece::File {
-                        source,
-                        email,
-                        attachment,
-                    }) => {
-                        let (source, open) = (source.clone(), chunks.take());
-                        // On a thread that may block.
-                        let read = spawn_blocking(move || -> io::Result<_> {
-                            let mut chunks = open.map_or_else(|| source.open(), Ok)?;
-                            Ok((chunks.next_chunk()?, chunks))
-                        });
-                        let read = read
-                            .await
-                            .unwrap_or_else(|stopped| Err(io::Error::other(stopped)));
-                        let (chunk, open) =
-                            read.map_err(|error| unreadable(*email, *attachment, error))?;
-                        let Some(chunk) = chunk else {
-                            next += 1;
-                            continue;
-                        };
-                        chunks = Some(open);
-                        chunk
-                    }
-                };
-                return Ok(Some((Frame::data(data), (pieces, next, chunks))));
-            }
-        },
-    ))
+                        continue;
+                    };
+                    chunks = Some(open);
+                    chunk
+                }
+            };
+            return Ok(Some((data, (pieces, next, chunks))));
+        }
+    })
 }
 
 /// The body ends before its length, so the service has no complete request.

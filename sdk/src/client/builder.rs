@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
@@ -12,11 +12,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::call::header;
-use super::connections::{HttpClients, HttpConfig, ProxyChoice};
+use super::connections::{HttpClients, HttpConfig};
 use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
+use super::pauses::{Pauses, Rate};
+use super::proxy::ProxyChoice;
 use super::send::MAX_TIMEOUT;
-use super::shared::{BackOff, BatchShape, Key, KeyProvider, Pauses, Settings, Shared, key_value};
+use super::shared::{BackOff, KnownScopes, Settings, Shared};
+use super::target::{Key, KeyProvider, Target, key_value};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::scope::Scope;
@@ -60,6 +63,7 @@ pub struct ClientBuilder<C> {
     pub(crate) key_prefix: String,
     headers: Vec<(String, String)>,
     scopes: Option<BTreeSet<Scope>>,
+    rate: Option<f64>,
     pub(crate) settings: Settings,
     http: HttpConfig,
     observers: Vec<Observer>,
@@ -141,10 +145,11 @@ impl<C> ClientBuilder<C> {
     /// the deadline of a call. If the service asks for more, or the pause ends after the
     /// deadline, the call fails at once.
     ///
-    /// A 429 with `Retry-After` holds back all clients that use the same key, whether they
-    /// are clones, made by `with_key` or got it from a key provider; other keys go on. When
-    /// the pause is over, their calls start at random times, so that the service accepts as
-    /// many as it can.
+    /// A 429 with `Retry-After` holds back this client and its clones, also those made by
+    /// `with_key`: their calls with the same key to the same operation wait, at most for this
+    /// time, and then start at random times, so that the service accepts as many as it can. A
+    /// send and a batch count as the same operation. Other operations, other keys and other
+    /// clients go on. `pauses` and `end_pauses` of the client show and end the pauses.
     pub fn max_retry_after(mut self, max: Duration) -> Self {
         self.settings.max_retry_after = max;
         self
@@ -162,10 +167,22 @@ impl<C> ClientBuilder<C> {
         self
     }
 
+    /// Limits the attempts of this client and its clones, for a service whose limit is known:
+    /// they start evenly spaced, `5.0` for one every 200 milliseconds. A call that would have
+    /// to wait beyond its deadline fails at once, and is not sent. From 0.000001 to 1,000,000;
+    /// default: no limit.
+    #[doc(alias = "rate_limit")]
+    pub fn max_per_second(mut self, attempts: f64) -> Self {
+        self.rate = Some(attempts);
+        self
+    }
+
     /// Declares that the service honors `Idempotency-Key`. Default: false.
     ///
-    /// If true, calls with an idempotency key are also retried after ambiguous
-    /// failures.
+    /// If true, every send and every batch carries a key: the one of
+    /// [`Call::idempotency_key`](crate::Call::idempotency_key), or else one that is made for the
+    /// call. Calls with a key are also retried after ambiguous failures. A key that was made for
+    /// a call ends with it, so the error of such a call is retryable only if it was not processed.
     pub fn service_honors_idempotency_key(mut self, honors: bool) -> Self {
         self.settings.honors_idempotency_key = honors;
         self
@@ -298,8 +315,11 @@ impl<C> ClientBuilder<C> {
         self
     }
 
-    /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`:
-    /// for example `internal.example,10.0.0.0/8`, or `*` for all hosts.
+    /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`: a host
+    /// or a domain with its subdomains (`internal.example`), only the subdomains
+    /// (`*.internal.example`), a port (`host:8080`), addresses (`10.0.0.0/8`), or `*` for all
+    /// hosts, separated by commas or spaces. Anything else is an error of `build`, also in the
+    /// variable `NO_PROXY` itself.
     pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
         self.http.proxy_except = hosts.into();
         self
@@ -313,14 +333,14 @@ impl<C> ClientBuilder<C> {
 
     /// Trusts the certificates in this PEM text, in addition to the platform's. Can be
     /// called more than once.
-    #[cfg(any(feature = "rustls", feature = "native-tls"))]
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
     pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.http.tls.bundles.push(pem.as_ref().to_vec());
         self
     }
 
     /// Whether to trust the platform's root certificates. Default: true.
-    #[cfg(any(feature = "rustls", feature = "native-tls"))]
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
     pub fn platform_certificates(mut self, trust: bool) -> Self {
         self.http.tls.platform = trust;
         self
@@ -330,7 +350,7 @@ impl<C> ClientBuilder<C> {
     /// Default: false, unless rustls is not compiled in.
     #[cfg(feature = "native-tls")]
     pub fn native_tls(mut self, native: bool) -> Self {
-        self.http.tls.native = native || !cfg!(feature = "rustls");
+        self.http.tls.native = native || !super::tls::HAS_RUSTLS;
         self
     }
 }
@@ -360,6 +380,7 @@ impl<C> ClientBuilder<C> {
             key_prefix: "Bearer ".to_owned(),
             headers: Vec::new(),
             scopes: None,
+            rate: None,
             settings: Settings {
                 timeout: Duration::from_secs(30),
                 attempt_timeout: None,
@@ -373,7 +394,7 @@ impl<C> ClientBuilder<C> {
                 local_checks: true,
                 check_scopes: false,
                 insecure_webhook_urls: false,
-                batch_shape: BatchShape::Array,
+                batch_key: None,
                 first_page: 1,
                 max_response_size: 16 * 1024 * 1024,
             },
@@ -417,22 +438,38 @@ impl<C> ClientBuilder<C> {
         headers.entry(USER_AGENT).or_insert(DEFAULT_USER_AGENT);
         let connect = (self.settings.timeout / 3).min(Duration::from_secs(10));
         self.http.connect_timeout.get_or_insert(connect);
-        self.http.is_https = base.scheme() == "https";
         Ok(Arc::new(Shared {
-            service,
-            http: Arc::new(HttpClients::new(self.http)?),
-            base,
-            headers,
-            key_header,
-            key_prefix: self.key_prefix,
-            key,
+            http: Arc::new(HttpClients::new(self.http, &base)?),
+            target: Target {
+                service,
+                base,
+                headers,
+                key_header,
+                key_prefix: self.key_prefix,
+                key,
+            },
             settings: self.settings,
             pauses: Arc::new(Pauses::default()),
+            rate: rate(self.rate)?,
             observers: self.observers,
             hooks: self.hooks,
             guard: self.guard.map(ActiveGuard::new).transpose()?.map(Arc::new),
-            scopes: Arc::new(std::sync::Mutex::new(self.scopes)),
+            scopes: Arc::new(Mutex::new(match self.scopes {
+                Some(scopes) => KnownScopes::Declared(scopes),
+                None => KnownScopes::Unknown,
+            })),
         }))
+    }
+}
+
+fn rate(per_second: Option<f64>) -> Result<Option<Arc<Rate>>, Error> {
+    match per_second {
+        None => Ok(None),
+        // The pause between two attempts must be a time that the clock can represent.
+        Some(rate) if (1e-6..=1e6).contains(&rate) => Ok(Some(Arc::new(Rate::per_second(rate)))),
+        Some(_) => Err(Error::config(
+            "the rate must be from 0.000001 to 1000000 attempts per second",
+        )),
     }
 }
 
@@ -445,9 +482,6 @@ fn parse_base_url(text: &str) -> Result<Url, Error> {
         "the base URL must not contain a user name or password"
     } else if url.query().is_some() || url.fragment().is_some() {
         "the base URL must not contain a query or a fragment"
-    } else if url.scheme() == "https" && !cfg!(any(feature = "rustls", feature = "native-tls")) {
-        "the base URL uses https, but svc-sdk was compiled without TLS; enable its feature \
-         `rustls` in Cargo.toml"
     } else {
         return Ok(url);
     };

@@ -1,20 +1,23 @@
 //! A call: an operation with its parameters and options, before it is sent.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 
+use super::body::InDoubt;
+use super::guard::ActiveGuard;
 use super::path;
-use super::payload::{Confirmation, Options, Payload, Request};
+use super::payload::{Confirmation, OnRepetition, Options, Request, RequestBody};
 use super::preview::RequestPreview;
 use super::response::{FromResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;
-use crate::error::{Error, InvalidInput, Outcome};
+use crate::error::{Error, InvalidInput};
 use crate::operation::Operation;
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
@@ -76,12 +79,12 @@ impl<T> Call<T> {
         shared: &Arc<Shared>,
         operation: Operation,
         ids: &[&str],
-        payload: Result<Payload, Error>,
+        body: Result<impl Into<RequestBody>, Error>,
     ) -> Self
     where
         T: FromResponse + 'static,
     {
-        Self::read_by(T::from_response, shared, operation, ids, payload)
+        Self::read_by(T::from_response, shared, operation, ids, body)
     }
 
     /// A call whose response `read` decodes.
@@ -90,25 +93,13 @@ impl<T> Call<T> {
         shared: &Arc<Shared>,
         operation: Operation,
         ids: &[&str],
-        payload: Result<Payload, Error>,
+        body: Result<impl Into<RequestBody>, Error>,
     ) -> Self {
-        let request = || -> Result<Request, Error> {
-            let path = path::fill(operation, ids)?;
-            shared.check_scope(operation)?;
-            Ok(Request {
-                operation: Some(operation),
-                method: operation.method().clone(),
-                path,
-                payload: payload?,
-                idempotent: operation.is_idempotent(),
-                recipients: 0,
-                confirmation: None,
-            })
-        };
+        let request = build_request(shared, operation, ids, body);
         Self::from_request(
             read,
             shared,
-            request().map_err(|error| error.with_operation(operation)),
+            request.map_err(|error| error.with_operation(operation)),
         )
     }
 
@@ -117,11 +108,10 @@ impl<T> Call<T> {
         shared: &Arc<Shared>,
         request: Result<Request, Error>,
     ) -> Self {
-        let (shared, options) = (Arc::clone(shared), Options::default());
         Self {
-            shared,
+            shared: Arc::clone(shared),
             request,
-            options,
+            options: Options::default(),
             read: Box::new(read),
         }
     }
@@ -149,7 +139,8 @@ impl<T> Call<T> {
     ///
     /// If the client was built with
     /// [`service_honors_idempotency_key(true)`](crate::ClientBuilder::service_honors_idempotency_key),
-    /// this call is also retried after ambiguous failures.
+    /// this call is also retried after ambiguous failures. Sends then have a key by themselves;
+    /// with one of your own, the call can be repeated later, even by another process.
     ///
     /// A service that honors the key refuses the same key with another body (409). So a value
     /// that is made anew for each try, such as `scheduled_at(now + 24 h)`, must be stored with
@@ -171,7 +162,11 @@ impl<T> Call<T> {
     /// Sets a header of this call. It replaces a client header of the same name, but cannot
     /// replace the header that carries the API key.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        match header(name.as_ref(), value.as_ref(), &self.shared.key_header) {
+        match header(
+            name.as_ref(),
+            value.as_ref(),
+            &self.shared.target.key_header,
+        ) {
             Ok((name, value)) => {
                 self.options.headers.insert(name, value);
             }
@@ -226,7 +221,7 @@ impl<T> Call<T> {
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
         Ok(RequestPreview::new(
-            &self.shared,
+            &self.shared.target,
             &self.request?,
             &self.options,
         ))
@@ -240,18 +235,11 @@ impl<T> Call<T> {
         }
     }
 
-    pub(crate) fn count_recipients(mut self, recipients: u64) -> Self {
-        if let Ok(request) = &mut self.request {
-            request.recipients = recipients;
-        }
-        self
-    }
-
     /// After a conflict, `get` finds out whether an earlier attempt whose response was lost has
     /// done what was asked for; `is_done` reads its body.
     pub(crate) fn confirmed_by<U>(mut self, get: Call<U>, is_done: fn(&[u8]) -> bool) -> Self {
         if let (Ok(request), Ok(get)) = (&mut self.request, get.request) {
-            request.confirmation = Some(Box::new(Confirmation {
+            request.on_repetition = OnRepetition::Confirm(Box::new(Confirmation {
                 request: get,
                 is_done,
             }));
@@ -300,6 +288,47 @@ impl<T> Call<T> {
     }
 }
 
+fn build_request(
+    shared: &Shared,
+    operation: Operation,
+    ids: &[&str],
+    body: Result<impl Into<RequestBody>, Error>,
+) -> Result<Request, Error> {
+    let path = path::fill(operation, ids)?;
+    shared.check_scope(operation)?;
+    let RequestBody {
+        payload,
+        recipients,
+    } = body?.into();
+
+    let sends = matches!(
+        operation,
+        Operation::EmailsSend | Operation::EmailsSendBatch
+    );
+    let needs_key = sends && shared.settings.honors_idempotency_key;
+    let on_repetition = if *operation.method() == Method::DELETE {
+        OnRepetition::MayBeDeleted
+    } else {
+        OnRepetition::Refused
+    };
+    Ok(Request {
+        operation: Some(operation),
+        method: operation.method().clone(),
+        path,
+        payload,
+        idempotent: operation.is_idempotent(),
+        recipients,
+        retry_key: needs_key.then(random_key).flatten(),
+        on_repetition,
+    })
+}
+
+/// 128 bits from the random seeds of the standard library's hash maps.
+fn random_key() -> Option<HeaderValue> {
+    let random = || RandomState::new().build_hasher().finish();
+    HeaderValue::from_str(&format!("{:016x}{:016x}", random(), random())).ok()
+}
+
 /// Checks a header that the application sets, and marks a value that [`RequestPreview`] masks.
 pub(super) fn header(
     name: &str,
@@ -327,20 +356,45 @@ impl<T: 'static> IntoFuture for Call<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
-            let guard = self.shared.guard.as_ref();
-            if let Some(guard) = guard {
-                guard
-                    .count(request.recipients)
-                    .map_err(|error| error.with_operation(request.operation))?;
-            }
-            let received = send(&self.shared, &request, &self.options).await;
-            if let (Some(guard), Err(error)) = (guard, &received)
-                && error.outcome() != Outcome::Unknown
-            {
-                guard.uncount(request.recipients);
-            }
+            let in_doubt = InDoubt::default();
+            let _counted = Counted::new(&self.shared, &request, in_doubt.clone())?;
+            let received = send(&self.shared, &request, &self.options, &in_doubt).await;
             (self.read)(&received?)
         })
+    }
+}
+
+/// The recipients of a request, counted by the recipient guard. When the call ends or is dropped,
+/// they count on only if the service may have processed the request.
+struct Counted {
+    guard: Option<Arc<ActiveGuard>>,
+    recipients: u64,
+    in_doubt: InDoubt,
+}
+
+impl Counted {
+    fn new(shared: &Shared, request: &Request, in_doubt: InDoubt) -> Result<Self, Error> {
+        let guard = shared.guard.clone();
+        if let Some(guard) = &guard {
+            guard
+                .count(request.recipients)
+                .map_err(|error| error.with_operation(request.operation))?;
+        }
+        Ok(Self {
+            guard,
+            recipients: request.recipients,
+            in_doubt,
+        })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(guard) = &self.guard
+            && !self.in_doubt.get()
+        {
+            guard.uncount(self.recipients);
+        }
     }
 }
 

@@ -1,12 +1,13 @@
-//! The HTTP clients, one for each runtime: time-outs, proxies and TLS.
+//! The HTTP clients, one for each runtime.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
+use url::Url;
 
+use super::proxy::{ProxyChoice, Route};
 use crate::error::Error;
-use crate::secret::Secret;
 
 /// How long an idle connection stays in the pool. Servers close idle connections after 5 s
 /// (Node) or more. If a server closes a connection while a request is being sent, the
@@ -21,9 +22,7 @@ pub(super) struct HttpConfig {
     pub(super) connect_timeout: Option<Duration>,
     pub(super) proxy: ProxyChoice,
     pub(super) proxy_except: String,
-    /// Whether the base URL is `https`.
-    pub(super) is_https: bool,
-    #[cfg(any(feature = "rustls", feature = "native-tls"))]
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
     pub(super) tls: super::tls::TlsChoice,
     pub(super) configure: Option<Configure>,
 }
@@ -31,83 +30,54 @@ pub(super) struct HttpConfig {
 pub(super) type Configure =
     Arc<dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync>;
 
-#[derive(Clone, Debug, Default)]
-pub(super) enum ProxyChoice {
-    /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
-    #[default]
-    Environment,
-    None,
-    Url(Secret),
-}
-
 impl HttpConfig {
-    fn client(&self) -> Result<reqwest::Client, Error> {
+    fn client(&self, base: &Url, route: &Route) -> Result<reqwest::Client, Error> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
-        let builder = reqwest::Client::builder().pool_idle_timeout(POOL_IDLE_TIMEOUT);
-        let builder = match self.connect_timeout {
-            Some(timeout) => builder.connect_timeout(timeout),
-            None => builder,
-        };
-        let builder = match &self.proxy {
-            ProxyChoice::Environment if env_disables_proxy() => builder.no_proxy(),
-            ProxyChoice::Environment => builder,
-            ProxyChoice::None => builder.no_proxy(),
-            ProxyChoice::Url(_) if matches_all_hosts(&self.proxy_except) => builder.no_proxy(),
-            ProxyChoice::Url(url) => builder.proxy(
+
+        let mut builder = reqwest::Client::builder().pool_idle_timeout(POOL_IDLE_TIMEOUT);
+        if let Some(timeout) = self.connect_timeout {
+            builder = builder.connect_timeout(timeout);
+        }
+        builder = match (route, &self.proxy) {
+            (Route::Direct, _) => builder.no_proxy(),
+            (Route::Proxy(_), ProxyChoice::Environment) => builder,
+            (Route::Proxy(url), _) => builder.proxy(
                 reqwest::Proxy::all(url.expose())
-                    .map_err(|_| Error::config("the proxy URL is not a valid URL"))?
-                    .no_proxy(reqwest::NoProxy::from_string(&self.proxy_except)),
+                    .map_err(|_| Error::config("the proxy URL is not a valid URL"))?,
             ),
         };
-        let builder = match &self.configure {
-            Some(configure) => configure(builder),
-            None => builder,
-        };
+        if let Some(configure) = &self.configure {
+            builder = configure(builder);
+        }
+
         // What the client relies on, whatever the application configured.
-        let builder = builder
+        builder = builder
             // The API key must only be sent to the configured host.
             .redirect(reqwest::redirect::Policy::none())
             // Retries are decided in one place: `super::send`.
             .retry(reqwest::retry::never());
-        #[cfg(any(feature = "rustls", feature = "native-tls"))]
-        let builder = self.tls.apply(builder, self.uses_tls())?;
+        #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+        {
+            builder = self.tls.apply(builder, self.uses_tls(base, route))?;
+        }
+        #[cfg(not(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls")))]
+        let _ = base;
         builder.build().map_err(|error| {
             Error::config("cannot create the HTTP client").with_source(error.without_url())
         })
     }
 
     /// Whether a TLS handshake is to be expected: with the service, or with a proxy.
-    #[cfg(any(feature = "rustls", feature = "native-tls"))]
-    fn uses_tls(&self) -> bool {
-        let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-        let is_https = |url: &str| url.trim_start().starts_with("https");
-        self.is_https
-            || self.configure.is_some()
-            || match &self.proxy {
-                ProxyChoice::Url(url) => is_https(url.expose()),
-                ProxyChoice::None => false,
-                ProxyChoice::Environment => proxies
-                    .into_iter()
-                    .any(|name| std::env::var(name).is_ok_and(|url| is_https(&url))),
-            }
+    #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
+    fn uses_tls(&self, base: &Url, route: &Route) -> bool {
+        let has_secure_proxy = match route {
+            Route::Direct => false,
+            Route::Proxy(url) => url.expose().trim_start().starts_with("https"),
+        };
+        base.scheme() == "https" || self.configure.is_some() || has_secure_proxy
     }
-}
-
-/// Whether `NO_PROXY` disables proxies for all hosts.
-fn env_disables_proxy() -> bool {
-    let named = ["NO_PROXY", "no_proxy"]
-        .into_iter()
-        .filter_map(|name| std::env::var(name).ok());
-    let mut named = named.filter(|value| !value.is_empty());
-    named.next().is_some_and(|list| matches_all_hosts(&list))
-}
-
-/// Whether a list in the format of `NO_PROXY` contains `*`. reqwest applies `*` to host
-/// names only, not to IP addresses.
-fn matches_all_hosts(list: &str) -> bool {
-    list.split(',').any(|host| host.trim() == "*")
 }
 
 /// The HTTP clients, one for each runtime. A connection is a task of the runtime that
@@ -115,6 +85,8 @@ fn matches_all_hosts(list: &str) -> bool {
 /// in `#[tokio::test]` functions, must not share connections among them.
 pub(super) struct HttpClients {
     config: HttpConfig,
+    base: Url,
+    route: Route,
     /// The latest runtimes, most recently added last.
     clients: Mutex<Vec<(Option<Id>, reqwest::Client)>>,
 }
@@ -123,13 +95,25 @@ pub(super) struct HttpClients {
 const MAX_RUNTIMES: usize = 64;
 
 impl HttpClients {
-    pub(super) fn new(config: HttpConfig) -> Result<Self, Error> {
+    pub(super) fn new(config: HttpConfig, base: &Url) -> Result<Self, Error> {
+        let route = match &config.given {
+            // It has proxies of its own.
+            Some(_) => Route::Direct,
+            None => config.proxy.route(base, &config.proxy_except)?,
+        };
         // Built now, so that mistakes in the configuration are found.
-        let first = config.client()?;
+        let first = config.client(base, &route)?;
         Ok(Self {
             config,
+            base: base.clone(),
+            route,
             clients: Mutex::new(vec![(None, first)]),
         })
+    }
+
+    /// Whether requests go through a proxy.
+    pub(super) fn uses_proxy(&self) -> bool {
+        matches!(self.route, Route::Proxy(_))
     }
 
     /// The HTTP client of the current runtime.
@@ -153,7 +137,7 @@ impl HttpClients {
             *known = Some(id);
             return Ok(client.clone());
         }
-        let client = self.config.client()?;
+        let client = self.config.client(&self.base, &self.route)?;
         if clients.len() == MAX_RUNTIMES {
             clients.remove(0);
         }

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::payload::{Options, Request};
 use super::preview::RequestPreview;
-use super::shared::Shared;
+use super::target::Target;
 use crate::error::ErrorKind;
 use crate::operation::Operation;
 
@@ -51,12 +51,12 @@ impl<'a> Attempt<'a> {
     /// Returns the request that was sent, as a dry run shows it. This allocates.
     pub fn request(&self) -> RequestPreview {
         let Exchange {
-            shared,
+            target,
             request,
             options,
             ..
         } = self.exchange;
-        RequestPreview::new(shared, request, options)
+        RequestPreview::new(target, request, options)
     }
 
     /// The response's headers. `None` if there was no response.
@@ -74,7 +74,7 @@ impl<'a> Attempt<'a> {
 /// What was sent and received.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) target: &'a Target,
     pub(super) request: &'a Request,
     pub(super) options: &'a Options,
     pub(super) headers: &'a HeaderMap,

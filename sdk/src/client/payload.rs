@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Serialize;
 
 use super::body::{Piece, length};
@@ -25,11 +25,23 @@ pub(crate) struct Request {
     pub(super) idempotent: bool,
     /// The number of recipients, for the limit of a recipient guard.
     pub(super) recipients: u64,
-    pub(super) confirmation: Option<Box<Confirmation>>,
+    /// The idempotency key of a send to which the caller has given none.
+    pub(super) retry_key: Option<HeaderValue>,
+    pub(super) on_repetition: OnRepetition,
 }
 
-/// How to find out, after a conflict, whether an earlier attempt of the same call, whose response
-/// was lost, has done what was asked for.
+/// What the refusal of a repetition means if an earlier attempt, whose response was lost, may have
+/// done what was asked for.
+pub(crate) enum OnRepetition {
+    /// No more than for the first attempt.
+    Refused,
+    /// Not found: the resource was deleted.
+    MayBeDeleted,
+    /// Conflict: another request finds out.
+    Confirm(Box<Confirmation>),
+}
+
+/// How to find out whether an earlier attempt has done what was asked for.
 pub(crate) struct Confirmation {
     pub(super) request: Request,
     /// Reads the body of the response.
@@ -44,6 +56,36 @@ pub(crate) struct Options {
     pub(super) retries: Option<u32>,
     pub(super) idempotency_key: Option<HeaderValue>,
     pub(super) headers: HeaderMap,
+}
+
+impl Options {
+    /// The same for another request than the one that the caller's key was meant for.
+    pub(super) fn without_idempotency_key(&self) -> Self {
+        let mut headers = self.headers.clone();
+        headers.remove(IDEMPOTENCY_KEY);
+        Self {
+            idempotency_key: None,
+            headers,
+            ..*self
+        }
+    }
+}
+
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The body of a request, and how many recipients it has, for the recipient guard.
+pub(crate) struct RequestBody {
+    pub(crate) payload: Payload,
+    pub(crate) recipients: u64,
+}
+
+impl From<Payload> for RequestBody {
+    fn from(payload: Payload) -> Self {
+        Self {
+            payload,
+            recipients: 0,
+        }
+    }
 }
 
 #[derive(Clone)]

@@ -5,9 +5,8 @@ use std::io;
 use http::HeaderValue;
 use http::header::CONTENT_LENGTH;
 
-use super::attempt;
 use super::payload::{Options, Payload, Request};
-use super::shared::Shared;
+use super::target::Target;
 use crate::names::debug_fields;
 
 /// The request of a call, with secrets in its headers masked. Returned by
@@ -29,17 +28,17 @@ pub struct RequestPreview {
 }
 
 impl RequestPreview {
-    pub(super) fn new(shared: &Shared, request: &Request, options: &Options) -> Self {
-        let url = shared.url(&request.path);
+    pub(super) fn new(target: &Target, request: &Request, options: &Options) -> Self {
+        let url = target.url(&request.path);
         let host = url[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
         let mut headers = vec![("host".to_owned(), host)];
         let has_body = !matches!(request.payload, Payload::Empty);
-        for (name, value) in &attempt::headers(shared, request, options) {
+        for (name, value) in &target.headers(request, options) {
             if *name != CONTENT_LENGTH || !has_body {
                 headers.push((name.as_str().to_owned(), shown(value)));
             }
         }
-        headers.push((shared.key_header.as_str().to_owned(), masked_key(shared)));
+        headers.push((target.key_header.as_str().to_owned(), masked_key(target)));
         if has_body {
             headers.push((
                 "content-length".to_owned(),
@@ -72,18 +71,18 @@ impl RequestPreview {
 }
 
 /// Keeps only the documented prefix of the key.
-fn masked_key(shared: &Shared) -> String {
-    let value = shared.current_key();
+fn masked_key(target: &Target) -> String {
+    let value = target.current_key();
     let value = value
         .as_ref()
         .ok()
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let key = value.strip_prefix(&shared.key_prefix).unwrap_or_default();
+    let key = value.strip_prefix(&target.key_prefix).unwrap_or_default();
     let known = ["sk_live_", "sk_test_"]
         .into_iter()
         .find(|prefix| key.starts_with(prefix));
-    format!("{}{}***", shared.key_prefix, known.unwrap_or_default())
+    format!("{}{}***", target.key_prefix, known.unwrap_or_default())
 }
 
 fn shown(value: &HeaderValue) -> String {

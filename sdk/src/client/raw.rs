@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::call::Call;
 use super::path;
-use super::payload::{Payload, Request};
+use super::payload::{OnRepetition, Payload, Request};
 use super::response::{FromResponse, RawResponse};
 use super::shared::Shared;
 use crate::error::{Error, InvalidInput};
@@ -20,7 +20,7 @@ pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
         path::check_raw(path)?;
         // A documented path gets the operation's scope check, name in errors and retry
         // rules.
-        let operation = path::documented(shared.service, &method, path);
+        let operation = path::documented(shared.target.service, &method, path);
         if let Some(operation) = operation {
             shared.check_scope(operation)?;
         }
@@ -44,7 +44,8 @@ pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             path: path.to_owned().into(),
             payload: Payload::Empty,
             recipients: 0,
-            confirmation: None,
+            retry_key: None,
+            on_repetition: OnRepetition::Refused,
         })
     };
     Call::from_request(RawResponse::from_response, shared, request())

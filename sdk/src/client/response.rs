@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 
 use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
@@ -123,6 +123,8 @@ pub(crate) struct Received {
     pub(super) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(super) request_id: Option<String>,
+    /// The value of the key's header in the request.
+    pub(crate) key: HeaderValue,
     pub(super) attempts: u32,
     pub(super) elapsed: Duration,
     /// See [`Deleted::already_gone`].

@@ -8,6 +8,7 @@ pub(super) struct TlsChoice {
     pub(super) bundles: Vec<Vec<u8>>,
     /// Whether to trust the platform's root certificates.
     pub(super) platform: bool,
+    #[cfg(feature = "native-tls")]
     pub(super) native: bool,
 }
 
@@ -16,10 +17,14 @@ impl Default for TlsChoice {
         Self {
             bundles: Vec::new(),
             platform: true,
-            native: !cfg!(feature = "rustls"),
+            #[cfg(feature = "native-tls")]
+            native: !HAS_RUSTLS,
         }
     }
 }
+
+#[cfg(feature = "native-tls")]
+pub(super) const HAS_RUSTLS: bool = cfg!(any(feature = "rustls", feature = "rustls-ring"));
 
 impl TlsChoice {
     /// `is_used` tells whether a handshake is to be expected. Loading the platform's certificates
@@ -29,31 +34,44 @@ impl TlsChoice {
         builder: reqwest::ClientBuilder,
         is_used: bool,
     ) -> Result<reqwest::ClientBuilder, Error> {
-        #[cfg(feature = "rustls")]
-        if !self.native {
-            return Ok(builder.tls_backend_preconfigured(self.rustls(is_used)?));
-        }
         #[cfg(feature = "native-tls")]
-        {
-            let _ = is_used;
-            let extra = self.certificates(reqwest::Certificate::from_pem_bundle)?;
-            let builder = builder.tls_backend_native();
-            Ok(match self.platform {
-                true => builder.tls_certs_merge(extra),
-                false => builder.tls_certs_only(extra),
-            })
+        if self.native {
+            return self.certificates_of_reqwest(builder.tls_backend_native(), is_used);
         }
-        #[cfg(not(feature = "native-tls"))]
-        Ok(builder)
+
+        // Whoever asks for ring gets it, whatever other crates in the program ask for.
+        #[cfg(feature = "rustls-ring")]
+        return Ok(builder.tls_backend_preconfigured(self.rustls_on_ring(is_used)?));
+
+        #[cfg(all(feature = "rustls", not(feature = "rustls-ring")))]
+        return self.certificates_of_reqwest(builder.tls_backend_rustls(), is_used);
+
+        #[cfg(not(any(feature = "rustls", feature = "rustls-ring")))]
+        self.certificates_of_reqwest(builder, is_used)
+    }
+
+    /// Sets the certificates with reqwest's own options.
+    #[cfg(any(feature = "native-tls", not(feature = "rustls-ring")))]
+    fn certificates_of_reqwest(
+        &self,
+        builder: reqwest::ClientBuilder,
+        is_used: bool,
+    ) -> Result<reqwest::ClientBuilder, Error> {
+        let extra = self.certificates(reqwest::Certificate::from_pem_bundle)?;
+        if self.platform && is_used {
+            return Ok(builder.tls_certs_merge(extra));
+        }
+        Ok(builder.tls_certs_only(extra))
     }
 
     /// rustls on ring, for this client only: the program's default provider is not touched.
-    #[cfg(feature = "rustls")]
-    fn rustls(&self, is_used: bool) -> Result<rustls::ClientConfig, Error> {
+    #[cfg(feature = "rustls-ring")]
+    fn rustls_on_ring(&self, is_used: bool) -> Result<rustls::ClientConfig, Error> {
         use std::sync::Arc;
 
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject as _;
+        use rustls_platform_verifier::Verifier;
 
         let failed = |error: rustls::Error| Error::config("cannot set up TLS").with_source(error);
         let extra = self.certificates(|bundle| {
@@ -63,22 +81,20 @@ impl TlsChoice {
         let config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(failed)?;
-        let config = if self.platform && is_used {
-            let verifier =
-                rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider);
-            let verifier = Arc::new(verifier.map_err(failed)?);
-            config
+
+        if self.platform && is_used {
+            let verifier = Verifier::new_with_extra_roots(extra, provider).map_err(failed)?;
+            let config = config
                 .dangerous()
-                .with_custom_certificate_verifier(verifier)
-        } else {
-            let mut roots = rustls::RootCertStore::empty();
-            extra
-                .into_iter()
-                .try_for_each(|each| roots.add(each))
-                .map_err(failed)?;
-            config.with_root_certificates(roots)
-        };
-        Ok(config.with_no_client_auth())
+                .with_custom_certificate_verifier(Arc::new(verifier));
+            return Ok(config.with_no_client_auth());
+        }
+
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in extra {
+            roots.add(certificate).map_err(failed)?;
+        }
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 
     /// The certificates of all bundles.

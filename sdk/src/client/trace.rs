@@ -6,13 +6,13 @@ use tracing::field::Empty;
 
 use super::attempt::{Failed, Success};
 use super::payload::Request;
-use super::shared::Shared;
+use super::target::Target;
 use crate::error::{ErrorKind, request_id};
 use crate::operation::Operation;
 
 /// Runs an attempt in a span of its own.
 pub(super) async fn traced(
-    shared: &Shared,
+    target: &Target,
     request: &Request,
     number: u32,
     attempt: impl Future<Output = Result<Success, Failed>>,
@@ -30,10 +30,10 @@ pub(super) async fn traced(
         http.request.resend_count = number.checked_sub(1).filter(|retries| *retries > 0),
         http.response.status_code = Empty,
         url.template = template,
-        server.address = shared.base.host_str(),
-        server.port = shared.base.port_or_known_default(),
+        server.address = target.base.host_str(),
+        server.port = target.base.port_or_known_default(),
         "error.type" = Empty,
-        svc.service = shared.service.as_str(),
+        svc.service = target.service.as_str(),
         svc.operation = operation.map(Operation::name),
         svc.required_scope = operation.and_then(Operation::required_scope).map(display),
         svc.request_id = Empty,

@@ -269,3 +269,15 @@ impl BatchPlan {
 
 /// The number of emails that a batch may have.
 const MAX_BATCH: usize = 100;
+
+/// The JSON shape of a batch request, which the service's reference
+/// [does not specify](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#batch-body).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchShape {
+    /// A bare array of emails.
+    #[default]
+    Array,
+    /// An object with the array in this field, such as `emails`.
+    Object(String),
+}

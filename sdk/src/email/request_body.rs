@@ -3,7 +3,7 @@
 
 use super::attachment::{Attachment, Source};
 use super::message::Email;
-use crate::client::{BatchShape, Payload, Piece, write_json};
+use crate::client::{Payload, Piece, write_json};
 use crate::error::{Error, InvalidInput};
 
 pub(super) fn single(email: &Email) -> Result<Payload, Error> {
@@ -12,13 +12,14 @@ pub(super) fn single(email: &Email) -> Result<Payload, Error> {
     Ok(Payload::pieces(writer.pieces, writer.text))
 }
 
-/// Each email comes with its index, for errors about its attachments.
+/// Each email comes with its index, for errors about its attachments. With a `key`, the body is an
+/// object with the array in that field.
 pub(super) fn batch<'a>(
     emails: impl Iterator<Item = (usize, &'a Email)>,
-    shape: &BatchShape,
+    key: Option<&str>,
 ) -> Result<Payload, Error> {
     let mut writer = Writer::default();
-    if let BatchShape::Object(key) = shape {
+    if let Some(key) = key {
         writer.text.push(b'{');
         write_json(&mut writer.text, key)?;
         writer.text.push(b':');
@@ -31,7 +32,7 @@ pub(super) fn batch<'a>(
         writer.email(index, email)?;
     }
     writer.text.push(b']');
-    if let BatchShape::Object(_) = shape {
+    if key.is_some() {
         writer.text.push(b'}');
     }
     Ok(Payload::pieces(writer.pieces, writer.text))

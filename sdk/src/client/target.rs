@@ -1,0 +1,107 @@
+//! Where requests go, and with which headers.
+
+use std::sync::Arc;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::payload::{IDEMPOTENCY_KEY, JSON, Options, Payload, Request};
+use crate::error::Error;
+use crate::operation::Service;
+use crate::secret::Secret;
+
+/// A service as a client reaches it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) service: Service,
+    pub(crate) base: Url,
+    /// The headers of every request, without the API key.
+    pub(super) headers: HeaderMap,
+    pub(super) key_header: HeaderName,
+    pub(super) key_prefix: String,
+    pub(super) key: Key,
+}
+
+/// The API key: the value of its header, or a function that is asked before each attempt.
+#[derive(Clone)]
+pub(super) enum Key {
+    Fixed(HeaderValue),
+    Provided(KeyProvider),
+}
+
+pub(super) type KeyProvider = Arc<dyn Fn() -> Secret + Send + Sync>;
+
+impl Target {
+    /// Appends a path, with its query, to the base URL.
+    pub(super) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        match self.base.path() {
+            "/" => url.set_path(path),
+            prefix => url.set_path(&[prefix.trim_end_matches('/'), path].concat()),
+        }
+        if query.is_some() {
+            url.set_query(query);
+        }
+        url
+    }
+
+    /// The headers of a request, without the key and what hooks add.
+    pub(super) fn headers(&self, request: &Request, options: &Options) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        match &request.payload {
+            Payload::Empty => {
+                // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
+                // servers respond with 411 otherwise.
+                if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+                    headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                }
+            }
+            Payload::Bytes(_, content_type) => {
+                headers.insert(CONTENT_TYPE, content_type.clone());
+            }
+            Payload::Files(_) => {
+                headers.insert(CONTENT_TYPE, JSON);
+                headers.insert(CONTENT_LENGTH, request.payload.length().into());
+            }
+        }
+
+        if let Some(key) = options
+            .idempotency_key
+            .as_ref()
+            .or(request.retry_key.as_ref())
+        {
+            headers.insert(IDEMPOTENCY_KEY, key.clone());
+        }
+        for (name, value) in &options.headers {
+            headers.insert(name, value.clone());
+        }
+        headers
+    }
+
+    /// The value of the key's header for the next attempt.
+    pub(super) fn current_key(&self) -> Result<HeaderValue, Error> {
+        match &self.key {
+            Key::Fixed(value) => Ok(value.clone()),
+            Key::Provided(provide) => key_value(&self.key_prefix, &provide()),
+        }
+    }
+}
+
+/// The value of the header that carries the key.
+pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error> {
+    if key.expose().trim().is_empty() {
+        return Err(Error::config("the API key is empty"));
+    }
+    let text = Zeroizing::new([prefix, key.expose()].concat());
+    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+        Error::config("the API key contains characters that are not allowed in a header")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
