@@ -40,7 +40,7 @@ pub(crate) use blocking::block;
 pub(crate) use body::{FileSource, Piece};
 pub(crate) use environment::required;
 pub(crate) use guard::{ActiveGuard, refuse, shown};
-pub(crate) use payload::{Payload, RequestBody, write_json};
+pub(crate) use payload::{Payload, RequestBody, payload, request_type, write_json};
 pub(crate) use raw::raw;
 pub(crate) use response::{FromResponse, Received};
 pub(crate) use shared::Shared;

@@ -17,13 +17,13 @@ mod request_body;
 pub(crate) mod webhooks;
 
 pub use attachment::Attachment;
-pub use audiences::{Audience, Audiences};
+pub use audiences::{Audience, Audiences, NewAudience};
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
 pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
-pub use domains::{DnsRecord, Domain, Domains};
+pub use domains::{DnsRecord, Domain, Domains, NewDomain};
 pub use email_record::{EmailRecord, EmailStatus};
 pub use emails::Emails;
-pub use message::{Email, Recipients, ScheduledAt};
-pub use webhooks::{Event, Webhook, WebhookTest, WebhookUpdate, Webhooks};
+pub use message::{Email, FieldValue, Recipients, ScheduledAt};
+pub use webhooks::{Webhook, WebhookTest, WebhookUpdate, Webhooks};
 
-pub use crate::request::NewWebhook;
+pub use crate::webhook::{Event, NewWebhook};

@@ -245,7 +245,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let receiver = Receiver::start(&[200, 418]).await;
     let webhooks = world.email.webhooks();
 
-    let new = NewWebhook::new(receiver.url(), [email::Event::Delivered.to_string()]);
+    let new = NewWebhook::new(receiver.url(), [email::Event::EmailDelivered.to_string()]);
     let created = webhooks.create(&new).await.expect("created");
     assert!(created.signing_secret.is_some());
     assert!(
@@ -271,7 +271,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     assert!(webhooks.list().await.expect("a list").items.is_empty());
 
     let endpoints = world.extraction.webhooks();
-    let events = [svc_sdk::extraction::Event::Completed.to_string()];
+    let events = [svc_sdk::extraction::Event::ExtractionCompleted.to_string()];
     let created = endpoints
         .create(NewWebhook::new("https://hooks.example.com/x", events))
         .await

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Serialize;
 
 use super::body::{Piece, length};
+use crate::decode::HasExtra;
 use crate::error::{Error, InvalidInput};
 use crate::operation::Operation;
 
@@ -150,4 +151,46 @@ pub(crate) fn write_json<T: Serialize + ?Sized>(
     serde_json::to_writer(text, value).map_err(|error| {
         Error::from(InvalidInput::new("body", "cannot be serialized as JSON")).with_source(error)
     })
+}
+
+/// Adds the setter of `extra` and the conversion from a reference, so that a method takes both
+/// `value` and `&value`.
+macro_rules! request_type {
+    ($name:ident) => {
+        crate::decode::has_extra!($name);
+
+        impl $name {
+            /// Adds a field that this type does not model. It is sent as given.
+            #[must_use]
+            pub fn extra(
+                mut self,
+                name: impl Into<String>,
+                value: impl Into<serde_json::Value>,
+            ) -> Self {
+                self.extra.0.insert(name.into(), value.into());
+                self
+            }
+        }
+
+        impl From<&Self> for $name {
+            fn from(request: &Self) -> Self {
+                request.clone()
+            }
+        }
+    };
+}
+pub(crate) use request_type;
+
+/// Serializes a request. A field that is set by its own method and by `extra` is refused: a name
+/// must occur once in a JSON object.
+pub(crate) fn payload<T: Serialize + HasExtra>(mut request: T) -> Result<Payload, Error> {
+    let extra = std::mem::take(request.extra_mut());
+    if !extra.is_empty() {
+        let typed = serde_json::to_value(&request).unwrap_or_default();
+        if let Some(name) = extra.keys().find(|name| typed.get(name).is_some()) {
+            return Err(InvalidInput::given_twice(name).into());
+        }
+        *request.extra_mut() = extra;
+    }
+    Payload::json(&request)
 }

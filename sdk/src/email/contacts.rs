@@ -11,13 +11,12 @@ use serde_json::{Map, Value};
 
 use super::message::can_be_address;
 use super::paginator::{Paginator, Step};
-use crate::client::{Call, Deleted, Payload, Shared};
+use crate::client::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::decode::{self, Extra, resource};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
 use crate::names::debug_fields;
 use crate::operation::Operation;
-use crate::request::{self, request_type};
 
 /// A contact of an audience.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -226,7 +225,7 @@ impl Contacts {
         let is_refused = self.shared.settings.local_checks && !can_be_address(&contact.email);
         let payload = match is_refused {
             true => Err(InvalidInput::new("email", "not an email address, such as `a@b`").into()),
-            false => request::payload(contact),
+            false => payload(contact),
         };
         Call::new(
             &self.shared,
@@ -289,7 +288,7 @@ impl Contacts {
     /// # }
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<ContactUpdate>) -> Call<Contact> {
-        let payload = request::payload(update.into());
+        let payload = payload(update.into());
         Call::new(
             &self.shared,
             Operation::ContactsUpdate,

@@ -85,6 +85,8 @@ text_enum! {
     pub enum EmailStatus {
         /// Accepted, waiting to be sent.
         Queued = "queued",
+        /// Waiting for its time. The reference does not document this status.
+        Scheduled = "scheduled",
         /// Being processed by the mail engine.
         Sending = "sending",
         /// Handed off to the recipient's mail server.
@@ -97,13 +99,18 @@ text_enum! {
         Failed = "failed",
         /// The recipient marked it as spam.
         Complained = "complained",
+        /// Cancelled before it was sent. The reference does not document this status.
+        Cancelled = "cancelled",
     }
 }
 
 impl EmailStatus {
-    /// True if the status is not expected to change: any status except `queued`, `sending`
-    /// and `sent`. Undocumented statuses, such as the one after a cancellation, count as final.
+    /// True if the status is not expected to change: any status except `queued`, `scheduled`,
+    /// `sending` and `sent`. A status that this version does not know counts as final.
     pub fn is_final(&self) -> bool {
-        !matches!(self, Self::Queued | Self::Sending | Self::Sent)
+        !matches!(
+            self,
+            Self::Queued | Self::Scheduled | Self::Sending | Self::Sent
+        )
     }
 }

@@ -102,6 +102,7 @@ impl Email {
     /// let two = Email::new("hello@shop.example", ["ada@example.com", "bob@example.com"], "Hi");
     /// assert_eq!((one.to.len(), two.to.len()), (1, 2));
     /// ```
+    #[doc(alias = "builder")]
     pub fn new(
         from: impl Into<String>,
         to: impl Into<Recipients>,
@@ -160,9 +161,8 @@ impl Email {
 
     /// Adds a header to the email itself.
     #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers
-            .insert(name.into(), Value::String(value.into()));
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.headers.insert(name.into(), value.into().0);
         self
     }
 
@@ -175,8 +175,8 @@ impl Email {
 
     /// Adds a tag for tracking.
     #[must_use]
-    pub fn tag(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.tags.insert(name.into(), value.into());
+    pub fn tag(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.tags.insert(name.into(), value.into().0);
         self
     }
 
@@ -197,15 +197,15 @@ impl Email {
 
     /// Sets a variable of the template.
     #[must_use]
-    pub fn variable(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.variables.insert(name.into(), value.into());
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.variables.insert(name.into(), value.into().0);
         self
     }
 
     /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.extra.insert(name.into(), value.into().0);
         self
     }
 
@@ -292,6 +292,16 @@ impl Email {
             attachments: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// About how long its JSON is, attachments from files left out.
+    pub(super) fn json_length(&self) -> usize {
+        /// Names of fields, and what has to be escaped.
+        const REST: usize = 512;
+        let texts = [&self.html, &self.text].into_iter().flatten();
+        let texts: usize = texts.map(|text| text.len() + text.len() / 16).sum();
+        let attachments: usize = self.attachments.iter().map(Attachment::json_length).sum();
+        REST + self.subject.len() + 64 * self.recipients() as usize + texts + attachments
     }
 
     /// The number of recipients in `to`, `cc` and `bcc`.
@@ -417,6 +427,60 @@ impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
 impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
     fn from(addresses: &Vec<T>) -> Self {
         addresses.clone().into()
+    }
+}
+
+/// A JSON value of a header, a tag, a variable or an additional field: a text, a number, a bool, or
+/// any [`serde_json::Value`] converts into it.
+///
+/// ```
+/// use svc_sdk::email::Email;
+///
+/// let customer = String::from("ada");
+/// let email = Email::new("hello@shop.example", "ada@example.com", "Hi")
+///     .tag("customer", &customer)
+///     .variable("total", 42);
+/// assert_eq!(email.tags["customer"], "ada");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldValue(Value);
+
+impl From<FieldValue> for Value {
+    fn from(value: FieldValue) -> Self {
+        value.0
+    }
+}
+
+macro_rules! field_value_from {
+    ($($type:ty),+) => {$(
+        impl From<$type> for FieldValue {
+            fn from(value: $type) -> Self {
+                Self(value.into())
+            }
+        }
+    )+};
+}
+
+field_value_from!(
+    &str, String, Value, bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize,
+    Map<String, Value>, Vec<Value>, Vec<String>, Vec<&str>
+);
+
+impl From<&String> for FieldValue {
+    fn from(text: &String) -> Self {
+        Self(text.as_str().into())
+    }
+}
+
+impl From<&Value> for FieldValue {
+    fn from(value: &Value) -> Self {
+        Self(value.clone())
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for FieldValue {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self(Value::Null), Into::into)
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{Call, Deleted, Payload, Shared};
+use crate::client::{Call, Deleted, Payload, Shared, payload};
 use crate::decode::{self, Extra, resource};
 use crate::list::List;
-use crate::names::{debug_fields, text_enum};
+use crate::names::debug_fields;
 use crate::operation::Operation;
-use crate::request::{NewWebhook, payload};
 use crate::secret::Secret;
+use crate::webhook::NewWebhook;
 
 /// A webhook endpoint.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,17 +45,6 @@ resource!(Webhook, "a webhook");
 
 debug_fields!(Webhook: id, events, status, extra);
 
-text_enum! {
-    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/README.md#events)
-    /// that an endpoint can subscribe to.
-    pub enum Event {
-        /// An extraction succeeded.
-        Completed = "extraction.completed",
-        /// An extraction failed.
-        Failed = "extraction.failed",
-    }
-}
-
 /// The operations on webhook endpoints. All of them require the scope `full`.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
@@ -69,7 +58,7 @@ impl Webhooks {
     /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
     /// use svc_sdk::extraction::{Event, NewWebhook};
     ///
-    /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::Completed]);
+    /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::ExtractionCompleted]);
     /// let webhook = client.webhooks().create(webhook).await?;
     /// let secret = webhook.secret.expect("the response to the registration contains the secret");
     /// # Ok(())

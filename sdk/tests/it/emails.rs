@@ -310,7 +310,7 @@ async fn cancel() {
     let request = server.single_request();
     assert_eq!(request.line, "PATCH /api/v1/emails/eml_1/cancel HTTP/1.1");
     assert_eq!(request.body, "");
-    assert_eq!(email.status, Some(EmailStatus::Other("cancelled".into())));
+    assert_eq!(email.status, Some(EmailStatus::Cancelled));
     assert!(email.status.unwrap().is_final());
 }
 
@@ -318,6 +318,9 @@ async fn cancel() {
 async fn parses_documented_and_unknown_statuses() {
     for (text, status, is_final) in [
         ("queued", EmailStatus::Queued, false),
+        ("scheduled", EmailStatus::Scheduled, false),
+        ("cancelled", EmailStatus::Cancelled, true),
+        ("canceled", EmailStatus::Other("canceled".into()), true),
         ("sending", EmailStatus::Sending, false),
         ("sent", EmailStatus::Sent, false),
         ("delivered", EmailStatus::Delivered, true),

@@ -12,6 +12,7 @@ mod extraction;
 mod false_success;
 #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 mod faults;
+mod guesses;
 mod integrations;
 mod mock_server;
 mod pacing;

@@ -1,6 +1,6 @@
 //! Prints the machine and the versions of the compared crates.
 
-const LOCK: &str = include_str!("../Cargo.lock");
+const LOCK: &str = include_str!("../../Cargo.lock");
 
 pub fn print() {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();

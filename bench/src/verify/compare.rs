@@ -112,17 +112,6 @@ impl<'a> Case<'a> {
                 }),
             ),
             candidate(
-                STREAMING,
-                Box::new(|| {
-                    let signature = parse_ours(black_box(&self.header));
-                    let mut stream = self.verifier.stream(&signature);
-                    for chunk in black_box(self.body).chunks(CHUNK) {
-                        stream.update(chunk);
-                    }
-                    black_box(stream.finish().unwrap());
-                }),
-            ),
-            candidate(
                 "this crate, the older of two",
                 Box::new(|| {
                     let signature = parse_ours(black_box(&self.header));

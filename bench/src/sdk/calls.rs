@@ -1,8 +1,12 @@
 //! The benchmarked calls: the same email sent with each client.
 
+#[cfg(feature = "peers")]
 use bytes::Bytes;
+#[cfg(feature = "peers")]
 use http_body_util::{BodyExt, Full};
+#[cfg(feature = "peers")]
 use hyper_util::client::legacy::Client as HyperClient;
+#[cfg(feature = "peers")]
 use hyper_util::rt::TokioExecutor;
 use resend_rs::types::CreateEmailBaseOptions;
 use serde::{Deserialize, Serialize};
@@ -12,12 +16,14 @@ use svc_sdk::{EmailClient, Scope};
 use crate::counting::{allocations as counted, peak, reset_peak};
 use crate::mock_server::MockServer;
 
-pub const ALL: [&str; 9] = [
+pub const ALL: &[&str] = &[
     "send/svc",
     "send/svc-spans",
     "send/reqwest",
+    #[cfg(feature = "peers")]
     "send/hyper",
     "send/resend-rs",
+    #[cfg(feature = "peers")]
     "send/svix",
     "batch/svc",
     "batch/reqwest",
@@ -55,6 +61,7 @@ struct BatchItem {
 }
 
 pub const ACCEPTED: &str = r#"{"id":"eml_0190a5e0-7f3c-7000-8000-000000000001","status":"queued"}"#;
+#[cfg(feature = "peers")]
 pub const MESSAGE: &str = r#"{"id":"msg_0190a5e0-7f3c-7000-8000-000000000001","eventType":"email.sent","payload":{},"timestamp":"2026-01-02T03:04:05Z"}"#;
 
 pub fn body() -> Body {
@@ -141,6 +148,7 @@ pub fn resend_email(body: &Body) -> CreateEmailBaseOptions {
         .with_html(&body.html)
 }
 
+#[cfg(feature = "peers")]
 pub fn svix(url: &str) -> svix::api::Svix {
     let options = svix::api::SvixOptions {
         server_url: Some(url.into()),
@@ -158,6 +166,17 @@ async fn measure(name: &str, times: u32) {
             let _spans = (name == "send/svc-spans")
                 .then(|| tracing::subscriber::set_default(crate::spans::DropsAll));
             let email = email();
+            count(name, times, async || {
+                client.emails().send(&email).await.expect("accepted");
+            })
+            .await;
+        }
+        "attachment/svc" => {
+            let server = MockServer::start(ACCEPTED);
+            let client = svc(&server.url).build().expect("client");
+            let content = bytes::Bytes::from(vec![0xa5; crate::check::ATTACHMENT]);
+            let attachment = svc_sdk::email::Attachment::from_bytes("a.bin", content);
+            let email = email().attachment(attachment);
             count(name, times, async || {
                 client.emails().send(&email).await.expect("accepted");
             })
@@ -182,6 +201,7 @@ async fn measure(name: &str, times: u32) {
             })
             .await;
         }
+        #[cfg(feature = "peers")]
         "send/hyper" => {
             let server = MockServer::start(ACCEPTED);
             let url: hyper::Uri = format!("{}/api/v1/emails", server.url)
@@ -216,6 +236,7 @@ async fn measure(name: &str, times: u32) {
             })
             .await;
         }
+        #[cfg(feature = "peers")]
         "send/svix" => {
             let server = MockServer::start(MESSAGE);
             let client = svix(&server.url);

@@ -11,14 +11,16 @@ const MANY: u32 = 1_200;
 pub fn print() {
     println!("{:<18} {:>14}", "per call", "instructions");
     for name in ALL {
-        let calls = f64::from(if name.starts_with("batch") {
-            (MANY - FEW) / 10
-        } else {
-            MANY - FEW
-        });
-        let per_call = (run(name, MANY) - run(name, FEW)) / calls;
-        println!("{name:<18} {per_call:>14.0}");
+        println!("{name:<18} {:>14.0}", per_call(name));
     }
+}
+
+pub fn per_call(name: &str) -> f64 {
+    let mut calls = MANY - FEW;
+    if name.starts_with("batch") {
+        calls /= 10;
+    }
+    (run(name, MANY) - run(name, FEW)) / f64::from(calls)
 }
 
 fn run(name: &str, count: u32) -> f64 {
