@@ -33,7 +33,7 @@ pub use observer::Attempt;
 pub use pauses::Pause;
 pub use preview::RequestPreview;
 pub use response::{Deleted, RawResponse, Response};
-pub use wait::{Poll, Wait};
+pub use wait::{PollResult, Wait};
 
 #[cfg(feature = "blocking")]
 pub(crate) use blocking::block;

@@ -172,7 +172,7 @@ mod secret;
 mod webhook;
 
 pub use client::{
-    Attempt, Call, ClientBuilder, Deleted, Pause, Poll, RawResponse, RecipientGuard,
+    Attempt, Call, ClientBuilder, Deleted, Pause, PollResult, RawResponse, RecipientGuard,
     RequestPreview, Response, Wait,
 };
 pub use decode::Extra;

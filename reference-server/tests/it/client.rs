@@ -233,7 +233,7 @@ async fn controls_time_faults_and_deliveries() {
     sandbox.clear_faults().await.unwrap();
 
     let failed = sandbox
-        .simulate_extraction("extraction.failed", None)
+        .simulate_extraction("extraction.failed", ())
         .await
         .unwrap();
     assert_eq!(

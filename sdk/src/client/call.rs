@@ -1,6 +1,6 @@
 //! A call: an operation with its parameters and options, before it is sent.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -325,8 +325,10 @@ fn build_request(
 
 /// 128 bits from the random seeds of the standard library's hash maps.
 fn random_key() -> Option<HeaderValue> {
-    let random = || RandomState::new().build_hasher().finish();
-    HeaderValue::from_str(&format!("{:016x}{:016x}", random(), random())).ok()
+    let random = || u128::from(RandomState::new().build_hasher().finish());
+    let mut key = String::with_capacity(32);
+    write!(key, "{:032x}", random() << 64 | random()).ok()?;
+    key.try_into().ok()
 }
 
 /// Checks a header that the application sets, and marks a value that [`RequestPreview`] masks.

@@ -45,6 +45,20 @@ pub(super) enum KnownScopes {
     },
 }
 
+impl KnownScopes {
+    /// Those of the key that the target has now.
+    fn of(&self, target: &Target) -> Option<&BTreeSet<Scope>> {
+        match self {
+            Self::Unknown => None,
+            Self::Declared(scopes) => Some(scopes),
+            Self::Learned { key, scopes } => {
+                let current = target.current_key().ok()?;
+                (current == *key).then_some(scopes)
+            }
+        }
+    }
+}
+
 /// The settings made on the builder.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -80,25 +94,19 @@ impl Shared {
         let Some(required) = operation.required_scope() else {
             return Ok(());
         };
-        let Some(granted) = self.known_scopes() else {
+        let known = lock(&self.scopes);
+        let Some(granted) = known.of(&self.target) else {
             return Ok(());
         };
         if granted.contains(&required) {
             return Ok(());
         }
-        let kind = ErrorKind::missing_scope(Some(required), Some(granted));
+        let kind = ErrorKind::missing_scope(Some(required), Some(granted.clone()));
         Err(Error::new(kind, Outcome::NotSent).with_operation(operation))
     }
 
     pub(super) fn known_scopes(&self) -> Option<BTreeSet<Scope>> {
-        match &*lock(&self.scopes) {
-            KnownScopes::Unknown => None,
-            KnownScopes::Declared(scopes) => Some(scopes.clone()),
-            KnownScopes::Learned { key, scopes } => {
-                let current = self.target.current_key().ok()?;
-                (current == *key).then(|| scopes.clone())
-            }
-        }
+        lock(&self.scopes).of(&self.target).cloned()
     }
 
     /// Keeps the scope that a response told about the key of its request.

@@ -100,8 +100,8 @@ impl<T: Clone + Send + 'static> Wait<T> {
         let mut last: Option<T> = None;
         self.run().filter_map(move |poll| {
             let change = match poll {
-                Ok(Poll::Failed(_)) => None,
-                Ok(Poll::State(now)) => {
+                Ok(PollResult::Failed(_)) => None,
+                Ok(PollResult::State(now)) => {
                     let is_same = last.as_ref().is_some_and(|last| is_same(last, &now));
                     last = Some(now.clone());
                     (!is_same || is_done(&now)).then_some(Ok(now))
@@ -119,24 +119,24 @@ impl<T: Clone + Send + 'static> Wait<T> {
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
     /// use futures_util::TryStreamExt;
-    /// use svc_sdk::Poll;
+    /// use svc_sdk::PollResult;
     ///
     /// let mut polls = client.emails().wait("eml_1").polls();
     /// while let Some(poll) = polls.try_next().await? {
     ///     match poll {
-    ///         Poll::State(email) => println!("{:?}", email.status),
-    ///         Poll::Failed(error) => eprintln!("trying again: {error}"),
+    ///         PollResult::State(email) => println!("{:?}", email.status),
+    ///         PollResult::Failed(error) => eprintln!("trying again: {error}"),
     ///         _ => {}
     ///     }
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub fn polls(self) -> impl Stream<Item = Result<Poll<T>, Error>> + Send + Unpin {
+    pub fn polls(self) -> impl Stream<Item = Result<PollResult<T>, Error>> + Send + Unpin {
         self.run()
     }
 
-    fn run(self) -> BoxStream<'static, Result<Poll<T>, Error>> {
+    fn run(self) -> BoxStream<'static, Result<PollResult<T>, Error>> {
         // The clock cannot represent the deadline if the timeout is very long.
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
@@ -171,7 +171,7 @@ impl<T: Clone + Send + 'static> IntoFuture for Wait<T> {
             let mut polls = self.run();
             while let Some(poll) = polls.next().await {
                 match poll? {
-                    Poll::State(now) if is_done(&now) => return Ok(now),
+                    PollResult::State(now) if is_done(&now) => return Ok(now),
                     _ => {}
                 }
             }
@@ -183,7 +183,7 @@ impl<T: Clone + Send + 'static> IntoFuture for Wait<T> {
 /// The result of one poll of a [`Wait`], see [`Wait::polls`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Poll<T> {
+pub enum PollResult<T> {
     /// The state of the resource.
     State(T),
     /// A transient failure, after which the wait goes on until its deadline.
@@ -207,7 +207,7 @@ const LAST_POLL: Duration = Duration::from_secs(1);
 
 impl<T: 'static> State<T> {
     /// Polls once, after the pause.
-    async fn next(&mut self) -> Result<Poll<T>, Error> {
+    async fn next(&mut self) -> Result<PollResult<T>, Error> {
         if let Some(pause) = self.pause {
             let now = Instant::now();
             let failure = self.failure.take();
@@ -239,11 +239,11 @@ impl<T: 'static> State<T> {
         match call.timeout(shorter).await {
             Ok(now) => {
                 self.done = (self.wait.is_done)(&now);
-                Ok(Poll::State(now))
+                Ok(PollResult::State(now))
             }
             Err(error) if error.is_retryable() => {
                 self.failure = Some(error.clone());
-                Ok(Poll::Failed(error))
+                Ok(PollResult::Failed(error))
             }
             Err(error) => Err(error),
         }
