@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! svc sandbox serve &
-//! SVC_EMAIL_URL=http://127.0.0.1:4080 SVC_EMAIL_KEY=mk_test_sandbox cargo run -p svc-examples --bin send_email
+//! SVC_EMAIL_URL=http://127.0.0.1:4080 SVC_EMAIL_KEY=mk_test_sandbox cargo run -p svc-sdk --example send
 //! ```
 
 use std::env;

@@ -1,7 +1,7 @@
 //! Receives deliveries of the extraction service with axum, and handles them later from an
 //! inbox in SQLite.
 //!
-//! `WEBHOOK_SECRET=… DATABASE=app.db ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-inbox`
+//! `WEBHOOK_SECRET=… DATABASE=app.db ADDR=127.0.0.1:3000 cargo run -p svc-webhook-inbox --example receiver_inbox`
 #![expect(clippy::print_stdout, reason = "the example prints what it handles")]
 
 use std::error::Error;

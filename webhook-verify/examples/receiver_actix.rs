@@ -1,6 +1,6 @@
 //! Receives deliveries of the extraction service with actix-web.
 //!
-//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-actix`
+//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-webhook-verify --example receiver_actix`
 #![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::error::Error;

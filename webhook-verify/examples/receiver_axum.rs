@@ -1,6 +1,6 @@
 //! Receives deliveries of the extraction service with axum.
 //!
-//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-axum`
+//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-webhook-verify --example receiver_axum`
 #![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Receives deliveries of the email service with axum, and reports recipients that
 //! bounced or complained.
 //!
-//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-email`
+//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-webhook-verify --example receiver_email`
 //!
 //! To try it, run `svc --sandbox listen --forward-to http://127.0.0.1:3000/hooks`,
 //! which prints the location of the secret. Then send an email to

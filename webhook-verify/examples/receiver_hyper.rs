@@ -1,7 +1,7 @@
 //! Receives deliveries of the extraction service with hyper. Other servers that use the crate
 //! `http` work the same way: tower services, tonic, Lambda.
 //!
-//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-hyper`
+//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-webhook-verify --example receiver_hyper`
 #![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::convert::Infallible;
