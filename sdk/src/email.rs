@@ -11,6 +11,7 @@ pub(crate) mod contacts;
 pub(crate) mod domains;
 pub(crate) mod email_record;
 pub(crate) mod emails;
+mod field_value;
 pub(crate) mod message;
 mod paginator;
 mod request_body;
@@ -23,7 +24,8 @@ pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
 pub use domains::{DnsRecord, Domain, Domains, NewDomain};
 pub use email_record::{EmailRecord, EmailStatus};
 pub use emails::Emails;
-pub use message::{Email, FieldValue, Recipients, ScheduledAt};
+pub use field_value::FieldValue;
+pub use message::{Email, Recipients, ScheduledAt};
 pub use webhooks::{Webhook, WebhookTest, WebhookUpdate, Webhooks};
 
 pub use crate::webhook::{Event, NewWebhook};

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use futures_util::TryStreamExt as _;
 use serde_json::{Value, json};
+use svc_reference_server::client::MessageFilter;
 use svc_sdk::email::{
     self, Attachment, BatchOutcome, ContactUpdate, Email, EmailStatus, NewContact, NewWebhook,
     WebhookUpdate,
@@ -412,4 +413,24 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         }
         _ => panic!("no sample arguments for {operation}"),
     }
+}
+
+#[tokio::test]
+async fn an_image_with_a_content_id_is_inline() {
+    let world = World::start().await;
+    world.verified_domain("shop.test").await;
+    let logo = Attachment::from_bytes("picture.png", "PNG").extra("contentId", "logo");
+    let email = Email::new("hello@shop.test", "ada@example.test", "Hi")
+        .html(r#"<img src="cid:logo" alt="">"#)
+        .attachment(logo);
+    world.email.emails().send(&email).await.expect("accepted");
+    world.server.until_idle().await;
+
+    let sandbox = world.server.client().expect("client");
+    let messages = sandbox.messages(&MessageFilter::default()).await;
+    let id = &messages.expect("listed").data[0].id;
+    let source = sandbox.message_source(id).await.expect("source");
+    let source = String::from_utf8_lossy(&source);
+    assert!(source.contains("Content-ID: <logo>"), "{source}");
+    assert!(source.contains("multipart/related"), "{source}");
 }

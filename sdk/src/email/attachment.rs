@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::message::FieldValue;
+use super::field_value::FieldValue;
 use crate::client::FileSource;
 use crate::decode::Extra;
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::attachment::Attachment;
+use super::field_value::FieldValue;
 use crate::decode;
 use crate::error::InvalidInput;
 
@@ -162,7 +163,7 @@ impl Email {
     /// Adds a header to the email itself.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.headers.insert(name.into(), value.into().0);
+        self.headers.insert(name.into(), value.into().into());
         self
     }
 
@@ -176,7 +177,7 @@ impl Email {
     /// Adds a tag for tracking.
     #[must_use]
     pub fn tag(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.tags.insert(name.into(), value.into().0);
+        self.tags.insert(name.into(), value.into().into());
         self
     }
 
@@ -198,14 +199,14 @@ impl Email {
     /// Sets a variable of the template.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.variables.insert(name.into(), value.into().0);
+        self.variables.insert(name.into(), value.into().into());
         self
     }
 
     /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.extra.insert(name.into(), value.into().0);
+        self.extra.insert(name.into(), value.into().into());
         self
     }
 
@@ -427,60 +428,6 @@ impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
 impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
     fn from(addresses: &Vec<T>) -> Self {
         addresses.clone().into()
-    }
-}
-
-/// A JSON value of a header, a tag, a variable or an additional field: a text, a number, a bool, or
-/// any [`serde_json::Value`] converts into it.
-///
-/// ```
-/// use svc_sdk::email::Email;
-///
-/// let customer = String::from("ada");
-/// let email = Email::new("hello@shop.example", "ada@example.com", "Hi")
-///     .tag("customer", &customer)
-///     .variable("total", 42);
-/// assert_eq!(email.tags["customer"], "ada");
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct FieldValue(Value);
-
-impl From<FieldValue> for Value {
-    fn from(value: FieldValue) -> Self {
-        value.0
-    }
-}
-
-macro_rules! field_value_from {
-    ($($type:ty),+) => {$(
-        impl From<$type> for FieldValue {
-            fn from(value: $type) -> Self {
-                Self(value.into())
-            }
-        }
-    )+};
-}
-
-field_value_from!(
-    &str, String, Value, bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize,
-    Map<String, Value>, Vec<Value>, Vec<String>, Vec<&str>
-);
-
-impl From<&String> for FieldValue {
-    fn from(text: &String) -> Self {
-        Self(text.as_str().into())
-    }
-}
-
-impl From<&Value> for FieldValue {
-    fn from(value: &Value) -> Self {
-        Self(value.clone())
-    }
-}
-
-impl<T: Into<Self>> From<Option<T>> for FieldValue {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self(Value::Null), Into::into)
     }
 }
 
