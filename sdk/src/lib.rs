@@ -159,9 +159,9 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod client;
 mod decode;
 pub mod email;
+mod engine;
 mod error;
 pub mod extraction;
 mod list;
@@ -171,12 +171,12 @@ mod scope;
 mod secret;
 mod webhook;
 
-pub use client::{
+pub use decode::Extra;
+pub use email::client::{EmailClient, EmailClientBuilder};
+pub use engine::{
     Attempt, Call, ClientBuilder, Deleted, Pause, PollResult, RawResponse, RecipientGuard,
     RequestPreview, Response, Wait,
 };
-pub use decode::Extra;
-pub use email::client::{EmailClient, EmailClientBuilder};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
 pub use extraction::client::{ExtractionClient, ExtractionClientBuilder};
 pub use http::{Method, StatusCode};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::request_type;
 use crate::decode::Extra;
+use crate::engine::request_type;
 use crate::names::{debug_fields, text_enum};
 
 text_enum! {

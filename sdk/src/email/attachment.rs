@@ -11,8 +11,8 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::field_value::FieldValue;
-use crate::client::FileSource;
 use crate::decode::Extra;
+use crate::engine::FileSource;
 
 /// A file attached to an email.
 ///

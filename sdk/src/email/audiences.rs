@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::decode::{self, Extra, resource};
+use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::list::List;
 use crate::operation::Operation;
 

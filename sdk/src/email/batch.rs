@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
-use crate::client::Received;
 use crate::decode::{Resource, parse_value, read_fields};
+use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput, has_error};
 use crate::list::{find_array, whole_number};
 use crate::names::debug_fields;

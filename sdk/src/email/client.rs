@@ -8,7 +8,7 @@ use super::contacts::Contacts;
 use super::domains::Domains;
 use super::emails::Emails;
 use super::webhooks::Webhooks;
-use crate::client::{
+use crate::engine::{
     Call, ClientBuilder, Pause, RawResponse, RecipientGuard, Shared, raw, required,
 };
 use crate::error::Error;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::message::can_be_address;
 use super::paginator::{Paginator, Step};
-use crate::client::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::decode::{self, Extra, resource};
+use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
 use crate::names::debug_fields;
@@ -380,7 +380,7 @@ impl ContactStream {
     /// runtime.
     pub fn block_iter(mut self) -> impl Iterator<Item = Result<Contact, Error>> {
         std::iter::from_fn(move || {
-            crate::client::block(self.try_next())
+            crate::engine::block(self.try_next())
                 .and_then(|next| next)
                 .transpose()
         })

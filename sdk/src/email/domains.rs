@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::client::{Call, Deleted, Payload, Shared, Wait, payload, request_type};
 use crate::decode::{self, Extra, resource};
+use crate::engine::{Call, Deleted, Payload, Shared, Wait, payload, request_type};
 use crate::list::List;
 use crate::operation::Operation;
 

@@ -9,8 +9,8 @@ use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
-use crate::client::{Call, Payload, Received, RequestBody, Shared, Wait};
 use crate::decode::{parse_value, read_object};
+use crate::engine::{Call, Payload, Received, RequestBody, Shared, Wait};
 use crate::error::Error;
 use crate::operation::Operation;
 

@@ -3,7 +3,7 @@
 
 use super::attachment::{Attachment, Source};
 use super::message::Email;
-use crate::client::{Payload, Piece, write_json};
+use crate::engine::{Payload, Piece, write_json};
 use crate::error::{Error, InvalidInput};
 
 pub(super) fn single(email: &Email) -> Result<Payload, Error> {

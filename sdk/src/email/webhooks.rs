@@ -6,10 +6,10 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::client::{
+use crate::decode::{self, Extra, parse_value, resource};
+use crate::engine::{
     Call, Deleted, FromResponse, Payload, Received, Shared, payload, request_type,
 };
-use crate::decode::{self, Extra, parse_value, resource};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
 use crate::names::debug_fields;

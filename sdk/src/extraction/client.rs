@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::me::Me;
 use super::webhooks::Webhooks;
-use crate::client::{Call, ClientBuilder, Pause, Payload, RawResponse, Shared, raw, required};
+use crate::engine::{Call, ClientBuilder, Pause, Payload, RawResponse, Shared, raw, required};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::{Operation, Service};
 use crate::secret::Secret;

@@ -1,21 +1,20 @@
-//! The HTTP clients: turn an operation into a request, send it, and decode the response.
+//! The HTTP engine of both clients: turns an operation into a request, sends it, and decodes the
+//! response.
 
 mod attempt;
 #[cfg(feature = "blocking")]
 mod blocking;
-mod body;
 mod builder;
 mod call;
 mod connections;
 mod environment;
 mod guard;
 mod observer;
-mod path;
 mod pauses;
-mod payload;
 mod preview;
 mod proxy;
 mod raw;
+mod request;
 mod response;
 mod send;
 mod shared;
@@ -37,10 +36,10 @@ pub use wait::{PollResult, Wait};
 
 #[cfg(feature = "blocking")]
 pub(crate) use blocking::block;
-pub(crate) use body::{FileSource, Piece};
 pub(crate) use environment::required;
 pub(crate) use guard::{ActiveGuard, refuse, shown};
-pub(crate) use payload::{Payload, RequestBody, payload, request_type, write_json};
 pub(crate) use raw::raw;
+pub(crate) use request::body::{FileSource, Piece};
+pub(crate) use request::{Payload, RequestBody, payload, request_type, write_json};
 pub(crate) use response::{FromResponse, Received};
 pub(crate) use shared::Shared;

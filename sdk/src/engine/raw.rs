@@ -6,8 +6,8 @@ use http::{HeaderValue, Method};
 use serde::Serialize;
 
 use super::call::Call;
-use super::path;
-use super::payload::{OnRepetition, Payload, Request};
+use super::request::path;
+use super::request::{OnRepetition, Payload, Request};
 use super::response::{FromResponse, RawResponse};
 use super::shared::Shared;
 use crate::error::{Error, InvalidInput};

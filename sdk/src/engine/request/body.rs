@@ -15,7 +15,7 @@ use futures_util::stream::{self, StreamExt};
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::spawn_blocking;
 
-use super::payload::Payload;
+use super::Payload;
 use crate::error::{Error, ErrorKind, Outcome};
 
 /// A file and the length that it had when the attachment was created.
@@ -98,15 +98,15 @@ pub(super) fn length(pieces: &[Piece]) -> u64 {
 /// Whether the service may have a part of the request: the HTTP client asks for the body when it has
 /// a connection, and not before.
 #[derive(Clone, Default)]
-pub(super) struct InDoubt(Arc<AtomicBool>);
+pub(crate) struct InDoubt(Arc<AtomicBool>);
 
 impl InDoubt {
-    pub(super) fn get(&self) -> bool {
+    pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// The service has certainly not processed what it got.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
@@ -116,7 +116,7 @@ impl InDoubt {
 }
 
 /// The body of an attempt, which tells when it is asked for.
-pub(super) struct AttemptBody {
+pub(crate) struct AttemptBody {
     content: Content,
     in_doubt: InDoubt,
 }
@@ -130,7 +130,7 @@ enum Content {
 }
 
 impl AttemptBody {
-    pub(super) fn new(payload: &Payload, in_doubt: &InDoubt) -> Self {
+    pub(crate) fn new(payload: &Payload, in_doubt: &InDoubt) -> Self {
         let content = match payload {
             Payload::Empty => Content::Bytes(Bytes::new()),
             Payload::Bytes(bytes, _) => Content::Bytes(bytes.clone()),

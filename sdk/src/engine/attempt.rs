@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::time::{Duration, Instant, timeout_at};
 use url::Url;
 
-use super::body::{AttemptBody, InDoubt};
-use super::payload::{Options, Request};
+use super::request::body::{AttemptBody, InDoubt};
+use super::request::{Options, Request};
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, Outcome, response_error};
 

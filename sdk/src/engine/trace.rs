@@ -5,7 +5,7 @@ use tracing::Instrument as _;
 use tracing::field::Empty;
 
 use super::attempt::{Failed, Success};
-use super::payload::Request;
+use super::request::Request;
 use super::target::Target;
 use crate::error::{ErrorKind, request_id};
 use crate::operation::Operation;

@@ -5,7 +5,7 @@ use std::io;
 use http::HeaderValue;
 use http::header::CONTENT_LENGTH;
 
-use super::payload::{Options, Payload, Request};
+use super::request::{Options, Payload, Request};
 use super::target::Target;
 use crate::names::debug_fields;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::payload::{Options, Request};
 use super::preview::RequestPreview;
+use super::request::{Options, Request};
 use super::target::Target;
 use crate::error::ErrorKind;
 use crate::operation::Operation;

@@ -9,11 +9,11 @@ use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method};
 
-use super::body::InDoubt;
 use super::guard::ActiveGuard;
-use super::path;
-use super::payload::{Confirmation, OnRepetition, Options, Request, RequestBody};
 use super::preview::RequestPreview;
+use super::request::body::InDoubt;
+use super::request::path;
+use super::request::{Confirmation, OnRepetition, Options, Request, RequestBody};
 use super::response::{FromResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::payload::{IDEMPOTENCY_KEY, JSON, Options, Payload, Request};
+use super::request::{IDEMPOTENCY_KEY, JSON, Options, Payload, Request};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::secret::Secret;

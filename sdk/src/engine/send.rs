@@ -12,9 +12,9 @@ use tokio::time::{Duration, Instant, sleep};
 use url::Url;
 
 use super::attempt::{Failed, Failure, Success, attempt};
-use super::body::InDoubt;
 use super::observer::{Attempt, Exchange};
-use super::payload::{OnRepetition, Options, Request};
+use super::request::body::InDoubt;
+use super::request::{OnRepetition, Options, Request};
 use super::response::Received;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, Outcome, request_id};

@@ -1,5 +1,8 @@
-//! The request of a call, and its body: one `Bytes`, or, with attachments from files, pieces
-//! of text with the files between them, which are read while they are sent.
+//! What is sent: the request of a call, and its body: one `Bytes`, or, with attachments from files,
+//! pieces of text with the files between them, which are read while they are sent.
+
+pub(crate) mod body;
+pub(crate) mod path;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Serialize;
 
-use super::body::{Piece, length};
+use self::body::{Piece, length};
 use crate::decode::HasExtra;
 use crate::error::{Error, InvalidInput};
 use crate::operation::Operation;
