@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub use report::FieldProblem;
@@ -325,13 +325,19 @@ impl From<InvalidInput> for Error {
 
 /// The id that the service assigned to a request, from the first of the usual headers.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
-    let names = ["x-request-id", "request-id", "x-amzn-requestid", "cf-ray"];
-    let mut ids = names
+    let mut ids = REQUEST_ID_HEADERS
         .iter()
-        .filter_map(|name| headers.get(*name)?.to_str().ok());
+        .filter_map(|name| headers.get(name)?.to_str().ok());
     // A request id is shown in errors and spans. Longer values are not ids.
     ids.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
 }
+
+const REQUEST_ID_HEADERS: [HeaderName; 4] = [
+    HeaderName::from_static("x-request-id"),
+    HeaderName::from_static("request-id"),
+    HeaderName::from_static("x-amzn-requestid"),
+    HeaderName::from_static("cf-ray"),
+];
 
 const MAX_REQUEST_ID_LEN: usize = 256;
 

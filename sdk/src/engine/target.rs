@@ -53,7 +53,11 @@ impl Target {
 
     /// The headers of a request, without the key and what hooks add.
     pub(super) fn headers(&self, request: &Request, options: &Options) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        // With room for those that follow: a clone would have none, and be copied when it grows.
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + options.headers.len() + 6);
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
         match &request.payload {
             Payload::Empty => {
                 // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
