@@ -75,12 +75,13 @@ pub struct RedisQueue {
 impl RedisQueue {
     /// Connects to a server, such as `redis://:password@host:6379/0`. The connection is made
     /// again whenever it is lost. `rediss://` is encrypted, and trusts the certificates in the PEM
-    /// text of `ca_pem`, or else the platform's. If the process has no default crypto provider of
-    /// rustls, ring becomes it.
+    /// text of `ca_pem`, or else the platform's. It needs the crypto provider of rustls that the
+    /// process has installed: which one is the program's choice, and this crate makes none.
     ///
     /// # Errors
     ///
-    /// If the URL is invalid, the server cannot be reached, or the text holds no valid certificate.
+    /// If the URL is invalid, the server cannot be reached, the text holds no valid certificate, or
+    /// `rediss://` finds no crypto provider ([`Unsupported`](io::ErrorKind::Unsupported)).
     /// No error contains the URL.
     pub async fn connect(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Self> {
         let connection = Connection::open(url, ca_pem).await?;

@@ -89,6 +89,7 @@ fn kind(error: &Error, retry_safe: bool) -> Kind {
         ErrorKind::WrongOrganization { .. } => Kind::CheckFailed,
         _ if unknown => Kind::OutcomeUnknown,
         ErrorKind::Connect
+        | ErrorKind::Proxy
         | ErrorKind::Tls
         | ErrorKind::ConnectionLost
         | ErrorKind::Timeout

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use serde_json::Value;
 use svc_sdk::email::{EmailRecord, EmailStatus};
-use svc_sdk::{Call, EmailClient, Error, Poll, Wait};
+use svc_sdk::{Call, EmailClient, Error, PollResult, Wait};
 use tokio::time::Instant;
 
 use crate::context::Context;
@@ -15,7 +15,7 @@ use crate::output::Format;
 /// The polls of a wait that `--timeout` bounds.
 pub struct Polls<'a, T> {
     context: &'a Context,
-    polls: BoxStream<'static, Result<Poll<T>, Error>>,
+    polls: BoxStream<'static, Result<PollResult<T>, Error>>,
     deadline: Instant,
     failures: FailureBudget,
     has_state: bool,
@@ -43,12 +43,12 @@ where
     pub async fn next(&mut self) -> Result<Option<T>, Failure> {
         while let Some(poll) = self.polls.next().await {
             match poll {
-                Ok(Poll::State(state)) => {
+                Ok(PollResult::State(state)) => {
                     self.failures = FailureBudget::default();
                     self.has_state = true;
                     return Ok(Some(state));
                 }
-                Ok(Poll::Failed(error)) => {
+                Ok(PollResult::Failed(error)) => {
                     let left = self.deadline.saturating_duration_since(Instant::now());
                     let is_last = error.retry_after().is_some_and(|pause| pause >= left);
                     let failure = self.context.failure(error);

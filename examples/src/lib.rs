@@ -1,5 +1,6 @@
-//! Example programs: `src/bin/`, and `tests/it/against_the_server.rs` for tests. Applications in
-//! other languages, with their tests, are in `fastapi/`, `typescript/` and `go/`.
+//! Tests of the example programs, which are in the `examples/` of the crates, and
+//! `tests/it/against_the_server.rs`, tests to copy. Applications in other languages, with their tests,
+//! are in `fastapi/`, `typescript/` and `go/`.
 //!
 //! This crate also compiles the examples in the READMEs of the project, of the SDK and of the
 //! reference server as doc tests.

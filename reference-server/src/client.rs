@@ -46,7 +46,9 @@ pub use crate::control::messages::{
     MessageLinks, MessageSummary, SpfVerdict,
 };
 pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
-pub use crate::control::organizations::{Organization, OrganizationSummary, Tenant};
+pub use crate::control::organizations::{
+    NewOrganization, Organization, OrganizationSummary, Tenant,
+};
 pub use crate::control::requests::{LoggedRequest, RecordedBody, RequestFilter, RequestHandled};
 pub use crate::control::server::{Health, HealthAddresses, RetryDelays};
 pub use crate::control::templates::{NewTemplate, RenderedTemplate, Template, TemplateSummary};

@@ -11,18 +11,20 @@ pub(crate) mod contacts;
 pub(crate) mod domains;
 pub(crate) mod email_record;
 pub(crate) mod emails;
+mod field_value;
 pub(crate) mod message;
 mod request_body;
 pub(crate) mod webhooks;
 
 pub use attachment::Attachment;
-pub use audiences::{Audience, Audiences};
+pub use audiences::{Audience, Audiences, NewAudience};
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, Refusal};
 pub use contacts::{Contact, ContactUpdate, Contacts, NewContact};
-pub use domains::{DnsRecord, Domain, Domains};
+pub use domains::{DnsRecord, Domain, Domains, NewDomain};
 pub use email_record::{EmailRecord, EmailStatus};
 pub use emails::Emails;
+pub use field_value::FieldValue;
 pub use message::{Email, Recipients, ScheduledAt};
-pub use webhooks::{Event, Webhook, WebhookTest, WebhookUpdate, Webhooks};
+pub use webhooks::{Webhook, WebhookTest, WebhookUpdate, Webhooks};
 
-pub use crate::request::NewWebhook;
+pub use crate::webhook::{Event, NewWebhook};

@@ -1,7 +1,9 @@
 //! The crate's error type. One file, because it is one type with its methods.
 
 mod kind;
+mod limits;
 mod report;
+mod response;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
+pub(crate) use response::response_error;
 
 use crate::operation::{Operation, ScopeRule};
 use crate::scope::Scope;
@@ -216,6 +219,7 @@ impl Error {
         let passing = match &self.0.kind {
             ErrorKind::RateLimited
             | ErrorKind::Connect
+            | ErrorKind::Proxy
             | ErrorKind::ConnectionLost
             | ErrorKind::Timeout => true,
             ErrorKind::Server => self.0.status != Some(StatusCode::NOT_IMPLEMENTED),
@@ -256,9 +260,23 @@ impl Error {
         matches!(self.0.kind, ErrorKind::Timeout)
     }
 
-    /// True if no connection was established, TLS included. The last attempt was not sent.
+    /// True if no connection was established, TLS and proxy included. The last attempt was not
+    /// sent.
     pub fn is_connect(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Connect | ErrorKind::Tls)
+        matches!(
+            self.0.kind,
+            ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Proxy
+        )
+    }
+
+    /// True if the request conflicts with existing data (HTTP 409).
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Conflict)
+    }
+
+    /// True if the service failed (HTTP 5xx).
+    pub fn is_server_error(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Server)
     }
 
     /// True if a list has more items than the client could get.
@@ -316,13 +334,19 @@ impl From<InvalidInput> for Error {
 
 /// The id that the service assigned to a request, from the first of the usual headers.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
-    let names = ["x-request-id", "request-id", "x-amzn-requestid", "cf-ray"];
-    let mut ids = names
+    let mut ids = REQUEST_ID_HEADERS
         .iter()
-        .filter_map(|name| headers.get(*name)?.to_str().ok());
+        .filter_map(|name| headers.get(name)?.to_str().ok());
     // A request id is shown in errors and spans. Longer values are not ids.
     ids.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
 }
+
+static REQUEST_ID_HEADERS: [HeaderName; 4] = [
+    HeaderName::from_static("x-request-id"),
+    HeaderName::from_static("request-id"),
+    HeaderName::from_static("x-amzn-requestid"),
+    HeaderName::from_static("cf-ray"),
+];
 
 const MAX_REQUEST_ID_LEN: usize = 256;
 
@@ -399,8 +423,9 @@ impl fmt::Display for Error {
     }
 }
 
-const HELD_BACK: &str =
-    "; not sent, because the pause that the service asked for is too long for this call";
+const HELD_BACK: &str = "; not sent, because this client and its clones wait for longer than this \
+                         call may take: for the pause that the service asked for, or for the rate \
+                         that is set on the client";
 
 const UNDOCUMENTED_SCOPE: &str = "; the scope that the operation requires is not documented, see the \
                                   service's message";
@@ -420,6 +445,10 @@ fn next_step(kind: &ErrorKind) -> Option<&'static str> {
         } => "use a key with that scope",
         ErrorKind::RateLimited => "retry later",
         ErrorKind::Connect => "check the base URL and the network",
+        ErrorKind::Proxy => {
+            "check the proxy's URL and credentials: `proxy` on the builder, or HTTPS_PROXY, \
+             HTTP_PROXY, ALL_PROXY and NO_PROXY"
+        }
         ErrorKind::Tls => "check the service's certificate and the trusted roots",
         _ => return None,
     })

@@ -6,6 +6,6 @@ pub(crate) mod me;
 pub(crate) mod webhooks;
 
 pub use me::{Auth, Me, Organization};
-pub use webhooks::{Event, Webhook, Webhooks};
+pub use webhooks::{Webhook, Webhooks};
 
-pub use crate::request::NewWebhook;
+pub use crate::webhook::{Event, NewWebhook};

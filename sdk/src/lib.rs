@@ -51,15 +51,21 @@
 //! may take all the time that is left, unless
 //! [`attempt_timeout`](EmailClientBuilder::attempt_timeout) is set.
 //!
-//! A 429 with `Retry-After` holds back all calls with the same key until the pause is over;
-//! then they start at random times. Such a retry does not count towards the number of retries;
-//! only the deadline limits it. To send much, allow a long `timeout` and
-//! pass many calls to the client at once. Calls with other keys go on.
+//! A 429 with `Retry-After` holds back this client and its clones: their calls with the same key to
+//! the same operation wait until the pause is over, at most
+//! [`max_retry_after`](EmailClientBuilder::max_retry_after), and then start at random times. Such a
+//! retry does not count towards the number of retries; only the deadline limits it. To send much,
+//! allow a long `timeout` and pass many calls to the client at once, with `call.into_future()` where
+//! a future is expected, as by `join_all` and `buffer_unordered`. For a known limit, set
+//! [`max_per_second`](EmailClientBuilder::max_per_second).
 //!
 //! An [idempotent](Operation::is_idempotent) operation has the same effect whether it is
 //! performed once or twice. It is retried after every transient failure. Any other
 //! operation, such as sending an email, is retried only if the previous attempt was
 //! certainly not processed: no connection was established, or the service responded with 429.
+//! If the service honors idempotency keys, say so with
+//! [`service_honors_idempotency_key`](EmailClientBuilder::service_honors_idempotency_key): then every
+//! send has a key, and is retried, too.
 //! Dropping the future of a call stops its retries; a request that was already sent may still
 //! be processed.
 //!
@@ -141,22 +147,22 @@
 //!
 //! | feature | |
 //! |---|---|
-//! | `rustls` (default) | TLS with rustls on ring, for this crate's clients only. Uses the platform's certificates. |
-//! | `native-tls` | TLS with the platform's library. Used if rustls is off, or if selected on the builder. |
+//! | `rustls` (default) | TLS as reqwest has it by default: rustls on aws-lc-rs, and the platform's certificates. Changes nothing for a program whose own rustls or reqwest has its defaults. |
+//! | `rustls-ring` | TLS with rustls on ring, which this crate's clients then use even beside `rustls`. For others in the program: a plain-http `reqwest::Client::new()` finds no provider and panics, and a rustls with its defaults finds two. So call `rustls::crypto::ring::default_provider().install_default()` first in `main`. |
+//! | `native-tls` | TLS with the platform's library (OpenSSL on Linux). Used if no rustls is enabled, or if selected on the builder. Changes nothing for rustls. |
 //! | `blocking` | `Call::block` for programs without an async runtime. |
 //! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
 //!
-//! Without a TLS feature, only `http` base URLs work, and `build` says so. `rustls` enables
-//! reqwest without a default TLS provider: `reqwest::Client::new()` elsewhere in the program
-//! panics unless the program enables a TLS feature of reqwest itself, or installs a provider
-//! (`rustls::crypto::CryptoProvider::install_default`).
+//! No crate of ours installs a provider for the process. Without a TLS feature, `https` works with a
+//! client of your own ([`http_client`](EmailClientBuilder::http_client)), or if your `reqwest` has
+//! TLS; otherwise the call says so.
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod client;
 mod decode;
 mod dialect;
 pub mod email;
+mod engine;
 mod error;
 pub mod extraction;
 mod fields;
@@ -164,18 +170,18 @@ mod list;
 mod names;
 mod operation;
 mod pages;
-mod request;
 mod scope;
 mod secret;
 mod verdict;
+mod webhook;
 
-pub use client::{
-    Attempt, Call, ClientBuilder, Deleted, Poll, RawResponse, RecipientGuard, RequestPreview,
-    Response, Wait,
-};
 pub use decode::Extra;
 pub use dialect::{Choice, Dialect, InvalidDialect, Point};
 pub use email::client::{EmailClient, EmailClientBuilder};
+pub use engine::{
+    Attempt, Call, ClientBuilder, Deleted, Pause, PollResult, RawResponse, RecipientGuard,
+    RequestPreview, Response, Wait,
+};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
 pub use extraction::client::{ExtractionClient, ExtractionClientBuilder};
 pub use http::{Method, StatusCode};
@@ -184,5 +190,6 @@ pub use operation::{Operation, ScopeRule, Service};
 pub use pages::ListStream;
 pub use scope::{Scope, UnknownScope};
 pub use secret::Secret;
+pub use webhook::{Event, NewWebhook};
 /// The HTTP crates whose types are part of this API.
 pub use {http, reqwest};

@@ -40,6 +40,15 @@ pub enum ScopeRule {
     NotDocumented,
 }
 
+macro_rules! service_name {
+    (Email) => {
+        "email"
+    };
+    (Extraction) => {
+        "extraction"
+    };
+}
+
 /// Defines the operations from their table.
 macro_rules! operations {
     ($($name:ident: $service:ident $text:literal $method:ident $path:literal $scope:expr, $idempotent:literal;)+) => {
@@ -59,6 +68,14 @@ macro_rules! operations {
         impl Operation {
             /// All operations, in the order of `tests/contract/operations.tsv`.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The service and the operation's name, such as `email emails.send`, which `Display`
+            /// writes, too.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!(service_name!($service), " ", $text),)+
+                }
+            }
 
             const fn info(self) -> OperationInfo {
                 match self {
@@ -156,10 +173,10 @@ impl Operation {
     }
 }
 
-/// Formats as the service and the operation's name, such as `email emails.send`.
+/// Writes [`as_str`](Operation::as_str).
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.service(), self.name())
+        f.write_str(self.as_str())
     }
 }
 

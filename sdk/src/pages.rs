@@ -11,7 +11,7 @@ use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::client::{Call, RawResponse};
+use crate::engine::{Call, RawResponse};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::list::{Cursor, List, More};
 
@@ -148,7 +148,7 @@ impl<T: Serialize + Send + 'static> ListStream<T> {
     /// runtime.
     pub fn block_iter(mut self) -> impl Iterator<Item = Result<T, Error>> {
         std::iter::from_fn(move || {
-            crate::client::block(self.try_next())
+            crate::engine::block(self.try_next())
                 .and_then(|next| next)
                 .transpose()
         })

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use futures_util::TryStreamExt as _;
 use serde_json::{Value, json};
+use svc_reference_server::client::MessageFilter;
 use svc_sdk::email::{
     self, Attachment, BatchOutcome, ContactUpdate, Email, EmailStatus, NewContact, NewWebhook,
     WebhookUpdate,
@@ -245,7 +246,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let receiver = Receiver::start(&[200, 418]).await;
     let webhooks = world.email.webhooks();
 
-    let new = NewWebhook::new(receiver.url(), [email::Event::Delivered.to_string()]);
+    let new = NewWebhook::new(receiver.url(), [email::Event::EmailDelivered.to_string()]);
     let created = webhooks.create(&new).await.expect("created");
     assert!(created.signing_secret.is_some());
     assert!(
@@ -271,7 +272,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     assert!(webhooks.list().await.expect("a list").items.is_empty());
 
     let endpoints = world.extraction.webhooks();
-    let events = [svc_sdk::extraction::Event::Completed.to_string()];
+    let events = [svc_sdk::extraction::Event::ExtractionCompleted.to_string()];
     let created = endpoints
         .create(NewWebhook::new("https://hooks.example.com/x", events))
         .await
@@ -412,4 +413,24 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         }
         _ => panic!("no sample arguments for {operation}"),
     }
+}
+
+#[tokio::test]
+async fn an_image_with_a_content_id_is_inline() {
+    let world = World::start().await;
+    world.verified_domain("shop.test").await;
+    let logo = Attachment::from_bytes("picture.png", "PNG").extra("contentId", "logo");
+    let email = Email::new("hello@shop.test", "ada@example.test", "Hi")
+        .html(r#"<img src="cid:logo" alt="">"#)
+        .attachment(logo);
+    world.email.emails().send(&email).await.expect("accepted");
+    world.server.until_idle().await;
+
+    let sandbox = world.server.client().expect("client");
+    let messages = sandbox.messages(&MessageFilter::default()).await;
+    let id = &messages.expect("listed").data[0].id;
+    let source = sandbox.message_source(id).await.expect("source");
+    let source = String::from_utf8_lossy(&source);
+    assert!(source.contains("Content-ID: <logo>"), "{source}");
+    assert!(source.contains("multipart/related"), "{source}");
 }

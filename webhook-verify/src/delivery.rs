@@ -35,6 +35,8 @@ pub struct Delivery {
     /// Position of `data` in the body.
     data: Option<Range<usize>>,
     body: Bytes,
+    /// The body without unpaired surrogates, if it has any. Every position is the same.
+    readable: Option<Bytes>,
     matched_secret: Option<usize>,
     pub(crate) tenant: Option<Arc<str>>,
     /// How long after `created` a receiver accepts this delivery.
@@ -85,6 +87,7 @@ impl Delivery {
             created: string(envelope.created).map(Into::into),
             key: key.into(),
             data: envelope.data.map(|data| range_in(data.get(), &body)),
+            readable: without_unpaired_surrogates(&body),
             body,
             matched_secret: Some(matched_secret),
             tenant: None,
@@ -115,6 +118,7 @@ impl Delivery {
             created: string(envelope.created).map(Into::into),
             key: key.into(),
             data: envelope.data.map(|data| range_in(data.get(), &body)),
+            readable: without_unpaired_surrogates(&body),
             body,
             matched_secret: None,
             tenant: None,
@@ -178,20 +182,30 @@ impl Delivery {
             .or_else(|| Some(without_offset().ok()?.and_utc()))
     }
 
-    /// Deserializes the `data` field into your own type. A missing `data` is read as `null`.
+    /// Deserializes the `data` field into your own type. A missing `data` is read as `null`, and half
+    /// a character, as JavaScript leaves it when it cuts a text (`\\ud83d`), as U+FFFD.
     ///
     /// # Errors
     ///
     /// [`JsonError`] if `data` does not deserialize into `T`.
     pub fn data<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
-        serde_json::from_str(self.data_json()).map_err(JsonError::new)
+        let data = self.data_of(self.readable());
+        serde_json::from_str(data).map_err(JsonError::new)
     }
 
     /// The JSON text of the `data` field exactly as received, or `null` if there is none.
     pub fn data_json(&self) -> &str {
-        let data = self.data.clone().and_then(|data| self.body.get(data));
+        self.data_of(&self.body)
+    }
+
+    fn data_of<'a>(&self, body: &'a Bytes) -> &'a str {
+        let data = self.data.clone().and_then(|data| body.get(data));
         data.and_then(|data| str::from_utf8(data).ok())
             .unwrap_or("null")
+    }
+
+    fn readable(&self) -> &Bytes {
+        self.readable.as_ref().unwrap_or(&self.body)
     }
 
     /// Deserializes the whole body into your own type.
@@ -200,7 +214,7 @@ impl Delivery {
     ///
     /// [`JsonError`] if the body does not deserialize into `T`.
     pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
-        serde_json::from_slice(&self.body).map_err(JsonError::new)
+        serde_json::from_slice(self.readable()).map_err(JsonError::new)
     }
 
     /// The exact bytes of the body.
@@ -385,6 +399,35 @@ fn string(value: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(value?.get()).ok()
 }
 
+/// Replaces escapes like `\ud83d` without their other half by that of U+FFFD, which is as long.
+/// `None` if there are none.
+fn without_unpaired_surrogates(json: &[u8]) -> Option<Bytes> {
+    let mut readable = None;
+    let mut at = 0;
+    while let Some(skipped) = json[at..].iter().position(|byte| *byte == b'\\') {
+        at += skipped;
+        let first = escaped_unit(json, at);
+        let second = escaped_unit(json, at + 6);
+        at += match (first, second) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                let readable = readable.get_or_insert_with(|| json.to_vec());
+                readable[at + 2..at + 6].copy_from_slice(b"fffd");
+                6
+            }
+            _ => 2,
+        };
+        at = at.min(json.len());
+    }
+    readable.map(Bytes::from)
+}
+
+/// The UTF-16 unit of an escape like `\ud83d` at this position.
+fn escaped_unit(json: &[u8], at: usize) -> Option<u16> {
+    let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
 /// The range of `part` within `body`, of which it is a slice.
 fn range_in(part: &str, body: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr() - body.as_ptr().addr();
@@ -455,6 +498,20 @@ mod tests {
             "{}",
             delivery.key()
         );
+    }
+
+    /// A text that was cut inside a character must not make the delivery unreadable.
+    #[test]
+    fn half_a_character_is_read_as_the_replacement_character() {
+        let body =
+            r#"{"event":"e","data":{"text":"\ud83d","whole":"\ud83d\ude00","slash":"\\ud83d"}}"#;
+        let delivery = parse(body).unwrap();
+        let data: serde_json::Value = delivery.data().unwrap();
+        assert_eq!(data["text"], "\u{fffd}");
+        assert_eq!(data["whole"], "\u{1f600}");
+        assert_eq!(data["slash"], r"\ud83d");
+        assert_eq!(delivery.json::<serde_json::Value>().unwrap()["data"], data);
+        assert!(delivery.data_json().contains(r#""\ud83d""#));
     }
 
     #[test]

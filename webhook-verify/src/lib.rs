@@ -1,4 +1,11 @@
 #![doc = include_str!("../README.md")]
+//!
+//! ## Types
+//!
+//! - [`Verifier`] verifies a body with a [`Secret`], and returns a [`Delivery`] with its [`Event`], or
+//!   a [`Rejection`]. It finds the [`Signature`] in a [`SignatureSource`], such as the headers.
+//! - [`Receiver`] does so for a framework: it reads the body within limits, and finds the verifier of
+//!   a tenant by the [`RequestHead`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -20,5 +27,5 @@ pub use delivery::{Delivery, Event};
 pub use receiver::{BoxError, Receiver, RequestHead};
 pub use rejection::{JsonError, Rejection};
 pub use secret::{Secret, SecretError};
-pub use signature::{Service, Signature, UnknownService};
-pub use verifier::{MAX_SECRETS, StreamVerifier, Verifier};
+pub use signature::{Service, Signature, SignatureSource, UnknownService};
+pub use verifier::{MAX_SECRETS, Verifier};

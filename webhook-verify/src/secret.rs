@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 /// The signing secret of a webhook, as the service returned it when the webhook
 /// was created.
 ///
-/// A `Secret` is validated when it is created: it is not empty, and as text it neither
-/// starts nor ends with whitespace or a byte order mark. Nothing is trimmed,
+/// A `Secret` is validated when it is created: it is not empty, and as text it is printable and
+/// neither starts nor ends with whitespace or a byte order mark. Nothing is trimmed,
 /// because a trimmed secret is a different key. A stray newline from a file is
 /// therefore an error at startup instead of a signature that never matches.
 ///
@@ -37,15 +37,27 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the secret is empty, or starts or ends with
-    /// whitespace or a byte order mark. The error contains nothing of the secret.
+    /// [`SecretError`] if the secret is empty, starts or ends with whitespace or a byte order mark,
+    /// is UTF-16, or is not printable text. The error contains nothing of the secret.
     pub fn new(secret: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
         let secret = Self::from_bytes(secret)?;
-        if secret.0.starts_with(b"\xEF\xBB\xBF") {
+        let bytes = secret.as_bytes();
+        if bytes.starts_with(b"\xEF\xBB\xBF") {
             return Err(SecretError::ByteOrderMark);
         }
-        if has_surrounding_whitespace(&secret.0) {
+        // With its byte order mark, or as text of which every other byte is zero.
+        if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") || bytes.contains(&0) {
+            return Err(SecretError::Utf16);
+        }
+        let Ok(text) = str::from_utf8(bytes) else {
+            return Err(SecretError::NotPrintable);
+        };
+        // No-break spaces and similar characters come with text copied from a web page.
+        if text.trim().len() != text.len() {
             return Err(SecretError::SurroundingWhitespace);
+        }
+        if !text.chars().all(is_printable) {
+            return Err(SecretError::NotPrintable);
         }
         Ok(secret)
     }
@@ -95,6 +107,22 @@ impl fmt::Debug for Secret {
     }
 }
 
+impl TryFrom<&str> for Secret {
+    type Error = SecretError;
+
+    fn try_from(secret: &str) -> Result<Self, SecretError> {
+        Self::new(secret)
+    }
+}
+
+impl TryFrom<String> for Secret {
+    type Error = SecretError;
+
+    fn try_from(secret: String) -> Result<Self, SecretError> {
+        Self::new(secret)
+    }
+}
+
 impl<'de> serde::Deserialize<'de> for Secret {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Serde's own type error would quote the value.
@@ -121,6 +149,14 @@ pub enum SecretError {
     /// insert at the start of a file.
     #[error("the signing secret starts with a byte order mark")]
     ByteOrderMark,
+    /// The secret is UTF-16, which some editors and shells write, or contains zero bytes. Store it
+    /// as UTF-8. For a binary key, use [`Secret::from_bytes`].
+    #[error("the signing secret is UTF-16, or contains zero bytes; store it as UTF-8")]
+    Utf16,
+    /// The secret is not UTF-8, or contains control characters or invisible ones, so it is most
+    /// likely not what the service returned. For a binary key, use [`Secret::from_bytes`].
+    #[error("the signing secret is not printable text")]
+    NotPrintable,
     /// The environment variable is not set.
     #[error("the environment variable is not set")]
     NotSet,
@@ -145,13 +181,13 @@ pub enum SecretError {
     },
 }
 
-fn has_surrounding_whitespace(bytes: &[u8]) -> bool {
-    let ascii = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
-    if bytes.first().is_some_and(ascii) || bytes.last().is_some_and(ascii) {
-        return true;
-    }
-    // No-break spaces and similar characters come with text copied from a web page.
-    str::from_utf8(bytes).is_ok_and(|text| text.trim().len() != text.len())
+/// False for control characters, and for those that nobody sees and a web page may contain.
+fn is_printable(c: char) -> bool {
+    let is_invisible = matches!(
+        c,
+        '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}'
+    );
+    !c.is_control() && !is_invisible
 }
 
 #[cfg(test)]
@@ -178,14 +214,20 @@ mod tests {
         for secret in ["s", "with space inside", "ü", "=="] {
             assert_eq!(Secret::new(secret).unwrap().as_bytes(), secret.as_bytes());
         }
-        assert!(
-            Secret::new(&b"\xFF\x00"[..]).is_ok(),
-            "a secret does not have to be UTF-8"
-        );
-        for not_utf8 in [&b" \xFF"[..], b"\xFF\n", b"\x0B\xFF", b"\xFF\x0B"] {
-            let error = Secret::new(not_utf8).unwrap_err();
-            assert_eq!(error, SecretError::SurroundingWhitespace, "{not_utf8:?}");
+        for (secret, error) in [
+            (&b"\xFF\xFEs\0"[..], SecretError::Utf16),
+            (b"\xFE\xFF\0s", SecretError::Utf16),
+            (b"s\0e\0", SecretError::Utf16),
+            (b"\0s\0e", SecretError::Utf16),
+            (b"s\xFF", SecretError::NotPrintable),
+            (b"s\x07e", SecretError::NotPrintable),
+            ("s\u{200b}e".as_bytes(), SecretError::NotPrintable),
+            ("s\u{feff}".as_bytes(), SecretError::NotPrintable),
+        ] {
+            assert_eq!(Secret::new(secret).unwrap_err(), error, "{secret:?}");
         }
+        assert!(Secret::from_bytes(&b"\xFF\x00"[..]).is_ok());
+        assert!(Secret::try_from("s").is_ok() && Secret::try_from("s\n".to_owned()).is_err());
     }
 
     #[test]

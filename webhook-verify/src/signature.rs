@@ -177,7 +177,7 @@ impl Signature {
         self.is_tag(&key.tag(body))
     }
 
-    pub(crate) fn is_tag(&self, tag: &[u8; 32]) -> bool {
+    fn is_tag(&self, tag: &[u8; 32]) -> bool {
         self.tag.ct_eq(tag).into()
     }
 }
@@ -196,6 +196,49 @@ impl fmt::Debug for Signature {
     }
 }
 
+/// Where [`Verifier::verify`](crate::Verifier::verify) finds a signature: the value of the header, as
+/// text or bytes, or all headers of a request, [`http::HeaderMap`], of which exactly one must carry a
+/// signature.
+pub trait SignatureSource: sealed::Read {}
+
+impl<T: sealed::Read> SignatureSource for T {}
+
+mod sealed {
+    use super::{Rejection, Service, Signature};
+
+    pub trait Read {
+        fn read(&self) -> Result<Signature, Rejection>;
+    }
+
+    impl Read for &http::HeaderMap {
+        fn read(&self) -> Result<Signature, Rejection> {
+            let headers = self.iter();
+            Signature::from_headers(headers.map(|(name, value)| (name.as_str(), value.as_bytes())))
+        }
+    }
+
+    /// The formats of the two headers differ, so the value tells which service signed.
+    fn parse(value: &[u8]) -> Result<Signature, Rejection> {
+        Signature::parse(Service::Extraction, value)
+            .or_else(|_| Signature::parse(Service::Email, value))
+    }
+
+    macro_rules! reads_value {
+        ($($type:ty $(, $length:ident)?);+ $(;)?) => {$(
+            impl$(<const $length: usize>)? Read for $type {
+                fn read(&self) -> Result<Signature, Rejection> {
+                    parse(self.as_ref())
+                }
+            }
+        )+};
+    }
+
+    reads_value!(
+        &str; String; &String; &[u8]; Vec<u8>; &Vec<u8>; bytes::Bytes; &bytes::Bytes;
+        [u8; N], N; &[u8; N], N; http::HeaderValue; &http::HeaderValue;
+    );
+}
+
 /// HMAC-SHA256 keyed with a secret. Keying hashes two blocks, so it is done once, and the keyed
 /// state is cloned for every body. The features `zeroize` of `hmac` and `sha2` overwrite it on drop.
 #[derive(Clone)]
@@ -207,17 +250,8 @@ impl HmacKey {
     }
 
     pub(crate) fn tag(&self, body: &[u8]) -> [u8; 32] {
-        let mut mac = self.clone();
-        mac.update(body);
-        mac.finish()
-    }
-
-    pub(crate) fn update(&mut self, chunk: &[u8]) {
-        self.0.update(chunk);
-    }
-
-    pub(crate) fn finish(self) -> [u8; 32] {
-        self.0.finalize().into_bytes().into()
+        let mac = self.0.clone().chain_update(body);
+        mac.finalize().into_bytes().into()
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::delivery::Delivery;
 use crate::rejection::Rejection;
 use crate::secret::{Secret, SecretError};
-use crate::signature::{HmacKey, Service, Signature};
+use crate::signature::{HmacKey, Service, Signature, SignatureSource};
 
 /// Maximum number of secrets of one service that a [`Verifier`] accepts at the same time.
 pub const MAX_SECRETS: usize = 4;
@@ -132,22 +132,30 @@ impl Verifier {
         Ok(())
     }
 
-    /// Verifies a body against the value of its signature header, and parses the delivery.
+    /// Verifies a body, and parses the delivery. The signature is in the headers of the request, or
+    /// in the value of its signature header. The formats of the two headers differ, so the value
+    /// tells which service signed.
     ///
-    /// The formats of the two headers differ, so the value tells which service signed.
+    /// ```
+    /// # fn f(verifier: &webhook_verify::Verifier, request: http::Request<Vec<u8>>)
+    /// # -> Result<(), webhook_verify::Rejection> {
+    /// let (head, body) = request.into_parts();
+    /// let delivery = verifier.verify(&head.headers, body)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
+    /// [`Rejection::MissingSignature`], [`Rejection::DuplicateSignature`],
     /// [`Rejection::MalformedSignature`], [`Rejection::Mismatch`], or a reason why the verified
     /// body is not a delivery.
     pub fn verify(
         &self,
-        header: impl AsRef<[u8]>,
+        signature: impl SignatureSource,
         body: impl Into<Bytes>,
     ) -> Result<Delivery, Rejection> {
-        let header = header.as_ref();
-        let signature = Signature::parse(Service::Extraction, header)
-            .or_else(|_| Signature::parse(Service::Email, header))?;
+        let signature = signature.read()?;
         self.check_service(&signature)
             .map_err(|_| Rejection::MalformedSignature)?;
         self.verify_signature(&signature, body)
@@ -184,15 +192,6 @@ impl Verifier {
             Some(matched) => Ok(matched),
             None if keys.is_empty() => Err(Rejection::MissingSignature),
             None => Err(Rejection::Mismatch),
-        }
-    }
-
-    /// Starts to verify a large body that arrives in chunks. Do not use what arrived before
-    /// [`StreamVerifier::finish`] has returned `Ok`.
-    pub fn stream(&self, signature: &Signature) -> StreamVerifier {
-        StreamVerifier {
-            signature: *signature,
-            macs: self.keys().of(signature.service()).to_vec(),
         }
     }
 
@@ -266,42 +265,5 @@ fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Vec<HmacKey
         0 => Err(SecretError::NoSecrets),
         1..=MAX_SECRETS => Ok(keys),
         _ => Err(SecretError::TooManySecrets),
-    }
-}
-
-/// Verifies a body chunk by chunk. Created by [`Verifier::stream`].
-#[must_use = "call `finish` to verify the body"]
-pub struct StreamVerifier {
-    signature: Signature,
-    /// One for each secret, with the chunks so far.
-    macs: Vec<HmacKey>,
-}
-
-impl StreamVerifier {
-    /// Adds the next chunk of the body, of any size.
-    pub fn update(&mut self, chunk: impl AsRef<[u8]>) {
-        for mac in &mut self.macs {
-            mac.update(chunk.as_ref());
-        }
-    }
-
-    /// Verifies all chunks together. Returns the index of the secret that signed them.
-    ///
-    /// # Errors
-    ///
-    /// [`Rejection::Mismatch`] if no secret did.
-    pub fn finish(self) -> Result<usize, Rejection> {
-        let tags = self.macs.into_iter().map(HmacKey::finish);
-        { tags }
-            .position(|tag| self.signature.is_tag(&tag))
-            .ok_or(Rejection::Mismatch)
-    }
-}
-
-impl fmt::Debug for StreamVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamVerifier")
-            .field("signature", &self.signature)
-            .finish_non_exhaustive()
     }
 }

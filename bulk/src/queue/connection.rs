@@ -66,14 +66,23 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+fn no_provider() -> io::Error {
+    let problem = "rediss:// needs the crypto provider of the process: at the start of the program, \
+                   call `rustls::crypto::ring::default_provider().install_default()`, or the \
+                   same of `aws_lc_rs`";
+    io::Error::new(io::ErrorKind::Unsupported, problem)
+}
+
 fn not_a_url() -> io::Error {
     let problem = "not a URL such as redis://:PASSWORD@HOST:6379/0 or rediss://HOST";
     io::Error::new(io::ErrorKind::InvalidInput, problem)
 }
 
 fn with_tls(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Client> {
-    // `redis` uses the crypto provider of the process. The application may have set another one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    // `redis` uses the crypto provider of the process, and panics without one.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        return Err(no_provider());
+    }
     let root_cert = ca_pem.map(<[u8]>::to_vec);
     let certificates = redis::TlsCertificates {
         client_tls: None,

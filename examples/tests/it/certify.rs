@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::SECRET;
-use crate::program::Program;
+use crate::program::{Program, example};
 
 #[test]
 fn every_receiver_passes() {
@@ -13,24 +13,12 @@ fn every_receiver_passes() {
     let address = ("ADDR", "127.0.0.1:0");
     let secret_file = secret_file("certify-secret.txt");
     let receivers = [
+        (&example("receiver_actix"), "extraction", vec![address]),
+        (&example("receiver_axum"), "extraction", vec![address]),
+        (&example("receiver_email"), "email", vec![address]),
+        (&example("receiver_hyper"), "extraction", vec![address]),
         (
-            env!("CARGO_BIN_EXE_receiver-actix"),
-            "extraction",
-            vec![address],
-        ),
-        (
-            env!("CARGO_BIN_EXE_receiver-axum"),
-            "extraction",
-            vec![address],
-        ),
-        (env!("CARGO_BIN_EXE_receiver-email"), "email", vec![address]),
-        (
-            env!("CARGO_BIN_EXE_receiver-hyper"),
-            "extraction",
-            vec![address],
-        ),
-        (
-            env!("CARGO_BIN_EXE_receiver-inbox"),
+            &example("receiver_inbox"),
             "extraction",
             vec![address, ("DATABASE", &database)],
         ),

@@ -5,6 +5,23 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::SECRET;
 
+/// The path of the example of a crate. `cargo test --workspace` builds them all.
+pub(crate) fn example(name: &str) -> String {
+    let tests = std::env::current_exe().unwrap();
+    let path = tests
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .join("examples")
+        .join(name);
+    assert!(
+        path.exists(),
+        "{} is not built: run `cargo build --workspace --examples`",
+        path.display()
+    );
+    path.display().to_string()
+}
+
 /// A running example program, killed on drop.
 pub(crate) struct Program {
     process: Child,

@@ -4,6 +4,8 @@ use std::process::{Command, Output};
 
 use svc_reference_server::Server;
 
+use crate::program::example;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sends_and_prints_advice_on_failure() {
     let server = Server::builder().in_memory().start().await.unwrap();
@@ -31,7 +33,7 @@ async fn sends_and_prints_advice_on_failure() {
 }
 
 fn run(environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_send_email"))
+    Command::new(example("send"))
         .env_remove("SVC_EMAIL_KEY")
         .envs(environment.iter().copied())
         .output()

@@ -6,35 +6,27 @@ use std::time::Duration;
 
 use webhook_verify::{Secret, Service, Signature};
 
-use crate::program::Program;
+use crate::program::{Program, example};
 use crate::{SECRET, body, signature};
 
 #[test]
 fn axum() {
-    check_receiver(
-        env!("CARGO_BIN_EXE_receiver-axum"),
-        204,
-        Continue::WellFormed,
-    );
+    check_receiver(&example("receiver_axum"), 204, Continue::WellFormed);
 }
 
 #[test]
 fn actix() {
-    check_receiver(env!("CARGO_BIN_EXE_receiver-actix"), 204, Continue::Always);
+    check_receiver(&example("receiver_actix"), 204, Continue::Always);
 }
 
 #[test]
 fn hyper() {
-    check_receiver(
-        env!("CARGO_BIN_EXE_receiver-hyper"),
-        204,
-        Continue::WellFormed,
-    );
+    check_receiver(&example("receiver_hyper"), 204, Continue::WellFormed);
 }
 
 #[test]
 fn email() {
-    let program = env!("CARGO_BIN_EXE_receiver-email");
+    let program = &example("receiver_email");
     let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
     let url = program.next_line();
     let address = url
@@ -86,7 +78,7 @@ fn inbox() {
     let database = directory.path().join("app.db").display().to_string();
     let start = || {
         let environment = [("ADDR", "127.0.0.1:0"), ("DATABASE", &database[..])];
-        let mut program = Program::start(env!("CARGO_BIN_EXE_receiver-inbox"), &environment);
+        let mut program = Program::start(&example("receiver_inbox"), &environment);
         let url = program.next_line();
         let address = url
             .strip_prefix("http://")

@@ -40,18 +40,22 @@ pub struct Extraction {
 }
 
 impl Client {
-    /// Simulates the event `extraction.completed` or `extraction.failed`. Without data, it
-    /// has those of an example.
-    pub fn simulate_extraction(
-        &self,
-        event: &str,
-        data: Option<Map<String, Value>>,
-    ) -> Request<Extraction> {
-        let body = NewExtraction {
-            organization: None,
-            event: event.to_owned(),
-            data,
-        };
-        self.send(&SIMULATE, &[], &body)
+    /// Simulates the event `extraction.completed` or `extraction.failed` with this data: an object,
+    /// such as a struct of your own, or `()` for those of an example.
+    pub fn simulate_extraction(&self, event: &str, data: impl Serialize) -> Request<Extraction> {
+        let mut request = self.call(&SIMULATE, &[]);
+        request.call = request.call.json(&Simulation { event, data });
+        request
     }
+}
+
+#[derive(Serialize)]
+struct Simulation<'a, D: Serialize> {
+    event: &'a str,
+    #[serde(skip_serializing_if = "is_null")]
+    data: D,
+}
+
+fn is_null(data: &impl Serialize) -> bool {
+    serde_json::to_value(data).is_ok_and(|data| data.is_null())
 }

@@ -26,11 +26,13 @@ pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::new
 /// Maximum length of an organization's name, in characters.
 pub(crate) const MAX_NAME_LENGTH: usize = 200;
 
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
+/// What a new organization is created with.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(description = "")]
 #[schemars(extend("examples" = [{"name": "Shop", "domain": "shop.test"}]))]
 #[schemars(rename = "CreateOrganization")]
-pub(crate) struct NewOrganization {
+pub struct NewOrganization {
     /// Default: the ID. Names need not be unique; to select one of several organizations
     /// with the same name, use its ID.
     #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
@@ -142,24 +144,83 @@ impl Tenant {
     }
 }
 
+impl NewOrganization {
+    /// Sets the name. Default: the ID.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the balance of the extraction service, in cents. Default: 0.
+    #[must_use]
+    pub fn balance_cents(mut self, cents: i64) -> Self {
+        self.balance_cents = Some(cents);
+        self
+    }
+
+    /// Sets the sending domain, which is published and verified. Default: a random name under
+    /// `.test`.
+    #[must_use]
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.domain = Some(domain.into());
+        self
+    }
+
+    /// Adds a webhook with the events of one service.
+    #[must_use]
+    pub fn webhook<E: Into<String>>(
+        mut self,
+        url: impl Into<String>,
+        events: impl IntoIterator<Item = E>,
+    ) -> Self {
+        self.webhooks.push(NewOrganizationWebhook {
+            url: url.into(),
+            events: events.into_iter().map(Into::into).collect(),
+            secret: None,
+            active: None,
+        });
+        self
+    }
+
+    /// Sets the signing secret of the webhook that was added last. Default: a new one.
+    #[must_use]
+    pub fn webhook_secret(mut self, secret: impl Into<String>) -> Self {
+        if let Some(webhook) = self.webhooks.last_mut() {
+            webhook.secret = Some(secret.into());
+        }
+        self
+    }
+}
+
+/// Omits the secrets of webhooks.
+impl fmt::Debug for NewOrganization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewOrganization")
+            .field("name", &self.name)
+            .field("domain", &self.domain)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Client {
-    /// Creates an organization with keys that have all scopes. The name is by default the
-    /// ID, the balance 0.
-    pub fn create_organization(
-        &self,
-        name: Option<&str>,
-        balance_cents: Option<i64>,
-    ) -> Request<Organization> {
-        let name = name.map(str::to_owned);
-        self.send(
-            &CREATE,
-            &[],
-            &NewOrganization {
-                name,
-                balance_cents,
-                ..Default::default()
-            },
-        )
+    /// Creates an organization with keys that have all scopes.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_reference_server::client::Client)
+    /// # -> Result<(), svc_reference_server::client::Error> {
+    /// use svc_reference_server::client::NewOrganization;
+    ///
+    /// let shop = NewOrganization::default()
+    ///     .name("Shop")
+    ///     .domain("shop.test")
+    ///     .webhook("http://127.0.0.1:3000/hooks", ["email.bounced"]);
+    /// let organization = client.create_organization(&shop).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_organization(&self, new: &NewOrganization) -> Request<Organization> {
+        self.send(&CREATE, &[], new)
     }
 
     /// Lists the organizations of the server, oldest first.

@@ -92,7 +92,8 @@ impl Outgoing<'_> {
     }
 
     /// Builds `mixed(alternative(text, related(html, inline…)), attachments…)`. A level
-    /// with only one part is omitted. An attachment that the HTML shows as `cid:FILENAME` is inline.
+    /// with only one part is omitted. An attachment that the HTML shows as `cid:ID` is inline: its
+    /// content id, or else its file name.
     fn body(&self) -> MimePart<'_> {
         let html = self.html.unwrap_or_default();
         let lower = html.to_ascii_lowercase();
@@ -101,7 +102,7 @@ impl Outgoing<'_> {
             .map(|(at, _)| percent_decode_str(&html[at + 4..]));
         let references: Vec<_> = references.take(MAX_REFERENCES).collect();
         let is_inline = |attachment: &&Attachment| {
-            let name = &attachment.filename;
+            let name = attachment.id_in_html();
             references.iter().cloned().any(|mut reference| {
                 let is_end = |byte: u8| byte.is_ascii_whitespace() || b"\"'<>()".contains(&byte);
                 reference.by_ref().take(name.len()).eq(name.bytes())
@@ -110,7 +111,7 @@ impl Outgoing<'_> {
         };
         let (inline, attached): (Vec<_>, Vec<_>) = self.attachments.iter().partition(is_inline);
         let inline = inline.into_iter().map(|one| {
-            part(one, "inline").cid(utf8_percent_encode(&one.filename, NOT_IN_IDS).to_string())
+            part(one, "inline").cid(utf8_percent_encode(one.id_in_html(), NOT_IN_IDS).to_string())
         });
         let attached = attached.into_iter().map(|one| part(one, "attachment"));
         let html = self.html.map(|html| {
@@ -201,6 +202,7 @@ mod tests {
         Attachment {
             filename: filename.to_owned(),
             content_type: content_type.map(str::to_owned),
+            content_id: None,
             size: content.len(),
             content: content.to_vec(),
         }

@@ -21,6 +21,7 @@ pub(crate) use target::RelayTarget;
 use target::Tls;
 
 use crate::model::error::ApiError;
+use crate::net::tls;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -118,7 +119,10 @@ impl Relay {
             ..
         } = &self.target;
         let hello = ClientId::Domain("sandbox.localhost".to_owned());
-        let parameters = || TlsParameters::new(host.clone()).map_err(|error| error.to_string());
+        let parameters = || {
+            tls::provider().ok_or(tls::NO_PROVIDER)?;
+            TlsParameters::new(host.clone()).map_err(|error| error.to_string())
+        };
         let from_start = (*tls == Tls::FromStart).then(parameters).transpose()?;
         let (address, limit) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
         let connecting =

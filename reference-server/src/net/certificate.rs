@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::tls::{NO_PROVIDER, provider};
+
 /// A certificate chain with its private key.
 #[derive(Clone)]
 pub(crate) struct Certificate(Arc<ServerConfig>);
@@ -28,6 +30,10 @@ pub enum InvalidCertificate {
     /// The key type is not supported, or the key does not belong to the certificate.
     #[error("the private key does not fit the certificate, or is not supported")]
     Unusable(#[source] rustls::Error),
+    /// The crate has neither its feature `rustls` nor `rustls-ring`, and the process has installed no
+    /// crypto provider.
+    #[error("{NO_PROVIDER}")]
+    NoProvider,
 }
 
 impl Certificate {
@@ -38,7 +44,7 @@ impl Certificate {
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or(InvalidCertificate::NoCertificate)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| InvalidCertificate::NoKey)?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = provider().ok_or(InvalidCertificate::NoProvider)?;
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));

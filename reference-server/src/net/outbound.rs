@@ -104,9 +104,7 @@ impl Outbound {
         if let Some(client) = slot.get() {
             return Ok(client);
         }
-        let tls = tls::config(is_https).map_err(|error| AttemptError::Tls(error.to_string()))?;
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
+        let client = with_tls(is_https)?
             .dns_resolver(self.lookup)
             .http1_only()
             .redirect(redirect::Policy::none())
@@ -126,6 +124,22 @@ impl Outbound {
             .map_err(|error| AttemptError::of(&error))?;
         Ok(slot.get_or_init(|| client))
     }
+}
+
+/// A builder of a client that trusts the certificates of the platform if it `is_https`.
+#[cfg(any(feature = "rustls", feature = "rustls-ring"))]
+fn with_tls(is_https: bool) -> Result<reqwest::ClientBuilder, AttemptError> {
+    let config = tls::config(is_https).map_err(|error| AttemptError::Tls(error.to_string()))?;
+    Ok(Client::builder().tls_backend_preconfigured(config))
+}
+
+/// Without TLS of this crate's own, its HTTP client may have none.
+#[cfg(not(any(feature = "rustls", feature = "rustls-ring")))]
+fn with_tls(is_https: bool) -> Result<reqwest::ClientBuilder, AttemptError> {
+    if is_https {
+        return Err(AttemptError::Tls(tls::NO_PROVIDER.to_owned()));
+    }
+    Ok(Client::builder())
 }
 
 /// Resolves host names to the addresses that webhooks may reach.

@@ -3,7 +3,7 @@
 use svc_sdk::{EmailClient, ExtractionClient, Secret};
 
 use crate::Server;
-use crate::client::{Client, Error, Tenant};
+use crate::client::{Client, Error, NewOrganization, Tenant};
 
 impl Server {
     /// Creates an organization, and clients that use its keys. Tests that use one each can
@@ -15,7 +15,7 @@ impl Server {
     pub async fn tenant(&self, name: impl AsRef<str>) -> Result<Tenant, Error> {
         let client = self.client()?;
         let organization = client
-            .create_organization(Some(name.as_ref()), None)
+            .create_organization(&NewOrganization::default().name(name.as_ref()))
             .await?;
         Ok(Tenant {
             email: self.email_client_with(organization.email_key.as_str())?,

@@ -88,11 +88,21 @@ pub(crate) struct Content {
 pub(crate) struct Attachment {
     pub(crate) filename: String,
     pub(crate) content_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub(crate) content_id: Option<String>,
     /// In bytes.
     pub(crate) size: usize,
     /// Stored in a separate table.
     #[serde(skip)]
     pub(crate) content: Vec<u8>,
+}
+
+impl Attachment {
+    /// The id by which the HTML may show it.
+    pub(crate) fn id_in_html(&self) -> &str {
+        self.content_id.as_deref().unwrap_or(&self.filename)
+    }
 }
 
 impl StoredEmail {

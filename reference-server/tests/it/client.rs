@@ -161,7 +161,7 @@ async fn controls_time_faults_and_deliveries() {
         .build()
         .unwrap();
     let receiver = Receiver::start(&[500]).await;
-    let webhook = NewWebhook::new(receiver.url(), [Event::Delivered]);
+    let webhook = NewWebhook::new(receiver.url(), [Event::EmailDelivered]);
     let webhook = email.webhooks().create(webhook).await.unwrap();
 
     let frozen = sandbox.freeze().await.unwrap();
@@ -233,7 +233,7 @@ async fn controls_time_faults_and_deliveries() {
     sandbox.clear_faults().await.unwrap();
 
     let failed = sandbox
-        .simulate_extraction("extraction.failed", None)
+        .simulate_extraction("extraction.failed", ())
         .await
         .unwrap();
     assert_eq!(

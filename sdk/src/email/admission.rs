@@ -1,7 +1,7 @@
 //! What a recipient guard checks of an email: everything that may name a recipient.
 
 use super::message::Email;
-use crate::client::{ActiveGuard, refuse, shown};
+use crate::engine::{ActiveGuard, refuse, shown};
 use crate::error::{Error, InvalidInput};
 
 /// Headers of an email that a service may take for recipients.

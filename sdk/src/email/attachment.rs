@@ -10,7 +10,9 @@ use bytes::Bytes;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::client::FileSource;
+use super::field_value::FieldValue;
+use crate::decode::Extra;
+use crate::engine::FileSource;
 
 /// A file attached to an email.
 ///
@@ -31,6 +33,8 @@ pub struct Attachment {
     pub filename: String,
     /// The MIME type. If `None`, the service detects it.
     pub content_type: Option<String>,
+    /// Additional fields; sent as given.
+    pub extra: Extra,
     pub(super) source: Source,
 }
 
@@ -58,15 +62,17 @@ impl Attachment {
     ///
     /// # Errors
     ///
-    /// If the metadata of the file cannot be read, or it is not a regular file.
+    /// If the metadata of the file cannot be read, or it is not a regular file. The error names the
+    /// path.
+    #[doc(alias = "from_file")]
     pub fn from_path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        let metadata = std::fs::metadata(path)?;
+        let failed = |kind, problem: &dyn fmt::Display| {
+            io::Error::new(kind, format!("{}: {problem}", path.display()))
+        };
+        let metadata = std::fs::metadata(path).map_err(|error| failed(error.kind(), &error))?;
         if !metadata.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
+            return Err(failed(io::ErrorKind::InvalidInput, &"not a regular file"));
         }
         let filename = path
             .file_name()
@@ -84,16 +90,17 @@ impl Attachment {
         Self {
             filename: filename.into(),
             content_type: None,
+            extra: Extra::default(),
             source,
         }
     }
 
     /// Its JSON with this content.
     pub(super) fn object(&self, content: String) -> AttachmentObject {
-        let (filename, content_type) = (self.filename.clone(), self.content_type.clone());
         AttachmentObject {
-            filename,
-            content_type,
+            filename: self.filename.clone(),
+            content_type: self.content_type.clone(),
+            extra: self.extra.clone(),
             content,
         }
     }
@@ -110,6 +117,40 @@ impl Attachment {
     pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
         self.content_type = Some(content_type.into());
         self
+    }
+
+    /// Adds a field that this type does not model, such as the content id of an image in the HTML.
+    /// It is sent as given.
+    ///
+    /// ```
+    /// use svc_sdk::email::{Attachment, Email};
+    ///
+    /// let logo = Attachment::from_bytes("logo.png", "…").extra("contentId", "logo");
+    /// let email = Email::new("hello@shop.example", "ada@example.com", "Hi")
+    ///     .html(r#"<img src="cid:logo" alt="">"#)
+    ///     .attachment(logo);
+    /// ```
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.extra.0.insert(name.into(), value.into().into());
+        self
+    }
+
+    /// The name of a field that is set by its own method and by `extra`.
+    pub(super) fn given_twice(&self) -> Option<&str> {
+        let typed = ["filename", "contentType", "content"];
+        let names = self.extra.keys().map(String::as_str);
+        names.into_iter().find(|name| typed.contains(name))
+    }
+
+    /// About how long its JSON is, without the content if that is a file.
+    pub(super) fn json_length(&self) -> usize {
+        let content = match &self.source {
+            Source::Encoded(text) => text.len(),
+            Source::Bytes(bytes) => bytes.len().div_ceil(3) * 4,
+            Source::File(_) => 0,
+        };
+        256 + content
     }
 
     /// Length of the content in bytes before Base64 encoding. For
@@ -139,11 +180,13 @@ impl Serialize for Attachment {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct AttachmentObject {
     filename: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<String>,
+    #[serde(flatten)]
+    extra: Extra,
     /// The last field, so that a file can take the place of an empty content.
     content: String,
 }
@@ -155,6 +198,7 @@ impl<'de> Deserialize<'de> for Attachment {
         let attachment = Self::from_base64(object.filename, object.content);
         Ok(Self {
             content_type: object.content_type,
+            extra: object.extra,
             ..attachment
         })
     }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource};
+use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::pages::ListStream;
@@ -32,6 +31,47 @@ pub struct Audience {
 
 resource!(Audience, "an audience", "audience", ["name"]);
 
+/// The parameters of a new audience. Its name alone converts into it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NewAudience {
+    /// The name.
+    pub name: String,
+    /// Additional fields; sent as given.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+request_type!(NewAudience);
+
+impl NewAudience {
+    /// Creates the parameters for an audience with this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            extra: Extra::default(),
+        }
+    }
+}
+
+impl From<&str> for NewAudience {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<String> for NewAudience {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<&String> for NewAudience {
+    fn from(name: &String) -> Self {
+        Self::new(name)
+    }
+}
+
 /// The operations on audiences. All of them require the scope `contacts:manage`.
 #[derive(Clone, Debug)]
 pub struct Audiences {
@@ -48,8 +88,8 @@ impl Audiences {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn create(&self, name: impl AsRef<str>) -> Call<Audience> {
-        let payload = Payload::json(&json!({"name": name.as_ref()}));
+    pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
+        let payload = payload(audience.into());
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 

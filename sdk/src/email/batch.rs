@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
-use crate::client::Received;
+use crate::engine::Received;
 use crate::decode::{DecodeError, parse_value};
 use crate::dialect::{Dialect, Point};
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};

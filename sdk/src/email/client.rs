@@ -7,7 +7,9 @@ use super::contacts::Contacts;
 use super::domains::Domains;
 use super::emails::Emails;
 use super::webhooks::Webhooks;
-use crate::client::{Call, ClientBuilder, RawResponse, RecipientGuard, Shared, raw, required};
+use crate::engine::{
+    Call, ClientBuilder, Pause, RawResponse, RecipientGuard, Shared, raw, required,
+};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::secret::Secret;
@@ -71,6 +73,18 @@ impl EmailClient {
         Ok(Self {
             shared: self.shared.with_key(&key.into())?,
         })
+    }
+
+    /// Returns the pauses that the service asked for with a 429 and that hold back calls of this
+    /// client and its clones with the same key. See
+    /// [`max_retry_after`](crate::ClientBuilder::max_retry_after).
+    pub fn pauses(&self) -> Vec<Pause> {
+        self.shared.pauses()
+    }
+
+    /// Ends the [pauses](Self::pauses). The calls that wait start at once.
+    pub fn end_pauses(&self) {
+        self.shared.end_pauses();
     }
 
     /// Starts building a client for the service at `base_url`, authenticated with the API
@@ -163,8 +177,7 @@ impl EmailClientBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the base URL is not an `http` or
-    /// `https` URL, it uses `https` and the crate was compiled without TLS or the platform has no
-    /// certificates, the key is empty, or the value of an option is invalid.
+    /// `https` URL, it uses `https` and the platform has no certificates, the key is empty, or the value of an option is invalid.
     pub fn build(self) -> Result<EmailClient, Error> {
         Ok(EmailClient {
             shared: self.build_shared(Service::Email)?,

@@ -6,16 +6,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::message::can_be_address;
-use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::{Dialect, Point};
+use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::error::InvalidInput;
 use crate::fields::{Fields, find, flag, is_no_time, plain};
 use crate::list::List;
 use crate::names::debug_fields;
 use crate::operation::Operation;
 use crate::pages::ListStream;
-use crate::request::{self, request_type};
 
 /// A contact of an audience.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -341,7 +340,7 @@ impl Contacts {
         let is_refused = self.shared.settings.local_checks && !can_be_address(&contact.email);
         let payload = match is_refused {
             true => Err(InvalidInput::new("email", "not an email address, such as `a@b`").into()),
-            false => request::payload(contact),
+            false => payload(contact),
         };
         Call::new(
             &self.shared,
@@ -399,7 +398,7 @@ impl Contacts {
     /// # }
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<ContactUpdate>) -> Call<Contact> {
-        let payload = request::payload(update.into());
+        let payload = payload(update.into());
         Call::new(
             &self.shared,
             Operation::ContactsUpdate,

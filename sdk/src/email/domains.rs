@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::client::{Call, Deleted, Payload, Shared, Wait};
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::Dialect;
+use crate::engine::{Call, Deleted, Payload, Shared, Wait, payload, request_type};
 use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
 use crate::list::List;
 use crate::operation::Operation;
@@ -275,6 +275,47 @@ impl DnsRecord {
     }
 }
 
+/// The parameters of a new domain. Its name alone converts into it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NewDomain {
+    /// The name.
+    pub name: String,
+    /// Additional fields; sent as given.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+request_type!(NewDomain);
+
+impl NewDomain {
+    /// Creates the parameters for a domain with this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            extra: Extra::default(),
+        }
+    }
+}
+
+impl From<&str> for NewDomain {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<String> for NewDomain {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<&String> for NewDomain {
+    fn from(name: &String) -> Self {
+        Self::new(name)
+    }
+}
+
 /// The operations on domains. All of them require the scope `domains:manage`.
 #[derive(Clone, Debug)]
 pub struct Domains {
@@ -284,8 +325,8 @@ pub struct Domains {
 impl Domains {
     /// Adds a domain with this name. The response contains the DNS records to publish,
     /// see [`Domain::dns_records`].
-    pub fn create(&self, name: impl AsRef<str>) -> Call<Domain> {
-        let payload = Payload::json(&json!({"name": name.as_ref()}));
+    pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
+        let payload = payload(domain.into());
         Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
     }
 

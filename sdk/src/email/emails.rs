@@ -1,7 +1,7 @@
 //! Operations on emails: send, fetch, await and cancel, see
 //! <https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#emails>.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -11,9 +11,9 @@ use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
-use crate::client::{Call, Payload, Received, Shared, Wait};
 use crate::decode::{parse_value, read_object};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Point};
+use crate::engine::{Call, Payload, Received, RequestBody, Shared, Wait};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
 use crate::verdict::{Verdict, judge};
@@ -30,7 +30,8 @@ impl Emails {
     ///
     /// The returned [`EmailRecord`] contains the id and the first status; the email is
     /// delivered later, see [`wait`](Self::wait). Sending is not idempotent, so the call is
-    /// retried only if the failed attempt was certainly not processed.
+    /// retried only if the failed attempt was certainly not processed, or the service honors
+    /// [idempotency keys](crate::ClientBuilder::service_honors_idempotency_key).
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -43,22 +44,8 @@ impl Emails {
     /// # }
     /// ```
     pub fn send(&self, email: impl Borrow<Email>) -> Call<EmailRecord> {
-        let email = email.borrow();
-        let mut recipients = 0;
-        let mut payload = || -> Result<Payload, Error> {
-            if self.shared.settings.local_checks {
-                email.check()?;
-            }
-            let Some(guard) = &self.shared.guard else {
-                return request_body::single(email);
-            };
-            let admitted = admit(guard, email, "")?;
-            recipients = admitted.recipients();
-            request_body::single(&admitted)
-        };
-        let payload = payload();
-        Call::read_by(accepted, &self.shared, Operation::EmailsSend, &[], payload)
-            .count_recipients(recipients)
+        let body = self.single_body(email.borrow());
+        Call::read_by(accepted, &self.shared, Operation::EmailsSend, &[], body)
     }
 
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
@@ -89,35 +76,16 @@ impl Emails {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), and [`Error::fields`] lists the
     /// problem of each email.
     pub fn send_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
-        let mut recipients = 0;
-        let mut prepare = || -> Result<(BatchPlan, Payload), Error> {
-            let plan = match self.shared.settings.local_checks {
-                true => BatchPlan::check(emails)?,
-                false => BatchPlan::all(emails),
-            };
-            let sent = plan.sent.iter().map(|&index| (index, &emails[index]));
-            let shape = &*self.shared.settings.dialect;
-            let Some(guard) = &self.shared.guard else {
-                let payload = request_body::batch(sent, shape)?;
-                return Ok((plan, payload));
-            };
-            let admitted = sent
-                .map(|(index, email)| {
-                    Ok((index, admit(guard, email, &format!("emails[{index}]."))?))
-                })
-                .collect::<Result<Vec<_>, Error>>()?;
-            recipients = admitted.iter().map(|(_, email)| email.recipients()).sum();
-            let admitted = admitted.iter().map(|(index, email)| (*index, email));
-            let payload = request_body::batch(admitted, shape)?;
-            Ok((plan, payload))
+        let plan = self.plan(emails);
+        let body = match &plan {
+            Ok(plan) => self.batch_body(emails, plan),
+            Err(error) => Err(error.clone()),
         };
-        let (plan, payload) = match prepare() {
-            Ok((plan, payload)) => (plan, Ok(payload)),
-            Err(error) => (BatchPlan::default(), Err(error)),
-        };
+
+        // Without a plan, the call fails before there is a response to read.
+        let plan = plan.unwrap_or_default();
         let read = move |response: &Received| BatchResponse::read(response, &plan);
-        Call::read_by(read, &self.shared, Operation::EmailsSendBatch, &[], payload)
-            .count_recipients(recipients)
+        Call::read_by(read, &self.shared, Operation::EmailsSendBatch, &[], body)
     }
 
     /// Returns an email with its status. Requires the scope `emails:read`.
@@ -179,6 +147,58 @@ impl Emails {
             Ok(Payload::Empty),
         )
         .confirmed_by(self.get(id), is_cancelled)
+    }
+
+    fn single_body(&self, email: &Email) -> Result<RequestBody, Error> {
+        if self.shared.settings.local_checks {
+            email.check()?;
+        }
+
+        let email = self.admitted(email, None)?;
+        Ok(RequestBody {
+            payload: request_body::single(&email)?,
+            recipients: email.recipients(),
+        })
+    }
+
+    fn plan(&self, emails: &[Email]) -> Result<BatchPlan, Error> {
+        if self.shared.settings.local_checks {
+            BatchPlan::check(emails)
+        } else {
+            Ok(BatchPlan::all(emails))
+        }
+    }
+
+    fn batch_body(&self, emails: &[Email], plan: &BatchPlan) -> Result<RequestBody, Error> {
+        let mut admitted = Vec::with_capacity(plan.sent.len());
+        for &index in &plan.sent {
+            admitted.push((index, self.admitted(&emails[index], Some(index))?));
+        }
+
+        let recipients = admitted.iter().map(|(_, email)| email.recipients()).sum();
+        let emails = admitted.iter().map(|(index, email)| (*index, &**email));
+        let key = Some(self.shared.settings.dialect.choice(Point::BatchBody));
+        let payload = request_body::batch(emails, key.filter(|body| *body != "array"))?;
+        Ok(RequestBody {
+            payload,
+            recipients,
+        })
+    }
+
+    /// The email as the recipient guard lets it be sent. `index` is its place in a batch.
+    fn admitted<'e>(
+        &self,
+        email: &'e Email,
+        index: Option<usize>,
+    ) -> Result<Cow<'e, Email>, Error> {
+        let Some(guard) = &self.shared.guard else {
+            return Ok(Cow::Borrowed(email));
+        };
+        let prefix = match index {
+            Some(index) => format!("emails[{index}]."),
+            None => String::new(),
+        };
+        admit(guard, email, &prefix).map(Cow::Owned)
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::attachment::Attachment;
+use super::field_value::FieldValue;
 use crate::decode;
 use crate::error::InvalidInput;
 
@@ -102,6 +103,7 @@ impl Email {
     /// let two = Email::new("hello@shop.example", ["ada@example.com", "bob@example.com"], "Hi");
     /// assert_eq!((one.to.len(), two.to.len()), (1, 2));
     /// ```
+    #[doc(alias = "builder")]
     pub fn new(
         from: impl Into<String>,
         to: impl Into<Recipients>,
@@ -160,9 +162,8 @@ impl Email {
 
     /// Adds a header to the email itself.
     #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers
-            .insert(name.into(), Value::String(value.into()));
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.headers.insert(name.into(), value.into().into());
         self
     }
 
@@ -175,8 +176,8 @@ impl Email {
 
     /// Adds a tag for tracking.
     #[must_use]
-    pub fn tag(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.tags.insert(name.into(), value.into());
+    pub fn tag(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.tags.insert(name.into(), value.into().into());
         self
     }
 
@@ -197,15 +198,15 @@ impl Email {
 
     /// Sets a variable of the template.
     #[must_use]
-    pub fn variable(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.variables.insert(name.into(), value.into());
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.variables.insert(name.into(), value.into().into());
         self
     }
 
     /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.extra.insert(name.into(), value.into().into());
         self
     }
 
@@ -292,6 +293,16 @@ impl Email {
             attachments: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// About how long its JSON is, attachments from files left out.
+    pub(super) fn json_length(&self) -> usize {
+        /// Names of fields, and what has to be escaped.
+        const REST: usize = 512;
+        let texts = [&self.html, &self.text].into_iter().flatten();
+        let texts: usize = texts.map(|text| text.len() + text.len() / 16).sum();
+        let attachments: usize = self.attachments.iter().map(Attachment::json_length).sum();
+        REST + self.subject.len() + 64 * self.recipients() as usize + texts + attachments
     }
 
     /// The number of recipients in `to`, `cc` and `bcc`.

@@ -6,17 +6,19 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::client::{Call, Deleted, FromResponse, Payload, Received, Shared};
 use crate::decode::{self, Extra, SECRETS, parse_value, resource, take_name};
 use crate::dialect::{Dialect, Point};
+use crate::engine::{
+    Call, Deleted, FromResponse, Payload, Received, Shared, payload, request_type,
+};
 use crate::error::{Error, InvalidInput};
 use crate::fields::{Fields, is_nothing, plain, whole_number};
 use crate::list::List;
-use crate::names::{debug_fields, text_enum};
+use crate::names::debug_fields;
 use crate::operation::Operation;
 use crate::pages::ListStream;
-use crate::request::{NewWebhook, payload, request_type};
 use crate::secret::Secret;
+use crate::webhook::NewWebhook;
 
 /// A webhook: an endpoint that receives events.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -68,29 +70,6 @@ fn prepare(fields: &mut Fields, _dialect: &Dialect) {
 }
 
 debug_fields!(Webhook: id, events, active, extra);
-
-text_enum! {
-    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/email-service/webhooks.md#events) that a
-    /// webhook can subscribe to.
-    pub enum Event {
-        /// The email was sent to the recipient's mail server.
-        Sent = "email.sent",
-        /// Delivery to the inbox was confirmed.
-        Delivered = "email.delivered",
-        /// Delivery failed (hard or soft bounce).
-        Bounced = "email.bounced",
-        /// The recipient opened the email.
-        Opened = "email.opened",
-        /// The recipient clicked a link in the email.
-        Clicked = "email.clicked",
-        /// The recipient marked the email as spam.
-        Complained = "email.complained",
-        /// Sending failed.
-        Failed = "email.failed",
-        /// An email arrived for a verified domain.
-        Received = "email.received",
-    }
-}
 
 /// Changes to a webhook. Fields that are not set stay unchanged.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -264,7 +243,7 @@ impl Webhooks {
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
     /// use svc_sdk::email::{Event, NewWebhook};
     ///
-    /// let events = [Event::Delivered, Event::Bounced];
+    /// let events = [Event::EmailDelivered, Event::EmailBounced];
     /// let webhook = NewWebhook::new("https://shop.example/hooks", events);
     /// let webhook = client.webhooks().create(webhook).await?;
     /// let secret = webhook.signing_secret.expect("the response to the creation contains the secret");

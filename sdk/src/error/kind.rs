@@ -124,12 +124,17 @@ pub enum ErrorKind {
     /// have been.
     #[error("the service sent a redirect, which the client does not follow; check the base URL")]
     Redirected,
-    /// No connection was established: DNS lookup, TCP connection or proxy failed.
+    /// No connection was established: DNS lookup or TCP connection failed.
     ///
-    /// Check the base URL, the network and the proxy settings, then repeat the call. The
-    /// request was not sent.
+    /// Check the base URL and the network, then repeat the call. The request was not sent.
     #[error("cannot connect to the service")]
     Connect,
+    /// The proxy cannot be reached, or refused to forward the request: for example, it demands
+    /// credentials (HTTP 407) or may not connect to the service.
+    ///
+    /// Check the proxy and its settings, then repeat the call. The service did not get the request.
+    #[error("the proxy cannot be reached, or does not forward the request")]
+    Proxy,
     /// The TLS handshake failed, usually because the service's certificate is not trusted.
     /// With the feature `native-tls`, this is [`Connect`](Self::Connect) instead.
     ///
@@ -289,6 +294,7 @@ impl ErrorKind {
             Self::Server => "server",
             Self::Redirected => "redirected",
             Self::Connect => "connect",
+            Self::Proxy => "proxy",
             Self::Tls => "tls",
             Self::ConnectionLost => "connection_lost",
             Self::Timeout => "timeout",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::me::Me;
 use super::webhooks::Webhooks;
-use crate::client::{Call, ClientBuilder, Payload, RawResponse, Shared, raw, required};
+use crate::engine::{Call, ClientBuilder, Pause, Payload, RawResponse, Shared, raw, required};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::{Operation, Service};
 use crate::secret::Secret;
@@ -58,6 +58,18 @@ impl ExtractionClient {
         })
     }
 
+    /// Returns the pauses that the service asked for with a 429 and that hold back calls of this
+    /// client and its clones with the same key. See
+    /// [`max_retry_after`](crate::ClientBuilder::max_retry_after).
+    pub fn pauses(&self) -> Vec<Pause> {
+        self.shared.pauses()
+    }
+
+    /// Ends the [pauses](Self::pauses). The calls that wait start at once.
+    pub fn end_pauses(&self) {
+        self.shared.end_pauses();
+    }
+
     /// Starts building a client for the service at `base_url`, authenticated with the API
     /// key `key`.
     ///
@@ -82,15 +94,11 @@ impl ExtractionClient {
     pub fn me(&self) -> Call<Me> {
         let shared = Arc::clone(&self.shared);
         let me = Call::<Me>::new(&self.shared, Operation::Me, &[], Ok(Payload::Empty));
-        me.checked(move |_, me| {
-            let scope = me
-                .auth
-                .scope
-                .as_deref()
-                .and_then(|scope| scope.parse().ok());
-            scope
-                .into_iter()
-                .for_each(|scope| shared.learn_scope(scope));
+        me.checked(move |response, me| {
+            let scope = me.auth.scope.as_deref();
+            if let Some(scope) = scope.and_then(|scope| scope.parse().ok()) {
+                shared.learn_scope(scope, response.key.clone());
+            }
             Ok(())
         })
     }
@@ -169,8 +177,7 @@ impl ExtractionClientBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the base URL is not an `http` or
-    /// `https` URL, it uses `https` and the crate was compiled without TLS or the platform has no
-    /// certificates, the key is empty, or the value of an option is invalid.
+    /// `https` URL, it uses `https` and the platform has no certificates, the key is empty, or the value of an option is invalid.
     pub fn build(self) -> Result<ExtractionClient, Error> {
         Ok(ExtractionClient {
             shared: self.build_shared(Service::Extraction)?,

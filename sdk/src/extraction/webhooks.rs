@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, SECRETS, resource, take_name};
 use crate::dialect::Dialect;
+use crate::engine::{Call, Deleted, Payload, Shared, payload};
 use crate::fields::Fields;
 use crate::list::List;
-use crate::names::{debug_fields, text_enum};
+use crate::names::debug_fields;
 use crate::operation::Operation;
 use crate::pages::ListStream;
-use crate::request::{NewWebhook, payload};
 use crate::secret::Secret;
+use crate::webhook::NewWebhook;
 
 /// A webhook endpoint.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -61,17 +61,6 @@ fn prepare(fields: &mut Fields, _dialect: &Dialect) {
 
 debug_fields!(Webhook: id, events, status, extra);
 
-text_enum! {
-    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/README.md#events)
-    /// that an endpoint can subscribe to.
-    pub enum Event {
-        /// An extraction succeeded.
-        Completed = "extraction.completed",
-        /// An extraction failed.
-        Failed = "extraction.failed",
-    }
-}
-
 /// The operations on webhook endpoints. All of them require the scope `full`.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
@@ -85,7 +74,7 @@ impl Webhooks {
     /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
     /// use svc_sdk::extraction::{Event, NewWebhook};
     ///
-    /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::Completed]);
+    /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::ExtractionCompleted]);
     /// let webhook = client.webhooks().create(webhook).await?;
     /// let secret = webhook.secret.expect("the response to the registration contains the secret");
     /// # Ok(())

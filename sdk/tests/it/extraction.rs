@@ -64,7 +64,7 @@ async fn webhooks_create() {
     )
     .await;
     let client = server.extraction().build().unwrap();
-    let webhook = NewWebhook::new("http://x.test", [Event::Completed]);
+    let webhook = NewWebhook::new("http://x.test", [Event::ExtractionCompleted]);
     let webhook = client.webhooks().create(&webhook).await.unwrap();
     let request = server.single_request();
     assert_eq!(request.line, "POST /v1/webhooks HTTP/1.1");

@@ -399,7 +399,7 @@ async fn a_header_hook_changes_the_headers_of_each_attempt() {
 #[tokio::test]
 async fn the_application_can_bring_its_http_client() {
     // As a program does whose own reqwest has no TLS feature.
-    #[cfg(feature = "rustls")]
+    #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder()
         .no_proxy()

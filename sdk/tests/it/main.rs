@@ -10,19 +10,20 @@ mod emails;
 mod errors;
 mod extraction;
 mod false_success;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 mod faults;
+mod guesses;
 mod integrations;
 mod mock_server;
 mod pacing;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 mod proxies;
 mod recipient_guard;
 mod requests;
 mod retries;
 mod runtimes;
 mod streaming;
-#[cfg(any(feature = "native-tls", feature = "rustls"))]
+#[cfg(any(feature = "native-tls", feature = "rustls", feature = "rustls-ring"))]
 mod tls;
 mod tolerance;
 mod types;

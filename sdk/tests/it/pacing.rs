@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use svc_sdk::email::Email;
-use svc_sdk::{EmailClient, ErrorKind, Outcome};
+use svc_sdk::{EmailClient, ErrorKind, Operation, Outcome};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -170,29 +170,103 @@ async fn a_call_that_cannot_wait_for_the_pause_is_not_sent() {
     );
     let text = error.to_string();
     assert!(
-        text.contains("the pause that the service asked for is too long for this call"),
+        text.contains("wait for longer than this call may take: for the pause"),
         "{text}"
     );
     assert!(error.is_retryable());
     assert_eq!(server.request_count(), 1);
 }
 
-/// Also if the pause is longer than the client waits for.
+/// However long the service asks for.
 #[tokio::test]
-async fn a_long_pause_holds_back_the_next_calls() {
-    let _clock = Clock::pause();
-    let server = MockServer::start([response_with_headers(429, "Retry-After: 40\r\n", "")]).await;
-    let client = server
-        .email()
-        .max_retry_after(ms(1_000))
-        .timeout(ms(120_000))
-        .build()
-        .unwrap();
+async fn a_pause_is_at_most_as_long_as_the_client_waits() {
+    let clock = Clock::pause();
+    let forever = "Retry-After: 4294967295\r\n";
+    let server = MockServer::start([
+        response_with_headers(429, forever, ""),
+        response(200, r#"{"id":"x"}"#),
+    ])
+    .await;
+    let client = server.email().max_retry_after(ms(1_000)).build().unwrap();
     let first = client.emails().get("x").await.unwrap_err();
     assert_eq!((first.attempts(), first.outcome()), (1, Outcome::Refused));
-    let next = client.emails().get("x").await.unwrap_err();
-    assert_eq!((next.attempts(), next.outcome()), (0, Outcome::NotSent));
-    assert_eq!(server.request_count(), 1);
+
+    let short = client.emails().get("x").timeout(ms(900));
+    let error = short.await.unwrap_err();
+    assert_eq!((error.attempts(), error.outcome()), (0, Outcome::NotSent));
+
+    let next = tokio::spawn(client.emails().get("x").into_future());
+    clock.advance(ms(2_500)).await;
+    wait_until("call finished", || next.is_finished()).await;
+    assert_eq!(next.await.unwrap().unwrap().id, "x");
+    assert_eq!(server.request_count(), 2);
+}
+
+/// What the service limits besides, it says itself.
+#[tokio::test]
+async fn a_limited_send_holds_back_batches_and_no_other_operation() {
+    let clock = Clock::pause();
+    let server = MockServer::start([
+        response_with_headers(429, "Retry-After: 10\r\n", ""),
+        response(200, r#"{"id":"x"}"#),
+    ])
+    .await;
+    let client = server.email().build().unwrap();
+    let email = Email::new("a@b", "c@d", "s").text("Hello");
+    client.emails().send(&email).retries(0).await.unwrap_err();
+
+    client.emails().get("x").await.unwrap();
+    client.emails().cancel("x").await.unwrap();
+    client.raw("GET", "/api/v1/other").await.unwrap();
+    assert_eq!(server.request_count(), 4);
+    assert_eq!(client.pauses()[0].operation, Some(Operation::EmailsSend));
+    assert_eq!(client.pauses()[0].left, ms(10_000));
+    assert_eq!(client.with_key("other").unwrap().pauses(), []);
+
+    let batch = tokio::spawn(client.emails().send_batch(&[email]).into_future());
+    clock.advance(ms(9_000)).await;
+    assert_eq!(server.request_count(), 4);
+
+    // The application knows better.
+    client.end_pauses();
+    wait_until("batch sent", || server.request_count() == 5).await;
+    assert_eq!(client.pauses(), []);
+    drop(batch);
+}
+
+#[tokio::test]
+async fn the_clients_own_rate_spaces_the_attempts_of_its_clones() {
+    let clock = Clock::pause();
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().max_per_second(5.0).build().unwrap();
+    let calls: Vec<_> = (0..4)
+        .map(|_| tokio::spawn(client.clone().emails().get("x").into_future()))
+        .collect();
+    for sent in 1..=4 {
+        wait_until("request", || server.request_count() == sent).await;
+        clock.advance(ms(150)).await;
+        assert_eq!(server.request_count(), sent);
+        clock.advance(ms(52)).await;
+    }
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+
+    let client = server.email().max_per_second(0.1).build().unwrap();
+    client.emails().get("x").await.unwrap();
+    let error = client
+        .emails()
+        .get("x")
+        .timeout(ms(5_000))
+        .await
+        .unwrap_err();
+    assert_eq!(error.outcome(), Outcome::NotSent);
+    assert!(error.to_string().contains("rate"), "{error}");
+    assert_eq!(server.request_count(), 5);
+
+    for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        server.email().max_per_second(rate).build().unwrap_err();
+    }
 }
 
 /// Other keys are not held back, whether of `with_key` or of a key provider, and the same key

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, ErrorKind, Outcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::process::Command;
@@ -119,9 +119,12 @@ async fn child() {
         builder = builder.no_proxy();
     }
     let email = Email::new("a@b", "c@d", "s");
-    let result = match builder.build().unwrap().emails().send(&email).await {
-        Ok(email) => format!("sent {}", email.id),
-        Err(error) => format!("{} {}", error.kind().name(), error.outcome().as_str()),
+    let result = match builder.build() {
+        Err(error) => format!("no client: {error}"),
+        Ok(client) => match client.emails().send(&email).await {
+            Ok(email) => format!("sent {}", email.id),
+            Err(error) => format!("{} {}", error.kind().name(), error.outcome().as_str()),
+        },
     };
     writeln!(std::io::stdout(), "\nresult: {result}").unwrap();
 }
@@ -267,7 +270,8 @@ async fn a_refusing_proxy_means_not_sent() {
             .send(Email::new("a@b", "c@d", "s"))
             .await
             .unwrap_err();
-        assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent, "{refusal}");
+        assert_eq!(error.outcome(), Outcome::NotSent, "{refusal}");
+        assert_eq!(error.kind(), &ErrorKind::Proxy, "{refusal}");
         assert!(error.is_connect(), "{refusal}: {error}");
         assert_eq!(proxy.received().len(), 1);
     }
@@ -276,5 +280,64 @@ async fn a_refusing_proxy_means_not_sent() {
     gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let gone_url = format!("http://{}", gone.local_addr().unwrap());
     let result = run(&[("HTTPS_PROXY", &gone_url), ("SVC_TEST_URL", &url)]).await;
-    assert_eq!(result, "connect not_sent");
+    assert_eq!(result, "proxy not_sent");
+    let result = run(&[("HTTP_PROXY", &gone_url), ("SVC_TEST_URL", "http://x.test")]).await;
+    assert_eq!(result, "proxy not_sent");
+}
+
+/// Of plain http, the proxy answers in place of the service.
+#[tokio::test]
+async fn a_407_is_the_proxys() {
+    let proxy = MockServer::json(407, "").await;
+    let client = EmailClient::builder("http://mail.test", "mk_secret").proxy(proxy.url());
+    let client = client.build().unwrap();
+    let email = Email::new("a@b", "c@d", "s");
+    let error = client.emails().send(&email).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome(), error.attempts()),
+        (&ErrorKind::Proxy, Outcome::NotSent, 1)
+    );
+    assert_eq!(
+        error.to_string(),
+        "email emails.send: the proxy cannot be reached, or does not forward the request (HTTP \
+         407); check the proxy's URL and credentials: `proxy` on the builder, or HTTPS_PROXY, \
+         HTTP_PROXY, ALL_PROXY and NO_PROXY"
+    );
+}
+
+#[tokio::test]
+async fn no_proxy_is_read_as_by_curl_and_what_cannot_be_honoured_is_an_error() {
+    let proxy = Proxy::start().await;
+    let address = proxy.url();
+    let server = MockServer::json(202, r#"{"id":"direct"}"#).await;
+    let url = server.url();
+    let own_port = server.address().to_string();
+    for (list, expected) in [
+        (own_port.as_str(), "sent direct"),
+        ("127.0.0.1:1", "sent by proxy"),
+        ("x.test 127.0.0.0/8", "sent direct"),
+        (
+            "127.*",
+            "no client: NO_PROXY: \"127.*\" is none of `host`, `.domain`, `*.domain`, `host:port`, an IP address, `address/bits` and `*`",
+        ),
+    ] {
+        let environment = [
+            ("HTTP_PROXY", address.as_str()),
+            ("NO_PROXY", list),
+            ("SVC_TEST_URL", &url),
+        ];
+        assert_eq!(run(&environment).await, expected, "{list}");
+    }
+
+    // Both reach the proxy, because the name does not exist.
+    let builder = EmailClient::builder("http://api.mail.test", "k").proxy(address.as_str());
+    let client = builder.clone().proxy_except("*.test:8080").build().unwrap();
+    assert_eq!(client.emails().get("x").await.unwrap().id, "by proxy");
+    let client = builder
+        .proxy_except("*.mail.test")
+        .retries(0)
+        .build()
+        .unwrap();
+    let error = client.emails().get("x").await.unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Connect);
 }

@@ -445,7 +445,7 @@ fn build_rejects_invalid_options() {
     assert!(builder().header("x", "\n").build().is_err());
     assert!(builder().header("content-length", "3").build().is_err());
     assert!(builder().proxy("::").build().is_err());
-    #[cfg(feature = "rustls")]
+    #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
     assert!(builder().ca_bundle("no certificate").build().is_err());
 }
 

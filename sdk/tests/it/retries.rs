@@ -274,28 +274,6 @@ async fn the_first_attempt_starts_immediately() {
     assert_eq!(response.attempts, 1);
 }
 
-/// The setting only affects calls that set an idempotency key.
-#[tokio::test]
-async fn sends_without_an_idempotency_key_are_not_retried() {
-    let server = MockServer::start([response(503, "")]).await;
-    let client = server.email().service_honors_idempotency_key(true);
-    let client = client
-        .back_off(Duration::ZERO, Duration::ZERO)
-        .build()
-        .unwrap();
-    let email = Email::new("a@b", "c@d", "s");
-    let error = client.emails().send(&email).await.unwrap_err();
-    assert_eq!((error.attempts(), error.outcome()), (1, Outcome::Unknown));
-    let error = client
-        .emails()
-        .send(&email)
-        .idempotency_key("k")
-        .await
-        .unwrap_err();
-    assert_eq!((error.attempts(), server.request_count()), (3, 4));
-    assert!(error.is_retryable(), "the key makes it safe");
-}
-
 /// Full jitter: each pause is random between zero and the back-off.
 #[tokio::test]
 async fn retry_pauses_have_full_jitter() {
@@ -321,4 +299,175 @@ async fn retry_pauses_have_full_jitter() {
     assert!(waits.iter().all(|wait| *wait <= hour), "{waits:?}");
     let shorter = waits.iter().filter(|wait| **wait < hour / 2).count();
     assert!((1..64).contains(&shorter), "{waits:?}");
+}
+
+/// Only the typed deletion knows that 404 is what it wanted.
+#[tokio::test]
+async fn a_raw_delete_that_ends_in_404_is_an_error() {
+    let server = MockServer::start([response(500, ""), response(404, "")]).await;
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .build()
+        .unwrap();
+    let error = client
+        .raw("DELETE", "/api/v1/audiences/a")
+        .await
+        .unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (&ErrorKind::NotFound, 2));
+    assert_eq!(error.outcome(), Outcome::Unknown);
+}
+
+#[tokio::test]
+async fn a_confirming_request_is_observed_and_carries_no_key_of_the_call() {
+    let server = MockServer::start([
+        response(500, ""),
+        response(409, ""),
+        response(200, r#"{"id":"eml_1","status":"cancelled"}"#),
+    ])
+    .await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let all = Arc::clone(&seen);
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .on_attempt(move |attempt| {
+            let operation = attempt.operation.unwrap().name();
+            all.lock()
+                .unwrap()
+                .push((operation, attempt.number, attempt.status.unwrap().as_u16()));
+        });
+    let client = client.build().unwrap();
+    let call = client.emails().cancel("eml_1").idempotency_key("cancel-1");
+    call.header("x-trace", "7").await.unwrap();
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            ("emails.cancel", 1, 500),
+            ("emails.cancel", 2, 409),
+            ("emails.get", 3, 200)
+        ]
+    );
+    let requests = server.received_requests();
+    assert_eq!(requests[1].header("idempotency-key"), Some("cancel-1"));
+    assert_eq!(requests[2].header("idempotency-key"), None);
+    assert_eq!(requests[2].header("x-trace"), Some("7"));
+}
+
+#[tokio::test]
+async fn where_keys_are_honored_every_send_has_one_of_its_own() {
+    let server = MockServer::start([response(500, ""), response(202, r#"{"id":"eml_1"}"#)]).await;
+    let builder = server.email().back_off(Duration::ZERO, Duration::ZERO);
+    let client = builder
+        .clone()
+        .service_honors_idempotency_key(true)
+        .build()
+        .unwrap();
+    let email = Email::new("a@b", "c@d", "s").text("Hello");
+    client.emails().send(&email).await.unwrap();
+    client.emails().send(&email).await.unwrap();
+    client
+        .emails()
+        .send(&email)
+        .idempotency_key("mine")
+        .await
+        .unwrap();
+    client.emails().get("eml_1").await.unwrap();
+    let _ = client
+        .emails()
+        .send_batch(std::slice::from_ref(&email))
+        .await;
+    builder
+        .build()
+        .unwrap()
+        .emails()
+        .send(&email)
+        .await
+        .unwrap();
+
+    let requests = server.received_requests();
+    let keys: Vec<_> = requests
+        .iter()
+        .map(|request| request.header("idempotency-key"))
+        .collect();
+    assert_eq!(keys[0].unwrap().len(), 32);
+    assert_eq!(keys[0], keys[1], "the retry has the same key");
+    assert!(keys[2].is_some() && keys[2] != keys[0]);
+    assert_eq!(keys[3..5], [Some("mine"), None]);
+    assert!(keys[5].is_some() && keys[5] != keys[2]);
+    assert_eq!(keys[6], None);
+
+    // The key is gone with the call, so a repetition could send twice.
+    let server = MockServer::json(500, "").await;
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO);
+    let client = client.service_honors_idempotency_key(true).build().unwrap();
+    let own = client.emails().send(&email).await.unwrap_err();
+    let given = client
+        .emails()
+        .send(&email)
+        .idempotency_key("k")
+        .await
+        .unwrap_err();
+    assert_eq!((own.attempts(), given.attempts()), (3, 3));
+    assert!(!own.is_retryable() && given.is_retryable());
+}
+
+/// A key provider may return another key than the one that `me` was called with.
+#[tokio::test]
+async fn a_scope_learned_with_one_key_is_not_held_against_the_next() {
+    let server = MockServer::json(
+        200,
+        r#"{"organization":{"id":"o"},"auth":{"scope":"extract_only"}}"#,
+    )
+    .await;
+    let key = Arc::new(Mutex::new("sk_live_1"));
+    let current = Arc::clone(&key);
+    let client = server
+        .extraction()
+        .check_scopes(true)
+        .key_provider(move || (*current.lock().unwrap()).into())
+        .build()
+        .unwrap();
+    client.me().await.unwrap();
+    let list = || client.webhooks().list().to_request();
+    assert!(list().unwrap_err().is_missing_scope());
+    *key.lock().unwrap() = "sk_live_2";
+    list().unwrap();
+    *key.lock().unwrap() = "sk_live_1";
+    assert!(list().unwrap_err().is_missing_scope());
+}
+
+#[tokio::test]
+async fn a_dropped_send_returns_its_place_unless_it_may_have_been_processed() {
+    let clock = Clock::pause();
+    let server = MockServer::start([limited("10"), response(202, r#"{"id":"eml_1"}"#)]).await;
+    let guard = svc_sdk::RecipientGuard::default().max_per_run(1);
+    let client = server.email().recipient_guard(guard).build().unwrap();
+    let email = Email::new("a@b.test", "c@d.test", "s").text("Hello");
+
+    let call = tokio::spawn(client.emails().send(&email).into_future());
+    wait_until("the limited attempt", || server.request_count() == 1).await;
+    clock.advance(Duration::from_secs(1)).await;
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    client.end_pauses();
+    client.emails().send(&email).await.unwrap();
+    client.emails().send(&email).await.unwrap_err();
+
+    // Nobody answers: the service may have it.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let guard = svc_sdk::RecipientGuard::default().max_per_run(1);
+    let client = svc_sdk::EmailClient::builder(url, "k").recipient_guard(guard);
+    let client = client.build().unwrap();
+    let call = tokio::spawn(client.emails().send(&email).into_future());
+    let (mut connection, _) = listener.accept().await.unwrap();
+    let mut buffer = Vec::new();
+    crate::mock_server::read_request(&mut connection, &mut buffer)
+        .await
+        .unwrap();
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    let error = client.emails().send(&email).await.unwrap_err();
+    assert_eq!(error.kind().name(), "recipient_guard");
 }

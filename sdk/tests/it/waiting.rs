@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, TryStreamExt};
 use svc_sdk::email::EmailStatus;
-use svc_sdk::{ErrorKind, Operation, Poll};
+use svc_sdk::{ErrorKind, Operation, PollResult};
 
 use crate::clock::{Clock, wait_until};
 use crate::mock_server::{MockServer, Response, response, response_with_headers};
@@ -151,8 +151,8 @@ async fn polls_yields_every_state_and_every_transient_failure() {
         .poll_interval(SHORT, SHORT)
         .polls();
     let seen = polls.map_ok(|poll| match poll {
-        Poll::State(email) => email.status.unwrap().to_string(),
-        Poll::Failed(error) => error.status().unwrap().to_string(),
+        PollResult::State(email) => email.status.unwrap().to_string(),
+        PollResult::Failed(error) => error.status().unwrap().to_string(),
         _ => unreachable!(),
     });
     let seen: Vec<_> = seen.try_collect().await.unwrap();
@@ -168,7 +168,10 @@ async fn polls_yields_every_state_and_every_transient_failure() {
         .wait("e")
         .poll_interval(SHORT, SHORT)
         .polls();
-    assert!(matches!(polls.try_next().await, Ok(Some(Poll::State(_)))));
+    assert!(matches!(
+        polls.try_next().await,
+        Ok(Some(PollResult::State(_)))
+    ));
     assert!(polls.try_next().await.unwrap_err().is_not_found());
     assert!(
         polls.try_next().await.unwrap().is_none(),

@@ -14,7 +14,7 @@ async fn create() {
     )
     .await;
     let client = server.email().build().unwrap();
-    let webhook = NewWebhook::new("https://x.test/h", [Event::Sent, Event::Bounced]);
+    let webhook = NewWebhook::new("https://x.test/h", [Event::EmailSent, Event::EmailBounced]);
     let webhook = client.webhooks().create(&webhook).await.unwrap();
     let request = server.single_request();
     assert_eq!(request.line, "POST /api/v1/webhooks HTTP/1.1");

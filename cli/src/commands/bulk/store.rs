@@ -67,6 +67,8 @@ impl QueueOption {
             }
         };
         let pem = context.ca_bundle()?;
+        // For `rediss`. It fails if there is one already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         RedisQueue::connect(url, pem.as_deref())
             .await
             .map_err(|error| match error.kind() {

@@ -1,7 +1,7 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
 use clap::Subcommand;
-use svc_reference_server::client::{Organization, OrganizationSummary};
+use svc_reference_server::client::{NewOrganization, Organization, OrganizationSummary};
 
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
@@ -47,7 +47,14 @@ impl Command {
                 name,
                 balance_cents,
             } => {
-                let request = client.create_organization(name.as_deref(), balance_cents);
+                let mut new = NewOrganization::default();
+                if let Some(name) = name {
+                    new = new.name(name);
+                }
+                if let Some(cents) = balance_cents {
+                    new = new.balance_cents(cents);
+                }
+                let request = client.create_organization(&new);
                 control::show(context, VIEW, request).await
             }
             Self::List => {

@@ -100,6 +100,10 @@ struct NewAttachment {
     /// The MIME type. Default: derived from the file name.
     #[schemars(regex(pattern = r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(;[ -~]*)?$"))]
     content_type: Option<String>,
+    /// The id by which the HTML shows the attachment (`cid:`). Not in the reference, but services of
+    /// this kind take it; so it is not described.
+    #[schemars(skip)]
+    content_id: Option<String>,
 }
 
 /// A valid email. Only the sender's domain is still to be checked.
@@ -293,6 +297,7 @@ impl NewAttachment {
         Some(Attachment {
             filename: filename?,
             content_type,
+            content_id: self.content_id,
             size: content.len(),
             content,
         })

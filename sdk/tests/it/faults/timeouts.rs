@@ -128,12 +128,12 @@ async fn a_stalled_tls_handshake_ends_at_the_connect_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     for (timeout, connect_timeout, kind, outcome) in [
-        // The deadline passes first. It is not known what was sent.
+        // The deadline passes first.
         (
             seconds(10),
             seconds(20),
             ErrorKind::Timeout,
-            Outcome::Unknown,
+            Outcome::NotSent,
         ),
         // The connect timeout passes.
         (
@@ -162,6 +162,35 @@ async fn a_stalled_tls_handshake_ends_at_the_connect_timeout() {
     }
 }
 
+/// A send, too: the HTTP client has not asked for its body.
+#[tokio::test]
+async fn an_attempt_that_ends_before_its_connection_is_repeated() {
+    let clock = Clock::pause();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let client = EmailClient::builder(&url, "k").no_proxy().retries(1);
+    let client = client
+        .timeout(seconds(20))
+        .connect_timeout(seconds(20))
+        .attempt_timeout(seconds(2))
+        .back_off(seconds(0), seconds(0))
+        .build()
+        .unwrap();
+    for begin in [send as fn(&EmailClient) -> _, cancel] {
+        let call = begin(&client);
+        let (_first, _) = listener.accept().await.unwrap();
+        clock.advance(seconds(3)).await;
+        let (_second, _) = listener.accept().await.unwrap();
+        clock.advance(seconds(3)).await;
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(
+            (error.kind(), error.outcome(), error.attempts()),
+            (&ErrorKind::Timeout, Outcome::NotSent, 2)
+        );
+        assert!(error.is_retryable());
+    }
+}
+
 /// The backlog is full, so TCP does not connect.
 #[cfg(target_os = "linux")]
 #[tokio::test]
@@ -180,7 +209,7 @@ async fn a_stalled_tcp_connection_ends_at_the_connect_timeout() {
             seconds(10),
             seconds(20),
             ErrorKind::Timeout,
-            Outcome::Unknown,
+            Outcome::NotSent,
         ),
         (
             seconds(20),

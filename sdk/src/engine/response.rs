@@ -1,0 +1,303 @@
+//! Responses: the public types, and how each return type is decoded.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::Value;
+
+use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
+use crate::dialect::Dialect;
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
+use crate::fields::{find, flag};
+use crate::list::{List, read_list};
+use crate::names::debug_fields;
+use crate::operation::Operation;
+use crate::verdict::{is_refused, reports_failure};
+
+/// A decoded value with the HTTP response it came from. Returned by
+/// [`Call::with_response`](crate::Call::with_response).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Response<T> {
+    /// The decoded value.
+    pub value: T,
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The response's headers.
+    pub headers: HeaderMap,
+    /// The id that the service assigned to the request, for support inquiries.
+    pub request_id: Option<String>,
+    /// Number of attempts made.
+    pub attempts: u32,
+    /// Duration of the call, including all attempts and the pauses between them.
+    pub elapsed: Duration,
+}
+
+impl<T> Response<T> {
+    /// Creates a response, for example for a test: without headers, after one attempt.
+    pub fn new(value: T, status: StatusCode) -> Self {
+        Self {
+            value,
+            status,
+            headers: HeaderMap::new(),
+            request_id: None,
+            attempts: 1,
+            elapsed: Duration::ZERO,
+        }
+    }
+}
+
+/// Omits the headers, which may contain cookies.
+impl<T: fmt::Debug> fmt::Debug for Response<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("value", &self.value)
+            .field("status", &self.status)
+            .field("request_id", &self.request_id)
+            .field("attempts", &self.attempts)
+            .field("elapsed", &self.elapsed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The result of a successful deletion.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// True if a retry got 404 after an earlier attempt had an unknown outcome: most likely
+    /// that attempt deleted the resource.
+    pub already_gone: bool,
+    /// The fields of the response body, such as `ok`; usually empty.
+    pub extra: Extra,
+}
+
+/// The response to a raw request. Returned by [`EmailClient::raw`](crate::EmailClient::raw)
+/// and [`ExtractionClient::raw`](crate::ExtractionClient::raw).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RawResponse {
+    /// The HTTP status, 2xx.
+    pub status: StatusCode,
+    /// The response's headers.
+    pub headers: HeaderMap,
+    /// The id that the service assigned to the request, for support inquiries.
+    pub request_id: Option<String>,
+    /// The body, unmodified.
+    pub body: Bytes,
+}
+
+impl RawResponse {
+    /// Creates a response, for example for a test, without headers.
+    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        Self {
+            status,
+            headers: HeaderMap::new(),
+            request_id: None,
+            body: body.into(),
+        }
+    }
+
+    /// Decodes the body as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If the body is not JSON of the type `T`.
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.body)
+    }
+
+    /// The body as text. Invalid UTF-8 is replaced by U+FFFD.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.body)
+    }
+}
+
+debug_fields!(RawResponse: status, request_id);
+
+/// A successful response, before its body is decoded.
+pub(crate) struct Received {
+    pub(super) operation: Option<Operation>,
+    /// Whether the request only read something.
+    pub(super) is_read: bool,
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(super) request_id: Option<String>,
+    /// The value of the key's header in the request.
+    pub(crate) key: HeaderValue,
+    pub(super) attempts: u32,
+    pub(super) elapsed: Duration,
+    /// See [`Deleted::already_gone`].
+    pub(super) already_gone: bool,
+    pub(super) dialect: Arc<Dialect>,
+}
+
+impl Received {
+    /// The error of a body that cannot be decoded. The status was 2xx, so the request was
+    /// processed.
+    pub(crate) fn decode_error(&self, problem: DecodeError) -> Error {
+        let problem = if self.body.trim_ascii().is_empty() {
+            "the body is empty".to_owned()
+        } else if self.is_html() {
+            HTML.to_owned()
+        } else if self.headers.contains_key(CONTENT_ENCODING) {
+            "the body is compressed although the request did not allow it".to_owned()
+        } else {
+            problem.0
+        };
+        self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
+    }
+
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// Whether the request changed something that exists.
+    fn is_change(&self) -> bool {
+        !self.is_read && !self.operation.is_some_and(Operation::creates)
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Whether the body is a web page, whatever its type says.
+    fn is_html(&self) -> bool {
+        self.body.trim_ascii_start().starts_with(b"<")
+    }
+
+    /// Whether the body may be a text such as `ok`: not JSON that was cut, and no web page.
+    pub(crate) fn may_be_text(&self) -> bool {
+        let body = self.body.trim_ascii();
+        !body.is_empty()
+            && !body.starts_with(b"{")
+            && !body.starts_with(b"[")
+            && !body.starts_with(b"<")
+            && std::str::from_utf8(body).is_ok()
+            && !self.headers.contains_key(CONTENT_ENCODING)
+    }
+
+    /// Whether the body reports a failure in spite of the status.
+    fn fails(&self) -> bool {
+        matches!(parse_value(&self.body), Ok(Value::Object(fields)) if reports_failure(&fields))
+    }
+
+    /// The error of a body that reports a failure in spite of the status.
+    pub(crate) fn reported_failure(&self) -> Error {
+        self.error(ErrorKind::Rejected, Outcome::Refused)
+            .with(|error| error.report = ErrorReport::read(&self.body))
+    }
+
+    /// Decides about a resource. What a creation or a read responds with has at least one known
+    /// field; an update, for example, may have an empty response.
+    fn check_resource(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
+        let body = parse_value(&self.body);
+        let denies = matches!(&body, Ok(Value::Object(fields)) if is_refused(fields))
+            || matches!(body, Ok(Value::Bool(false)));
+        if (denies && !self.is_read) || (is_blank && self.fails()) {
+            return Err(self.reported_failure());
+        }
+        if is_blank && self.operation.is_some_and(Operation::creates) {
+            return Err(self.error(ErrorKind::MissingId, Outcome::Unknown));
+        }
+        if is_blank && self.is_read {
+            return Err(self.decode_error(DecodeError(format!("the body does not contain {noun}"))));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
+        Error::new(kind, outcome)
+            .with_operation(self.operation)
+            .with(|error| error.attempts = self.attempts)
+            .with_response_parts(self.status, self.headers.clone(), self.body.clone())
+    }
+
+    pub(super) fn with_value<T>(&self, value: T) -> Response<T> {
+        Response {
+            value,
+            status: self.status,
+            headers: self.headers.clone(),
+            request_id: self.request_id.clone(),
+            attempts: self.attempts,
+            elapsed: self.elapsed,
+        }
+    }
+}
+
+const HTML: &str = "the body is HTML, not JSON; check the base URL";
+
+/// What a call returns, read from its response.
+pub(crate) trait FromResponse: Sized {
+    fn from_response(response: &Received) -> Result<Self, Error>;
+}
+
+impl<T: Resource> FromResponse for T {
+    fn from_response(response: &Received) -> Result<Self, Error> {
+        let value = match parse_value(&response.body) {
+            Ok(value) => value,
+            // Some services confirm a change with `ok`.
+            Err(_) if response.is_change() && response.may_be_text() => Value::Null,
+            Err(bad) => return Err(response.decode_error(bad)),
+        };
+        let resource: Self = read_object(&value, &response.dialect);
+        let is_blank = !resource.is_identified() && resource.is_blank();
+        response.check_resource(Self::NOUN, is_blank)?;
+        Ok(resource)
+    }
+}
+
+impl FromResponse for RawResponse {
+    fn from_response(response: &Received) -> Result<Self, Error> {
+        Ok(Self {
+            status: response.status,
+            headers: response.headers.clone(),
+            request_id: response.request_id.clone(),
+            body: response.body.clone(),
+        })
+    }
+}
+
+impl FromResponse for Deleted {
+    fn from_response(response: &Received) -> Result<Self, Error> {
+        // The body of a deletion is not documented. A page of a proxy or a report of a failure
+        // is not the response to a successful one.
+        if response.is_html() {
+            return Err(response.decode_error(DecodeError(HTML.to_owned())));
+        }
+        let mut extra = Extra::default();
+        match parse_value(&response.body) {
+            Ok(Value::Object(fields)) => {
+                let deleted = find(&fields, &["deleted"]).map(|(_, value)| flag(value));
+                if reports_failure(&fields) || deleted == Some(Some(false)) {
+                    return Err(response.reported_failure());
+                }
+                extra = Extra(fields);
+            }
+            Ok(Value::Bool(false)) => return Err(response.reported_failure()),
+            Err(bad) if response.body.trim_ascii().starts_with(b"{") => {
+                return Err(response.decode_error(bad));
+            }
+            _ => {}
+        }
+        Ok(Self {
+            already_gone: response.already_gone,
+            extra,
+        })
+    }
+}
+
+impl<T: Resource> FromResponse for List<T> {
+    fn from_response(response: &Received) -> Result<Self, Error> {
+        let value = parse_value(&response.body);
+        match value.and_then(|value| read_list(value, &response.headers, &response.dialect)) {
+            Ok(list) if !reports_failure(&list.extra) => Ok(list),
+            Err(bad) if !response.fails() => Err(response.decode_error(bad)),
+            _ => Err(response.reported_failure()),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where requests go, and with which headers.
+
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::request::{IDEMPOTENCY_KEY, JSON, Options, Payload, Request};
+use crate::dialect::{Dialect, Point};
+use crate::error::Error;
+use crate::operation::Service;
+use crate::secret::Secret;
+
+/// A service as a client reaches it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) service: Service,
+    pub(crate) base: Url,
+    /// The headers of every request, without the API key.
+    pub(super) headers: HeaderMap,
+    pub(super) key_header: HeaderName,
+    pub(super) key_form: KeyForm,
+    pub(super) key: Key,
+}
+
+/// The API key: the value of its header, or a function that is asked before each attempt.
+#[derive(Clone)]
+pub(super) enum Key {
+    Fixed(HeaderValue),
+    Provided(KeyProvider),
+}
+
+pub(super) type KeyProvider = Arc<dyn Fn() -> Secret + Send + Sync>;
+
+impl Target {
+    /// Appends a path, with its query, to the base URL.
+    pub(super) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        match self.base.path() {
+            "/" => url.set_path(path),
+            prefix => url.set_path(&[prefix.trim_end_matches('/'), path].concat()),
+        }
+        if query.is_some() {
+            url.set_query(query);
+        }
+        url
+    }
+
+    /// The headers of a request, without the key and what hooks add.
+    pub(super) fn headers(&self, request: &Request, options: &Options) -> HeaderMap {
+        // With room for those that follow: a clone would have none, and be copied when it grows.
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + options.headers.len() + 6);
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
+        match &request.payload {
+            Payload::Empty => {
+                // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
+                // servers respond with 411 otherwise.
+                if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+                    headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                }
+            }
+            Payload::Bytes(_, content_type) => {
+                headers.insert(CONTENT_TYPE, content_type.clone());
+            }
+            Payload::Files(_) => {
+                headers.insert(CONTENT_TYPE, JSON);
+                headers.insert(CONTENT_LENGTH, request.payload.length().into());
+            }
+        }
+
+        if let Some(key) = options
+            .idempotency_key
+            .as_ref()
+            .or(request.retry_key.as_ref())
+        {
+            headers.insert(IDEMPOTENCY_KEY, key.clone());
+        }
+        for (name, value) in &options.headers {
+            headers.insert(name, value.clone());
+        }
+        headers
+    }
+
+    /// The value of the key's header for the next attempt.
+    pub(super) fn current_key(&self) -> Result<HeaderValue, Error> {
+        match &self.key {
+            Key::Fixed(value) => Ok(value.clone()),
+            Key::Provided(provide) => key_value(&self.key_form, &provide()),
+        }
+    }
+}
+
+/// How the key is written in its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum KeyForm {
+    /// After this text.
+    Prefix(String),
+    /// As the password of this user.
+    Password(String),
+    /// As the user name, without a password.
+    UserName,
+}
+
+impl KeyForm {
+    pub(super) fn of(dialect: &Dialect) -> Self {
+        let header = dialect.choice(Point::KeyHeader);
+        let is_usual = header.eq_ignore_ascii_case(AUTHORIZATION.as_str());
+        match dialect.pinned(Point::KeyScheme) {
+            Some("bare") => Self::Prefix(String::new()),
+            Some("basic") => Self::Password(dialect.choice(Point::KeyUser).to_owned()),
+            Some("basic-user") => Self::UserName,
+            Some("token") => Self::Prefix("Token ".to_owned()),
+            Some("bearer") => Self::Prefix("Bearer ".to_owned()),
+            Some(word) => Self::Prefix(format!("{word} ")),
+            None if is_usual => Self::Prefix("Bearer ".to_owned()),
+            // Another header usually carries the key alone.
+            None => Self::Prefix(String::new()),
+        }
+    }
+
+    /// The text before the key, for a preview, which masks the rest.
+    pub(super) fn prefix(&self) -> &str {
+        match self {
+            Self::Prefix(prefix) => prefix,
+            Self::Password(_) | Self::UserName => "Basic ",
+        }
+    }
+}
+
+/// The value of the header that carries the key.
+pub(super) fn key_value(form: &KeyForm, key: &Secret) -> Result<HeaderValue, Error> {
+    if key.expose().trim().is_empty() {
+        return Err(Error::config("the API key is empty"));
+    }
+    let basic = |credentials: String| {
+        let credentials = Zeroizing::new(credentials);
+        format!(
+            "Basic {}",
+            base64_simd::STANDARD.encode_to_string(credentials.as_bytes())
+        )
+    };
+    let text = Zeroizing::new(match form {
+        KeyForm::Prefix(prefix) => [prefix, key.expose()].concat(),
+        KeyForm::Password(user) => basic([user, ":", key.expose()].concat()),
+        KeyForm::UserName => basic([key.expose(), ":"].concat()),
+    });
+    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+        Error::config("the API key contains characters that are not allowed in a header")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}

@@ -1,0 +1,103 @@
+//! The error of a response whose status is not 2xx.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use super::limits::retry_after;
+use super::{Error, ErrorKind, ErrorReport, Outcome};
+use crate::dialect::{Dialect, Point};
+use crate::operation::Operation;
+use crate::scope::Scope;
+
+pub(crate) fn response_error(
+    operation: Option<Operation>,
+    granted: Option<BTreeSet<Scope>>,
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+    dialect: &Dialect,
+) -> Error {
+    let report = ErrorReport::read(&body);
+    let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report, dialect);
+    let retry_after = retry_after(&headers, status == StatusCode::TOO_MANY_REQUESTS);
+    Error::new(kind, outcome)
+        .with(|error| (error.report, error.retry_after) = (report, retry_after))
+        .with_response_parts(status, headers, body)
+}
+
+impl Error {
+    /// Creates the error that a call returns for a response whose status is not 2xx, to test
+    /// how a program handles it. Kind, outcome, code, message, fields and `Retry-After` are
+    /// read from the response as the client reads them.
+    ///
+    /// ```
+    /// use svc_sdk::{Error, ErrorKind, Operation, StatusCode};
+    ///
+    /// let error = Error::from_response(
+    ///     Operation::EmailsSend,
+    ///     StatusCode::FORBIDDEN,
+    ///     Default::default(),
+    ///     r#"{"error":{"code":"domain_not_verified","message":"shop.example"}}"#,
+    /// );
+    /// assert_eq!(error.kind(), &ErrorKind::Forbidden);
+    /// assert_eq!(error.code(), Some("domain_not_verified"));
+    /// ```
+    pub fn from_response(
+        operation: Operation,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: impl Into<Bytes>,
+    ) -> Self {
+        response_error(
+            Some(operation),
+            None,
+            status,
+            headers,
+            body.into(),
+            &Dialect::default(),
+        )
+        .with_operation(operation)
+        .with(|error| error.attempts = 1)
+    }
+}
+
+fn classify_status(
+    operation: Option<Operation>,
+    granted: Option<BTreeSet<Scope>>,
+    status: u16,
+    report: &ErrorReport,
+    dialect: &Dialect,
+) -> (ErrorKind, Outcome) {
+    let is_scope_status = status == 403 || dialect.choice(Point::ScopeStatus) == status.to_string();
+    let kind = match status {
+        400 | 422 => ErrorKind::Invalid,
+        401 | 403 if is_scope_status && report.about_scope => {
+            let documented = operation.and_then(Operation::required_scope);
+            ErrorKind::MissingScope {
+                required: documented.or(report.named_scope),
+                granted,
+            }
+        }
+        401 => ErrorKind::Unauthorized,
+        403 => ErrorKind::Forbidden,
+        404 | 410 => ErrorKind::NotFound,
+        409 => ErrorKind::Conflict,
+        413 => ErrorKind::TooLarge,
+        429 => ErrorKind::RateLimited,
+        400..500 => ErrorKind::Rejected,
+        300..400 => ErrorKind::Redirected,
+        500..600 => ErrorKind::Server,
+        100..200 => ErrorKind::invalid_response("unexpected 1xx status"),
+        _ => ErrorKind::invalid_response("not a valid HTTP status"),
+    };
+    let outcome = match status {
+        // Some servers and proxies answer it after work began.
+        408 => Outcome::Unknown,
+        // After 303 (see other), for example, the request was processed.
+        307 | 308 | 400..500 => Outcome::Refused,
+        _ => Outcome::Unknown,
+    };
+    (kind, outcome)
+}
