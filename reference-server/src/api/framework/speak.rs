@@ -13,7 +13,7 @@ use svc_sdk::{Dialect, Operation, Point, Service};
 
 use super::response::write_error;
 use crate::app::App;
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 
 /// What was asked for, as far as the form of the response depends on it.
 pub(crate) struct Asked {
@@ -56,7 +56,12 @@ pub(crate) fn translate_query(dialect: &Dialect, query: &mut HashMap<String, Str
 pub(crate) async fn speak(app: &App, asked: &Asked, response: Response<Body>) -> Response<Body> {
     let dialect = &app.settings.dialect;
     let path = asked.uri.path();
-    let response = write_error(app, path, response);
+    let error = response.extensions().get::<ApiError>();
+    let lacks_scope = error.is_some_and(|error| error.code() == Code::InsufficientScope);
+    let mut response = write_error(app, path, response);
+    if lacks_scope && dialect.is(Point::ScopeStatus, "401") {
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+    }
     if dialect.is_empty() {
         return response;
     }
@@ -118,12 +123,9 @@ fn failure(dialect: &Dialect, parts: &mut Parts, body: &[u8]) -> Option<Vec<u8>>
         announce_limit(dialect, parts);
     }
     let mut value = serde_json::from_slice::<Value>(body).ok()?;
-    let text = value.to_string();
-    if text.contains("\"insufficient_scope\"") && dialect.is(Point::ScopeStatus, "401") {
-        parts.status = StatusCode::UNAUTHORIZED;
-        // `named` repeats it.
-        if value.get("statusCode").is_some() {
-            value["statusCode"] = 401.into();
+    for name in ["statusCode", "status"] {
+        if value.get(name).is_some_and(Value::is_number) {
+            value[name] = parts.status.as_u16().into();
         }
     }
     let holder = match value.get("error") {
