@@ -183,6 +183,25 @@ async fn combinations_of_choices_are_read_alike() {
     }
 }
 
+/// The table of the book says of each point what its declaration says.
+#[test]
+fn the_book_lists_every_point() {
+    let book = include_str!("../../docs/undocumented/README.md");
+    for point in Dialect::points() {
+        let default = point.default_choice();
+        let named = point.choices().iter().map(|choice| choice.name);
+        let named = named.filter(|name| *name != default);
+        let mut others: Vec<String> = named.map(|name| format!("`{name}`")).collect();
+        others.extend(point.free_text().map(str::to_owned));
+        let (question, others) = (point.question(), others.join(", "));
+        let row = format!("| `{point}` | {question} | `{default}` | {others} |\n");
+        assert!(
+            book.contains(&row),
+            "docs/undocumented/README.md lacks {row}"
+        );
+    }
+}
+
 /// Numbers that are the same in every run.
 struct Random(u64);
 
