@@ -91,10 +91,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         .expect("accepted");
     assert_eq!(kept.status, Some(EmailStatus::Queued));
     let cancelled = emails.cancel(&dropped.id).await.expect("cancelled");
-    assert_eq!(
-        cancelled.status,
-        Some(EmailStatus::Cancelled)
-    );
+    assert_eq!(cancelled.status, Some(EmailStatus::Cancelled));
     world.advance("1d").await;
     assert_eq!(
         emails.get(&kept.id).await.expect("found").status,

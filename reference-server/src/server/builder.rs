@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use svc_sdk::Secret;
+use svc_sdk::{Dialect, Secret};
 use url::Url;
 
 use super::start_error::StartError;
@@ -13,7 +13,6 @@ use super::{Server, start};
 use crate::control::requests::RequestHandled;
 use crate::control::seed_file::{InvalidSeed, SeedFile};
 use crate::mail::relay::{InvalidRelay, RelayTarget};
-use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::net::certificate::{Certificate, InvalidCertificate};
@@ -94,7 +93,11 @@ impl Builder {
     /// Returns [`InvalidSeed`] if the text is not TOML, or has an unknown field or a value of the
     /// wrong type. [`start`](Self::start) checks the values themselves.
     pub fn seed_file(mut self, toml: &str) -> Result<Self, InvalidSeed> {
-        self.settings.seed_file = Some(Arc::new(SeedFile::parse(toml)?));
+        let file = SeedFile::parse(toml)?;
+        if self.settings.dialect.is_empty() {
+            self.settings.dialect = file.dialect.clone();
+        }
+        self.settings.seed_file = Some(Arc::new(file));
         Ok(self)
     }
 
@@ -259,21 +262,15 @@ impl Builder {
         self
     }
 
-    /// Applies a compatibility setting `NAME=VALUE`, such as `create-status=200`.
-    ///
-    /// Where the services' reference is silent, the server has to choose: whether a
-    /// create operation returns 201 or 200, for example. A compatibility setting
-    /// selects the other choice, so that you can test a client against both. Call it
-    /// once per setting. The settings are listed in
+    /// Sets how the services behave where their reference is silent, such as whether a creation
+    /// returns 201 or 200, so that you can test a client against a service that chose otherwise. The
+    /// points are listed in
     /// <https://github.com/svc-tools/svc/blob/main/docs/undocumented/README.md>.
     ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidSetting`] if the name or the value is unknown. The message
-    /// lists the valid ones.
-    pub fn compatibility(mut self, setting: &str) -> Result<Self, InvalidSetting> {
-        self.settings.compatibility.set(setting)?;
-        Ok(self)
+    /// The last call wins.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.settings.dialect = dialect;
+        self
     }
 
     /// Starts the server. It accepts requests when this method returns.
