@@ -332,7 +332,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
     ids.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
 }
 
-const REQUEST_ID_HEADERS: [HeaderName; 4] = [
+static REQUEST_ID_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("x-request-id"),
     HeaderName::from_static("request-id"),
     HeaderName::from_static("x-amzn-requestid"),
