@@ -13,14 +13,13 @@ pub(crate) mod email_record;
 pub(crate) mod emails;
 mod field_value;
 pub(crate) mod message;
-mod paginator;
 mod request_body;
 pub(crate) mod webhooks;
 
 pub use attachment::Attachment;
 pub use audiences::{Audience, Audiences, NewAudience};
-pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
-pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
+pub use batch::{BatchItem, BatchOutcome, BatchResponse, Refusal};
+pub use contacts::{Contact, ContactUpdate, Contacts, NewContact};
 pub use domains::{DnsRecord, Domain, Domains, NewDomain};
 pub use email_record::{EmailRecord, EmailStatus};
 pub use emails::Emails;

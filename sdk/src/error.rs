@@ -1,6 +1,7 @@
 //! The crate's error type. One file, because it is one type with its methods.
 
 mod kind;
+mod limits;
 mod report;
 mod response;
 
@@ -13,8 +14,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
+pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
-pub(crate) use report::{ErrorReport, has_error, reports_failure};
 pub(crate) use response::response_error;
 
 use crate::operation::{Operation, ScopeRule};
@@ -276,6 +277,14 @@ impl Error {
     /// True if the service failed (HTTP 5xx).
     pub fn is_server_error(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Server)
+    }
+
+    /// True if a list has more items than the client could get.
+    pub fn is_incomplete_list(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::IncompleteList | ErrorKind::PageRepeated
+        )
     }
 
     /// True if the client rejected a parameter before sending.

@@ -93,7 +93,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     let cancelled = emails.cancel(&dropped.id).await.expect("cancelled");
     assert_eq!(
         cancelled.status,
-        Some(EmailStatus::Other("cancelled".into()))
+        Some(EmailStatus::Cancelled)
     );
     world.advance("1d").await;
     assert_eq!(
@@ -108,7 +108,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         Some(EmailStatus::Delivered)
     );
     let still = emails.get(&dropped.id).await.expect("found").status;
-    assert_eq!(still, Some(EmailStatus::Other("cancelled".into())));
+    assert_eq!(still, Some(EmailStatus::Cancelled));
     let error = emails
         .cancel(&kept.id)
         .await

@@ -8,6 +8,7 @@ use crate::decode::{self, Extra, resource};
 use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
 use crate::list::List;
 use crate::operation::Operation;
+use crate::pages::ListStream;
 
 /// An audience, which is a list of contacts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub struct Audience {
     pub extra: Extra,
 }
 
-resource!(Audience, "an audience");
+resource!(Audience, "an audience", "audience", ["name"]);
 
 /// The parameters of a new audience. Its name alone converts into it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,7 +93,8 @@ impl Audiences {
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
-    /// Lists all audiences.
+    /// Lists all audiences, or the first page of them, see [`List::is_complete`] and
+    /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Audience>> {
         Call::new(
             &self.shared,
@@ -100,6 +102,12 @@ impl Audiences {
             &[],
             Ok(Payload::Empty),
         )
+    }
+
+    /// Returns a stream of all audiences, which requests page after page if there are pages.
+    pub fn stream(&self) -> ListStream<Audience> {
+        let audiences = self.clone();
+        ListStream::new(false, move || audiences.list())
     }
 
     /// Returns an audience.

@@ -4,15 +4,19 @@
 use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::admission::admit;
 use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
 use crate::decode::{parse_value, read_object};
+use crate::dialect::Dialect;
 use crate::engine::{Call, Payload, Received, RequestBody, Shared, Wait};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
+use crate::verdict::{Verdict, judge};
 
 /// The operations on emails. Returned by
 /// [`EmailClient::emails`](crate::EmailClient::emails).
@@ -41,7 +45,7 @@ impl Emails {
     /// ```
     pub fn send(&self, email: impl Borrow<Email>) -> Call<EmailRecord> {
         let body = self.single_body(email.borrow());
-        Call::new(&self.shared, Operation::EmailsSend, &[], body)
+        Call::read_by(accepted, &self.shared, Operation::EmailsSend, &[], body)
     }
 
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
@@ -95,7 +99,8 @@ impl Emails {
     }
 
     /// Waits until the status of an email is [final](EmailStatus::is_final). Requires the
-    /// scope `emails:read`.
+    /// scope `emails:read`. A status of unknown meaning is not final, nor is a missing one: the wait
+    /// then ends at its deadline.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -106,10 +111,8 @@ impl Emails {
     /// ```
     pub fn wait(&self, id: impl AsRef<str>) -> Wait<EmailRecord> {
         let (emails, id) = (self.clone(), id.as_ref().to_owned());
-        let is_final = |email: &EmailRecord| {
-            // Without a status in the response, waiting is pointless.
-            email.status.as_ref().is_none_or(EmailStatus::is_final)
-        };
+        let is_final =
+            |email: &EmailRecord| email.status.as_ref().is_some_and(EmailStatus::is_final);
         Wait::new(
             Operation::EmailsGet,
             move || emails.get(&id),
@@ -133,10 +136,9 @@ impl Emails {
     /// ```
     pub fn cancel(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         let id = id.as_ref();
-        let is_cancelled = |body: &[u8]| {
-            let email = parse_value(body).map(|body| read_object::<EmailRecord>(&body));
-            let status = email.ok().and_then(|email| email.status);
-            status.is_some_and(|status| matches!(status.as_str(), "cancelled" | "canceled"))
+        let is_cancelled = |body: &[u8], dialect: &Dialect| {
+            let email = parse_value(body).map(|body| read_object::<EmailRecord>(&body, dialect));
+            email.is_ok_and(|email| email.status == Some(EmailStatus::Cancelled))
         };
         Call::new(
             &self.shared,
@@ -175,7 +177,7 @@ impl Emails {
 
         let recipients = admitted.iter().map(|(_, email)| email.recipients()).sum();
         let emails = admitted.iter().map(|(index, email)| (*index, &**email));
-        let payload = request_body::batch(emails, self.shared.settings.batch_key.as_deref())?;
+        let payload = request_body::batch(emails, &self.shared.settings.dialect)?;
         Ok(RequestBody {
             payload,
             recipients,
@@ -196,5 +198,32 @@ impl Emails {
             None => String::new(),
         };
         admit(guard, email, &prefix).map(Cow::Owned)
+    }
+}
+
+/// Reads the response to a single send.
+fn accepted(response: &Received) -> Result<EmailRecord, Error> {
+    let value = match parse_value(&response.body) {
+        Ok(value) => value,
+        // The id may be in a header.
+        Err(bad) if !response.may_be_text() => return Err(response.decode_error(bad)),
+        Err(_) => Value::Null,
+    };
+    let fields = match value {
+        Value::Object(fields) => fields,
+        // One email may be answered like a batch of one.
+        Value::Array(items) => match <[Value; 1]>::try_from(items) {
+            Ok([Value::Object(only)]) => only,
+            _ => Map::new(),
+        },
+        Value::String(id) if !id.contains(char::is_whitespace) && id.len() > 8 => {
+            Map::from_iter([("id".to_owned(), id.into())])
+        }
+        _ => Map::new(),
+    };
+    match judge(&fields, response.headers(), response.dialect()) {
+        Verdict::Accepted(email) => Ok(email),
+        Verdict::Refused => Err(response.reported_failure()),
+        Verdict::Unknown(_) => Err(response.error(ErrorKind::MissingId, Outcome::Unknown)),
     }
 }

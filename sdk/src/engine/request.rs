@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use self::body::{Piece, length};
 use crate::decode::HasExtra;
+use crate::dialect::Dialect;
 use crate::error::{Error, InvalidInput};
 use crate::operation::Operation;
 
@@ -49,7 +50,7 @@ pub(crate) enum OnRepetition {
 pub(crate) struct Confirmation {
     pub(super) request: Request,
     /// Reads the body of the response.
-    pub(super) is_done: fn(&[u8]) -> bool,
+    pub(super) is_done: fn(&[u8], &Dialect) -> bool,
 }
 
 /// The options of one call.

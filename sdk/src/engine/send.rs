@@ -64,6 +64,7 @@ pub(super) async fn send(
             attempts: call.attempts,
             elapsed: start.elapsed(),
             already_gone: finished.already_gone,
+            dialect: std::sync::Arc::clone(&shared.settings.dialect),
         }),
         Err(error) => Err(error.with_operation(request.operation).with(|error| {
             error.attempts = call.attempts;
@@ -326,7 +327,7 @@ impl Progress<'_> {
         match result {
             Ok(success) => {
                 confirming.notify_success(elapsed, &success);
-                if !(confirmation.is_done)(&success.body) {
+                if !(confirmation.is_done)(&success.body, &self.shared.settings.dialect) {
                     return Err(error);
                 }
                 Ok(Finished {

@@ -13,6 +13,7 @@ use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
 use super::pauses::{Pause, Pauses, Rate};
 use super::target::{Key, Target, key_value};
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
 use crate::scope::Scope;
@@ -72,9 +73,7 @@ pub(crate) struct Settings {
     pub(crate) local_checks: bool,
     pub(crate) check_scopes: bool,
     pub(crate) insecure_webhook_urls: bool,
-    /// The field of a batch request that holds the emails. `None`: the body is an array.
-    pub(crate) batch_key: Option<String>,
-    pub(crate) first_page: u64,
+    pub(crate) dialect: Arc<Dialect>,
     pub(crate) max_response_size: u64,
 }
 
@@ -117,7 +116,7 @@ impl Shared {
 
     /// A client with another key and everything else shared. Its scopes are unknown.
     pub(crate) fn with_key(&self, key: &Secret) -> Result<Arc<Self>, Error> {
-        let key = Key::Fixed(key_value(&self.target.key_prefix, key)?);
+        let key = Key::Fixed(key_value(&self.target.key_form, key)?);
         Ok(Arc::new(Self {
             target: Target {
                 key,

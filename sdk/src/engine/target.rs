@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::request::{IDEMPOTENCY_KEY, JSON, Options, Payload, Request};
+use crate::dialect::{Dialect, Point};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::secret::Secret;
@@ -20,7 +21,7 @@ pub(crate) struct Target {
     /// The headers of every request, without the API key.
     pub(super) headers: HeaderMap,
     pub(super) key_header: HeaderName,
-    pub(super) key_prefix: String,
+    pub(super) key_form: KeyForm,
     pub(super) key: Key,
 }
 
@@ -92,17 +93,65 @@ impl Target {
     pub(super) fn current_key(&self) -> Result<HeaderValue, Error> {
         match &self.key {
             Key::Fixed(value) => Ok(value.clone()),
-            Key::Provided(provide) => key_value(&self.key_prefix, &provide()),
+            Key::Provided(provide) => key_value(&self.key_form, &provide()),
+        }
+    }
+}
+
+/// How the key is written in its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum KeyForm {
+    /// After this text.
+    Prefix(String),
+    /// As the password of this user.
+    Password(String),
+    /// As the user name, without a password.
+    UserName,
+}
+
+impl KeyForm {
+    pub(super) fn of(dialect: &Dialect) -> Self {
+        let header = dialect.choice(Point::KeyHeader);
+        let is_usual = header.eq_ignore_ascii_case(AUTHORIZATION.as_str());
+        match dialect.pinned(Point::KeyScheme) {
+            Some("bare") => Self::Prefix(String::new()),
+            Some("basic") => Self::Password(dialect.choice(Point::KeyUser).to_owned()),
+            Some("basic-user") => Self::UserName,
+            Some("token") => Self::Prefix("Token ".to_owned()),
+            Some("bearer") => Self::Prefix("Bearer ".to_owned()),
+            Some(word) => Self::Prefix(format!("{word} ")),
+            None if is_usual => Self::Prefix("Bearer ".to_owned()),
+            // Another header usually carries the key alone.
+            None => Self::Prefix(String::new()),
+        }
+    }
+
+    /// The text before the key, for a preview, which masks the rest.
+    pub(super) fn prefix(&self) -> &str {
+        match self {
+            Self::Prefix(prefix) => prefix,
+            Self::Password(_) | Self::UserName => "Basic ",
         }
     }
 }
 
 /// The value of the header that carries the key.
-pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error> {
+pub(super) fn key_value(form: &KeyForm, key: &Secret) -> Result<HeaderValue, Error> {
     if key.expose().trim().is_empty() {
         return Err(Error::config("the API key is empty"));
     }
-    let text = Zeroizing::new([prefix, key.expose()].concat());
+    let basic = |credentials: String| {
+        let credentials = Zeroizing::new(credentials);
+        format!(
+            "Basic {}",
+            base64_simd::STANDARD.encode_to_string(credentials.as_bytes())
+        )
+    };
+    let text = Zeroizing::new(match form {
+        KeyForm::Prefix(prefix) => [prefix, key.expose()].concat(),
+        KeyForm::Password(user) => basic([user, ":", key.expose()].concat()),
+        KeyForm::UserName => basic([key.expose(), ":"].concat()),
+    });
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
         Error::config("the API key contains characters that are not allowed in a header")
     })?;

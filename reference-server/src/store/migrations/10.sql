@@ -1,0 +1,5 @@
+-- Retention counts the received messages of each organization.
+CREATE INDEX message_received ON message (organization, id) WHERE email IS NULL;
+
+-- A change of one domain reads its records, and not those of all.
+CREATE INDEX dns_record_domain ON dns_record (domain);
