@@ -207,11 +207,11 @@ mod sealed {
     use super::{Rejection, Service, Signature};
 
     pub trait Read {
-        fn read(&self) -> Result<Signature, Rejection>;
+        fn read(self) -> Result<Signature, Rejection>;
     }
 
     impl Read for &http::HeaderMap {
-        fn read(&self) -> Result<Signature, Rejection> {
+        fn read(self) -> Result<Signature, Rejection> {
             let headers = self.iter();
             Signature::from_headers(headers.map(|(name, value)| (name.as_str(), value.as_bytes())))
         }
@@ -226,7 +226,7 @@ mod sealed {
     macro_rules! reads_value {
         ($($type:ty $(, $length:ident)?);+ $(;)?) => {$(
             impl$(<const $length: usize>)? Read for $type {
-                fn read(&self) -> Result<Signature, Rejection> {
+                fn read(self) -> Result<Signature, Rejection> {
                     parse(self.as_ref())
                 }
             }

@@ -1,5 +1,6 @@
 //! TLS: the crypto provider, and the configuration of outgoing connections.
 
+#[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 use std::io;
 use std::sync::Arc;
 

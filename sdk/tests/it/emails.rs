@@ -319,9 +319,6 @@ async fn cancel() {
 async fn parses_documented_and_unknown_statuses() {
     for (text, status, is_final) in [
         ("queued", EmailStatus::Queued, false),
-        ("scheduled", EmailStatus::Scheduled, false),
-        ("cancelled", EmailStatus::Cancelled, true),
-        ("canceled", EmailStatus::Other("canceled".into()), true),
         ("sending", EmailStatus::Sending, false),
         ("sent", EmailStatus::Sent, false),
         ("delivered", EmailStatus::Delivered, true),
