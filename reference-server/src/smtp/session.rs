@@ -22,6 +22,7 @@ use crate::control::inbound::ReceivedMessage;
 use crate::control::messages::Authentication;
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
+use crate::mail::mime::has_header;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
@@ -489,6 +490,10 @@ impl<'a> Session<'a> {
             None
         };
         let mut traced = self.trace(id, helo, &transaction, results).into_bytes();
+        // Otherwise the first paragraph would go on in the header.
+        if !has_header(&source) {
+            traced.extend_from_slice(b"\r\n");
+        }
         traced.extend_from_slice(&source);
         drop(source);
         let Transaction {

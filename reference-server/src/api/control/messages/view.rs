@@ -22,13 +22,11 @@ use crate::store::emails::{self, StoredEmail};
 use crate::store::messages;
 
 impl MessageLinks {
-    fn of(message: Option<&Incoming>, tracked: &Targets) -> Self {
-        let html = message.and_then(|message| message.html.as_deref());
-        let text = message.and_then(|message| message.text.as_deref());
-        let subject = message.map(|message| &*message.subject);
+    fn of(message: &Incoming, tracked: &Targets) -> Self {
+        let (html, text) = (message.html.as_deref(), message.text.as_deref());
         Self {
             links: links::links(html, text, tracked),
-            codes: codes(subject, html, text),
+            codes: codes(Some(&message.subject), html, text),
         }
     }
 }
@@ -53,7 +51,7 @@ pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, ApiError> {
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let Found { source, .. } = find(&call.data.app, call.data.organization, call.id()).await?;
-    let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
+    let read = move || Ok(Incoming::parse(&source).html);
     let html = heavy::run(read)
         .await?
         .ok_or_else(|| ApiError::not_found("HTML part"))?;
@@ -78,7 +76,7 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiE
         .and_then(|n| n.checked_sub(1));
     let Found { source, .. } = find(&call.data.app, call.data.organization, call.id()).await?;
     let found = heavy::run(move || {
-        let message = Incoming::parse(&source).unwrap_or_default();
+        let message = Incoming::parse(&source);
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
     });
     let attachment = found
@@ -108,13 +106,7 @@ pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
     let Found {
         source, tracked, ..
     } = find(&call.data.app, call.data.organization, call.id()).await?;
-    heavy::run(move || {
-        Ok(MessageLinks::of(
-            Incoming::parse(&source).as_ref(),
-            &tracked,
-        ))
-    })
-    .await
+    heavy::run(move || Ok(MessageLinks::of(&Incoming::parse(&source), &tracked))).await
 }
 
 /// A message with its source.
@@ -178,9 +170,7 @@ async fn find(app: &Shared, organization: i64, id: String) -> Result<Found, ApiE
 impl Found {
     fn into_message(self) -> Message {
         let parsed = Incoming::parse(&self.source);
-        let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref(), &self.tracked);
-        // A source that cannot be parsed has no content.
-        let parsed = parsed.unwrap_or_default();
+        let MessageLinks { links, codes } = MessageLinks::of(&parsed, &self.tracked);
         let MessageSummary {
             id,
             direction,
