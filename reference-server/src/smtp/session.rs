@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,8 +233,26 @@ impl<'a> Session<'a> {
             };
         }
         line.extend_from_slice(b"\r\n");
-        match Request::parse(&mut line.iter()).map(Request::into_owned) {
-            Ok(request) => self.handle_command(request, line.trim_ascii()).await,
+        let path = path(&line);
+        let parsed = match &path {
+            Some(path) => {
+                let known = [&line[..path.start], b"a@b.test", &line[path.end..]].concat();
+                Request::parse(&mut known.iter()).map(Request::into_owned)
+            }
+            None => Request::parse(&mut line.iter()).map(Request::into_owned),
+        };
+        match parsed {
+            Ok(mut request) => {
+                if let Some(path) = path {
+                    let address = String::from_utf8_lossy(&line[path]).into_owned();
+                    match &mut request {
+                        Request::Mail { from } => from.address = address,
+                        Request::Rcpt { to } => to.address = address,
+                        _ => {}
+                    }
+                }
+                self.handle_command(request, line.trim_ascii()).await
+            }
             Err(error) => self.reject_syntax(&error),
         }
     }
@@ -373,9 +392,9 @@ impl<'a> Session<'a> {
         }
         let sender = match &*from.address {
             "" => None,
-            address => match Address::parse(address) {
-                Ok(address) => Some(address),
-                Err(_) => return "501 5.1.7 invalid sender address".to_owned(),
+            address => match Address::of_envelope(address) {
+                Some(address) => Some(address),
+                None => return "501 5.1.7 invalid sender address".to_owned(),
             },
         };
         self.transaction = Some(Transaction {
@@ -411,7 +430,7 @@ impl<'a> Session<'a> {
         } else {
             to.address
         };
-        let Ok(address) = Address::parse(&address) else {
+        let Some(address) = Address::of_envelope(&address) else {
             return "501 5.1.3 invalid recipient address".to_owned();
         };
         let (login, has_seed) = (self.login.clone(), self.server.app.settings.seed);
@@ -566,6 +585,38 @@ impl<'a> Session<'a> {
             _ => "500 5.5.1 unknown command".to_owned(),
         }
     }
+}
+
+/// Where a command has an address. The parser knows only addresses of the Internet, so it reads the
+/// command with another one; `<>` and `<postmaster>` it knows.
+fn path(line: &[u8]) -> Option<Range<usize>> {
+    let command = line.get(..4)?.to_ascii_uppercase();
+    if !matches!(&command[..], b"MAIL" | b"RCPT") {
+        return None;
+    }
+    let start = line.iter().position(|&byte| byte == b'<')? + 1;
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let length = line[start..].iter().position(|&byte| {
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match byte {
+            b'\\' if is_quoted => is_escaped = !was_escaped,
+            b'"' if !was_escaped => is_quoted = !is_quoted,
+            b'>' => return !is_quoted,
+            _ => {}
+        }
+        false
+    })?;
+    let path = &line[start..start + length];
+    if path.trim_ascii().is_empty() || path.eq_ignore_ascii_case(b"postmaster") {
+        return None;
+    }
+    // A source route, which means nothing today (§4.1.1.3).
+    let is_route = path.starts_with(b"@");
+    let route = path
+        .iter()
+        .position(|&byte| byte == b':')
+        .filter(|_| is_route);
+    Some(start + route.map_or(0, |colon| colon + 1)..start + length)
 }
 
 fn too_large() -> String {
