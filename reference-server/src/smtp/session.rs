@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mail_builder::headers::date::Date;
@@ -14,11 +15,12 @@ use smtp_proto::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use super::MailServer;
 use super::login::{self, Login, Next, Step};
+use crate::control::faults::{DropPoint, SmtpStep};
 use crate::control::inbound::ReceivedMessage;
 use crate::control::messages::Authentication;
 use crate::delivery::authentication;
@@ -30,7 +32,7 @@ use crate::model::error::ApiError;
 use crate::model::id;
 use crate::runtime::limit::Permit;
 use crate::store::organizations::{SANDBOX, find_named};
-use crate::store::{Reader, domains};
+use crate::store::{Reader, domains, faults};
 
 const MAX_RECIPIENTS: usize = 100;
 /// Maximum size of a message in bytes.
@@ -54,8 +56,15 @@ pub(super) async fn serve(
     stream.set_write_timeout(Some(server.app.settings.limits.write_timeout));
     let mut stream = Box::pin(stream);
     let client = peer.ip().to_canonical();
-    write(&mut stream, &format!("220 {INBOUND_HOST} ESMTP")).await?;
-    let session = Session::new(server, client, false);
+    let mut session = Session::new(server, client, false);
+    let refused = session.meet(SmtpStep::Connect, &[]).await;
+    let greeting = refused
+        .clone()
+        .unwrap_or_else(|| format!("220 {INBOUND_HOST} ESMTP"));
+    session.write(&mut stream, &greeting).await?;
+    if refused.is_some() || session.is_cut {
+        return stream.shutdown().await;
+    }
     if run_session(session, &mut stream).await? == End::StartTls
         && let Some(certificate) = &server.app.settings.smtp_certificate
     {
@@ -121,13 +130,18 @@ where
             if !is_complete {
                 break;
             }
-            replies.push(match session.data.take() {
+            let reply = match session.data.take() {
                 Some(data) => session.process_message(data).await,
                 None => session.handle_line(std::mem::take(&mut line.buf)).await,
-            });
+            };
+            if session.is_cut {
+                session.end = Some(End::Closed);
+            } else {
+                replies.push(reply);
+            }
         }
         if !replies.is_empty() {
-            write(stream, &replies.join("\r\n")).await?;
+            session.write(stream, &replies.join("\r\n")).await?;
         }
         match session.end {
             None => {}
@@ -155,6 +169,10 @@ struct Session<'a> {
     data: Option<Data>,
     encrypted: bool,
     end: Option<End>,
+    /// A fault closes the connection in place of the reply.
+    is_cut: bool,
+    /// A fault spreads the next reply over this time.
+    pace: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -218,13 +236,85 @@ impl<'a> Session<'a> {
             data: None,
             encrypted,
             end: None,
+            is_cut: false,
+            pace: None,
         }
+    }
+
+    /// Writes replies, slowly if a fault says so.
+    async fn write<S>(&mut self, stream: &mut S, replies: &str) -> io::Result<()>
+    where
+        S: AsyncWrite + Unpin,
+    {
+        if self.is_cut && replies.is_empty() {
+            return Ok(());
+        }
+        let Some(pace) = self.pace.take() else {
+            return write(stream, replies).await;
+        };
+        let line = format!("{replies}\r\n");
+        let pause = pace / u32::try_from(line.len()).unwrap_or(u32::MAX);
+        for byte in line.bytes() {
+            sleep(pause).await;
+            stream.write_all(&[byte]).await?;
+            stream.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// What a fault does to a step of this session: the reply in place of the server's own, or a
+    /// delay, or the end of the connection.
+    async fn meet(&mut self, step: SmtpStep, to: &[Address]) -> Option<String> {
+        let app = &self.server.app;
+        if !app.has_faults.load(Ordering::SeqCst) {
+            return None;
+        }
+        let (login, has_seed) = (self.login.clone(), app.settings.seed);
+        let from = self.transaction.as_ref().map(|transaction| {
+            transaction
+                .sender
+                .as_ref()
+                .map(Address::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        });
+        let domain = to.first().map(|to| to.domain().as_str().to_owned());
+        let to: Vec<_> = to.iter().map(|to| to.as_str().to_owned()).collect();
+        let find = app.store.write_relaxed(move |tx| {
+            let reader = tx.reader();
+            let mut organization = login.and_then(|login| login::organization(reader, &login));
+            if let (None, Some(domain)) = (organization, domain) {
+                let owners = domains::owners(reader, &domain, None)?;
+                organization = owners.first().map(|(_, organization)| *organization);
+            }
+            let seeded = || find_named(reader, SANDBOX).ok().filter(|_| has_seed);
+            faults::trigger_smtp(tx, organization.or_else(seeded), step, from, to)
+        });
+        let fault = find.await.unwrap_or_else(|error| {
+            tracing::warn!(message = error.message(), "cannot count the hit of a fault");
+            None
+        })?;
+
+        match fault.delay() {
+            Some(delay) if fault.slow == Some(true) => self.pace = Some(delay),
+            Some(delay) => sleep(delay).await,
+            None => {}
+        }
+        self.is_cut = fault.drop.is_some();
+        if fault.drop == Some(DropPoint::Before) {
+            return Some(String::new());
+        }
+        let reply = fault.reply()?;
+        if step == SmtpStep::Connect || reply.starts_with("421") {
+            self.end = Some(End::Closed);
+        }
+        Some(reply)
     }
 
     /// Handles a command, or a response to a challenge, without its line break.
     async fn handle_line(&mut self, mut line: Vec<u8>) -> String {
         if let Some(step) = self.exchange.take() {
-            return self.continue_login(step.receive(&line));
+            return self.continue_login(step.receive(&line)).await;
         }
         if line.len() >= MAX_LINE_LENGTH {
             return match self.helo {
@@ -298,8 +388,11 @@ impl<'a> Session<'a> {
             Request::Auth {
                 mechanism,
                 initial_response,
-            } => self.continue_login(login::begin(mechanism, &initial_response)),
-            Request::Mail { from } => self.mail(&from),
+            } => {
+                self.continue_login(login::begin(mechanism, &initial_response))
+                    .await
+            }
+            Request::Mail { from } => self.mail(&from).await,
             Request::Rcpt { to } => self.recipient(to, line).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
@@ -341,7 +434,7 @@ impl<'a> Session<'a> {
         self.encrypted || !self.server.app.settings.is_exposed()
     }
 
-    fn continue_login(&mut self, next: Next) -> String {
+    async fn continue_login(&mut self, next: Next) -> String {
         match next {
             Next::Challenge(exchange, challenge) => {
                 self.exchange = Some(exchange);
@@ -349,6 +442,10 @@ impl<'a> Session<'a> {
             }
             Next::Done(login) => {
                 self.login = Some(login);
+                if let Some(reply) = self.meet(SmtpStep::Auth, &[]).await {
+                    self.login = None;
+                    return reply;
+                }
                 "235 2.7.0 authenticated".to_owned()
             }
             Next::Invalid(reply) => reply.to_owned(),
@@ -361,7 +458,7 @@ impl<'a> Session<'a> {
         self.transaction = None;
     }
 
-    fn mail(&mut self, from: &MailFrom<String>) -> String {
+    async fn mail(&mut self, from: &MailFrom<String>) -> String {
         if self.helo.is_none() {
             return "503 5.5.1 send EHLO first".to_owned();
         }
@@ -401,6 +498,10 @@ impl<'a> Session<'a> {
             sender,
             ..Transaction::default()
         });
+        if let Some(reply) = self.meet(SmtpStep::Mail, &[]).await {
+            self.transaction = None;
+            return reply;
+        }
         "250 2.1.0 sender OK".to_owned()
     }
 
@@ -450,6 +551,15 @@ impl<'a> Session<'a> {
                     authenticate with a key of an organization to catch mail to any address"
                 .to_owned();
         }
+        if let Some(reply) = self
+            .meet(SmtpStep::Rcpt, std::slice::from_ref(&address))
+            .await
+        {
+            return reply;
+        }
+        let Some(transaction) = &mut self.transaction else {
+            return TEMPORARY.to_owned();
+        };
         (transaction.organization, transaction.catcher) = (organization, catcher);
         transaction.is_inbound |= is_owned;
         if !transaction.recipients.contains(&address) {
@@ -476,6 +586,13 @@ impl<'a> Session<'a> {
             return format!(
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
+        }
+        let recipients = transaction.recipients.clone();
+        self.transaction = Some(transaction);
+        let refused = self.meet(SmtpStep::Data, &recipients).await;
+        let transaction = self.transaction.take().unwrap_or_default();
+        if let Some(reply) = refused {
+            return reply;
         }
         let id = id::new(id::REQUEST);
         match self.receive(&id, transaction, data.source).await {
