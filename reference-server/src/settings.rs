@@ -9,7 +9,7 @@ use svc_sdk::Secret;
 use url::{Host, Url};
 
 use crate::control::seed_file::SeedFile;
-use crate::mail::relay::RelayTarget;
+use crate::mail::relay::{RelayTarget, RelayTo};
 use crate::model::addresses::reachable;
 use crate::model::compatibility::{Compatibility, ErrorFormat};
 use crate::model::error::Code;
@@ -39,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) relay: Option<RelayTarget>,
+    /// Who may get relayed mail.
+    pub(crate) relay_to: Vec<RelayTo>,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
     /// Certificate for `STARTTLS`, which is not offered without one.
@@ -153,6 +155,7 @@ impl Default for Settings {
             dns: loopback,
             resolver: None,
             relay: None,
+            relay_to: Vec::new(),
             smtp: None,
             smtp_certificate: None,
             announce_in: None,

@@ -7,8 +7,8 @@ import { HtmlView, contentId, parse, remoteContent, replaceEmbedded } from '../l
 import { isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
 import { addressOf, nameOf, search, size } from '../lib/text.js';
-import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, Linked, List, Page, Search, Section, Split,
-  Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
+import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Field, FormDialog, Head, Icon, Linked, List, Page, Search,
+  Section, Split, Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
 import { SendHint } from './keys.js';
 
 /** @typedef {import('control').Message} Message */
@@ -103,6 +103,7 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     onRead();
   }, [message?.id]);
   const action = useAction();
+  const [releasing, setReleasing] = useState(false);
   const bar = html`<${Bar} back=${href('mailbox', '', { q })}>
     <${Button} kind="quiet" icon="up" label="Previous message (k)" disabled=${!previous} onClick=${previous} />
     <${Button} kind="quiet" icon="down" label="Next message (j)" disabled=${!next} onClick=${next} />
@@ -111,6 +112,12 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     <${Button} kind="quiet" icon="trash" label="Delete the message" onClick=${onDelete} />
     <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () =>
       save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
+    <${Button} onClick=${() => setReleasing(true)}>Release<//>
+    ${releasing && html`<${FormDialog} title="Release the message" action="Send" onClose=${() => setReleasing(false)}
+      onSubmit=${(/** @type {import('../lib/ui.js').Values} */ values) => api.post(`/_sandbox/messages/${id}/release`,
+        { to: values.to })}>
+      <${Field} label="To" hint="gets it through the relay"><input name="to" type="email" required autofocus /><//>
+    <//>`}
     ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}
       title="Requests, statuses and deliveries of the email">Story</a>`}
   <//>`;

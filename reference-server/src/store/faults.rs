@@ -195,11 +195,6 @@ mod tests {
         });
         assert_eq!(written.await.unwrap_err().code(), Code::Conflict);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn a_star_in_a_pattern_is_any_text() {

@@ -200,6 +200,148 @@ mod tests {
         }
     }
 
+    fn text(source: &[u8]) -> String {
+        Incoming::parse(source)
+            .text
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    #[test]
+    fn damage_is_read_as_others_read_it() {
+        let multipart = "Content-Type: multipart/mixed; boundary=b\r\n\r\n";
+        for (source, expected) in [
+            (format!("{multipart}--b\r\n\r\nx\r\n"), "x"),
+            (format!("{multipart}--b\r\n\r\na --b c\r\n--b--\r\n"), "a --b c"),
+            (format!("{multipart}--b\r\n\r\n--bc\r\n--b--\r\n"), "--bc"),
+            (format!("{multipart}--b \r\n\r\n1\r\n--b\t\r\n\r\n2\r\n--b-- \r\n"), "1\r\n2"),
+            (format!("{multipart}no boundary"), "no boundary"),
+            ("Content-Type: text\r\n\r\nx".into(), "x"),
+            ("Content-Type: text/plain charset=utf-8\r\n\r\nx".into(), "x"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neHk".into(), "xy"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neA==!".into(), "x"),
+            ("Content-Transfer-Encoding: base64\r\n\r\ne H\0k*".into(), "xy"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neA==\r\neQ==".into(), "xy"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neHk4\r\n\r\n-- \r\nlist".into(), "xy8"),
+            ("Content-Transfer-Encoding: quoted-printable\r\n\r\nn=4 =C3=a9=ZZ".into(), "n=4 é=ZZ"),
+            (
+                "Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\r\n#>'EZ\r\n`\r\nend".into(),
+                "xyz",
+            ),
+            (
+                "Content-Type: text/plain; format=flowed; delsp=yes\r\n\r\nhttp://a.test/ \r\nb\r\n c".into(),
+                "http://a.test/b\r\nc",
+            ),
+            ("Content-Type: text/plain\r\n\r\n\u{1b}$B$F\u{1b}(B".into(), "て"),
+            ("Subject: x\r\nno field\r\n\r\ny".into(), "no field\r\n\r\ny"),
+        ] {
+            assert_eq!(text(source.as_bytes()), expected, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_read_with_split_characters_and_other_damage() {
+        for (field, expected) in [
+            ("=?utf-8?Q?=C3?= =?utf-8?Q?=A9?=", "é"),
+            ("=?utf-8?B?w6k=?=\r\n\t=?utf-8?Q?_x?=", "é x"),
+            ("=?shift_jis?B?g2U=?=", "テ"),
+            (
+                "=?iso-2022-jp?B?GyRCJUYbKEI=?= =?iso-2022-jp?B?GyRCJUYbKEI=?=",
+                "テテ",
+            ),
+            (
+                "=?iso-2022-jp?B?GyRCJUY=?= =?iso-2022-jp?B?JUYbKEI=?=",
+                "テテ",
+            ),
+            ("=?utf-8*en?Q?a?= =?x-unknown?Q?b?=", "ab"),
+            ("a =?utf-8?Q?b?= c", "a b c"),
+            ("=?utf-8?X?b?= =?", "=?utf-8?X?b?= =?"),
+        ] {
+            let source = format!("Subject: {field}\r\nSubject: second\r\n\r\n");
+            assert_eq!(
+                Incoming::parse(source.as_bytes()).subject,
+                expected,
+                "{field}"
+            );
+        }
+        for (field, expected) in [
+            ("\"Name\" <>", "Name <>"),
+            ("Ada\r\n     Lovelace <a@b.test>", "Ada Lovelace <a@b.test>"),
+            (
+                "=?utf-8?Q?Doe,_J=C3?= =?utf-8?Q?=A9?= <a@b.test>",
+                "\"Doe, Jé\" <a@b.test>",
+            ),
+            ("\"a b\"@c.test", "\"a b\"@c.test"),
+            ("root", "root"),
+            ("www-data@app_web_1", "www-data@app_web_1"),
+        ] {
+            let source = format!("From: {field}\r\nFrom: second@b.test\r\n\r\n");
+            assert_eq!(Incoming::parse(source.as_bytes()).from, expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn attachments_are_bytes_under_their_names() {
+        for (header, body, name, content) in [
+            (
+                "text/csv; charset=windows-1252",
+                &b"\xe9;x"[..],
+                None,
+                &b"\xe9;x"[..],
+            ),
+            (
+                "text/plain; name=a.png",
+                b"\x89PNG",
+                Some("a.png"),
+                b"\x89PNG",
+            ),
+            (
+                "text/plain\r\nContent-Disposition: inline; filename=\"a \\\"b.txt\"",
+                b"x",
+                Some("a \"b.txt"),
+                b"x",
+            ),
+            ("; name=\"x\"", b"globax", Some("x"), b"globax"),
+            (
+                "text/csv; name*0*=utf-8''%C3; name*1*=%A9; name*2=\".csv\"",
+                b"x",
+                Some("é.csv"),
+                b"x",
+            ),
+            (
+                "text/csv\r\nContent-Disposition: attachment; filename=\"=?euc-jp?B?pcY=?=.csv\"",
+                b"x",
+                Some("テ.csv"),
+                b"x",
+            ),
+        ] {
+            let start = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nbody\r\n--b\r\nContent-Type: ";
+            let source = [
+                start,
+                header.as_bytes(),
+                b"\r\n\r\n",
+                body,
+                b"\r\n--b--\r\n",
+            ]
+            .concat();
+            let message = Incoming::parse(&source);
+            assert_eq!(message.text.as_deref(), Some("body"));
+            let [file] = &message.attachments[..] else {
+                panic!("{header}")
+            };
+            assert_eq!(
+                (file.filename.as_deref(), &file.content[..]),
+                (name, content),
+                "{header}"
+            );
+        }
+        let alone = Incoming::parse(
+            b"Content-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\n\xe9\r\n",
+        );
+        assert_eq!(alone.attachments[0].content, b"\xe9");
+    }
+
     #[test]
     fn an_attached_message_is_a_file() {
         let source = b"From: a@b.test\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\

@@ -9,13 +9,15 @@ use crate::api::framework::response::content;
 use crate::api::framework::{ControlCall, memory};
 use crate::app::Shared;
 use crate::control::messages::{
-    Authentication, Message, MessageAttachment, MessageLinks, MessageSummary,
+    Authentication, Message, MessageAttachment, MessageLinks, MessageSummary, Release, Released,
 };
 use crate::delivery::source;
 use crate::mail::codes::codes;
 use crate::mail::links::{self, Targets};
 use crate::mail::mime::Incoming;
-use crate::model::error::ApiError;
+use crate::mail::relay::Handoff;
+use crate::model::address::Mailbox;
+use crate::model::error::{ApiError, Code};
 use crate::runtime::heavy;
 use crate::store::Reader;
 use crate::store::emails::{self, StoredEmail};
@@ -100,6 +102,46 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiE
 }
 
 const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
+
+/// Sends the message through the relay.
+pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, ApiError> {
+    let app = &call.data.app;
+    let Some(relay) = &app.relay else {
+        let message = "the server has no relay; start it with --relay URL";
+        return Err(ApiError::new(Code::Conflict, message));
+    };
+    let to = Mailbox::parse(&call.body.to).map_err(|error| ApiError::field("to", error))?;
+    let to = to.address;
+    let Found {
+        summary, source, ..
+    } = find(app, call.data.organization, call.id()).await?;
+    // Without a sender that the relay could take, it is sent as bounces are.
+    let sender = Mailbox::parse(&summary.from).map(|from| from.address.to_ascii().into_owned());
+    let sender = sender.unwrap_or_default();
+
+    let recipient = to.to_ascii().into_owned();
+    let outcome = relay
+        .send(&sender, &[recipient], &source, |_| {
+            std::future::ready(Ok(()))
+        })
+        .await;
+    let reason = match outcome.into_iter().next() {
+        Some(Handoff::Accepted) => {
+            return Ok(Released {
+                id: summary.id,
+                to: to.as_str().to_owned(),
+            });
+        }
+        Some(Handoff::Refused(reason) | Handoff::Deferred(reason) | Handoff::Unknown(reason)) => {
+            reason
+        }
+        None => String::new(),
+    };
+    Err(ApiError::new(
+        Code::Conflict,
+        format!("the message was not released: {reason}"),
+    ))
+}
 
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
