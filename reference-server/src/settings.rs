@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Uri;
 use svc_sdk::Secret;
 use url::{Host, Url};
 
@@ -52,6 +53,15 @@ pub(crate) struct Settings {
     pub(crate) compatibility: Compatibility,
     pub(crate) on_request: Option<OnRequest>,
     pub(crate) limits: Limits,
+}
+
+/// What a request asks for below the path of the public URL.
+pub(crate) enum Below {
+    /// It does not have that path.
+    Same,
+    Stripped(Uri),
+    /// It has that path without its final slash.
+    Redirect(String),
 }
 
 /// Limits for clients. Times are real time.
@@ -114,6 +124,25 @@ impl Settings {
         match &self.public_url {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => format!("http://{}", reachable(http)),
+        }
+    }
+
+    /// The URI of a request without the path of the public URL, which a proxy may have left in it.
+    pub(crate) fn below(&self, uri: &Uri) -> Below {
+        let base = self
+            .public_url
+            .as_ref()
+            .map_or("", Url::path)
+            .trim_end_matches('/');
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let Some(rest) = path.strip_prefix(base).filter(|_| !base.is_empty()) else {
+            return Below::Same;
+        };
+        match rest.as_bytes().first() {
+            Some(b'/') => rest.parse().map_or(Below::Same, Below::Stripped),
+            // Relative URLs of the page need the slash.
+            None => Below::Redirect(format!("{base}/")),
+            Some(_) => Below::Same,
         }
     }
 

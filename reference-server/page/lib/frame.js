@@ -3,6 +3,7 @@
 // a frame that this page filled itself would have this page's policy.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { BASE } from './api.js';
 import { Button, Choice, html } from './ui.js';
 
 const WIDTHS = { phone: 375, tablet: 768 };
@@ -108,8 +109,8 @@ export function HtmlView({ content, title, images }) {
   const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
   const count = useMemo(() => remoteContent(parse(content)), [content]);
   useEffect(() => {
-    if (images) images().then(setInline, () => setInline({}));
-    else setInline({});
+    if (images) images().then(setInline, () => setInline(Object.create(null)));
+    else setInline(Object.create(null));
   }, [content]);
   let shown = replaceEmbedded(content, (id) => inline?.[id]);
   // Which colors the system prefers must not matter, so the queries for them are decided here.
@@ -149,7 +150,7 @@ function Frame({ content, title, remote, width }) {
     area.value = '';
   }, [content]);
   return html`
-    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ?
+    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`${BASE}/page/preview${remote ?
       '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
     <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox"
       style=${{ width: width ? `${width}px` : '100%' }}></iframe>`;

@@ -76,7 +76,12 @@ impl Address {
         let is_quoted = local.len() > 1 && local.starts_with('"') && local.ends_with('"');
         let is_word = |part: &str| !part.contains(|c: char| c.is_whitespace() || "<>".contains(c));
         let is_printable = !text.chars().any(char::is_control);
-        if local.is_empty() || !is_printable || !is_word(domain) || !(is_quoted || is_word(local)) {
+        if local.is_empty()
+            || at + 1 == text.len()
+            || !is_printable
+            || !is_word(domain)
+            || !(is_quoted || is_word(local))
+        {
             return None;
         }
         let domain =
@@ -342,6 +347,7 @@ mod tests {
         }
         for text in [
             "",
+            "a@",
             "@b.test",
             "a b@c.test",
             "a@b c",

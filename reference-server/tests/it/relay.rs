@@ -396,7 +396,8 @@ async fn a_message_is_released_to_a_named_address() {
         .control(&format!("GET /_sandbox/messages/{id}/raw"), "")
         .await
         .body;
-    assert_eq!(accepted.source.trim_end(), source.trim_end());
+    let unstuffed = accepted.source.replace("\r\n..", "\r\n.");
+    assert_eq!(unstuffed.trim_end(), source.trim_end());
 
     mail.set_replies("no@team.example", &["550 5.1.1 no such user"]);
     let refused = sandbox.control(&path, r#"{"to":"no@team.example"}"#).await;

@@ -16,6 +16,9 @@ pub(super) fn decode<'x>(content: &'x [u8], encoding: &str) -> Cow<'x, [u8]> {
     }
 }
 
+/// How many digits are collected before they are decoded.
+const MAX_DIGITS: usize = 1 << 16;
+
 /// Ignores foreign characters. After padding, or an empty line, a line that has some is a footer,
 /// which a mailing list added.
 pub(super) fn base64(content: &[u8]) -> Vec<u8> {
@@ -25,7 +28,7 @@ pub(super) fn base64(content: &[u8]) -> Vec<u8> {
     for line in content.split(|&byte| byte == b'\n') {
         let line = line.trim_ascii();
         if line.is_empty() {
-            may_end |= !digits.is_empty();
+            may_end |= !digits.is_empty() || !decoded.is_empty();
             continue;
         }
         if may_end && !line.iter().all(|&byte| is_digit(byte) || byte == b'=') {
@@ -38,6 +41,9 @@ pub(super) fn base64(content: &[u8]) -> Vec<u8> {
                 flush(&mut digits, &mut decoded);
                 may_end = true;
             }
+        }
+        if digits.len() >= MAX_DIGITS && digits.len() % 4 == 0 {
+            flush(&mut digits, &mut decoded);
         }
     }
     flush(&mut digits, &mut decoded);

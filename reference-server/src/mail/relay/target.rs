@@ -80,7 +80,11 @@ impl RelayTo {
         if text == "*" {
             return Ok(Self::Anyone);
         }
-        match text.strip_prefix('@').unwrap_or(text) {
+        match text
+            .trim_start_matches('*')
+            .strip_prefix('@')
+            .unwrap_or(text)
+        {
             address if address.contains('@') => Address::parse(address)
                 .map(|address| Self::Address(address.as_str().to_lowercase()))
                 .map_err(|_| InvalidRelayTo),
@@ -127,13 +131,14 @@ mod tests {
             ("ada@a.test", "bo@a.test", false),
             ("a.test", "bo@A.test", true),
             ("@a.test", "bo@a.test", true),
+            ("*@a.test", "bo@a.test", true),
             ("a.test", "bo@b.a.test", false),
             ("a.test", "bo@xa.test", false),
         ] {
             let allowed = RelayTo::parse(allowed).expect("valid");
             assert_eq!(allowed.allows(&address(recipient)), expected, "{recipient}");
         }
-        for bad in ["", "@", "*@a.test", "a b"] {
+        for bad in ["", "@", "**", "a b"] {
             assert_eq!(RelayTo::parse(bad).err(), Some(InvalidRelayTo), "{bad}");
         }
     }
