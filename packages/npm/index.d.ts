@@ -17,6 +17,8 @@ export interface Sandbox {
   settle(): Promise<void>;
   /** Makes the next requests of an operation, such as `emails.send`, fail or wait. */
   fault(operation: string, fault: FaultOptions): Promise<Fault>;
+  /** Makes a step of the next SMTP sessions fail or wait. */
+  smtpFault(step: "connect" | "auth" | "mail" | "rcpt" | "data", fault: SmtpFaultOptions): Promise<Fault>;
   /** Subscribes a receiver in this process, which verifies what it gets, to events of one service. */
   webhook(events: WebhookEvent[]): Promise<Hook>;
   /** Subscribes a receiver of the application. */
@@ -109,6 +111,31 @@ export interface FaultOptions {
   latency?: Duration;
   /** Cut the connection: before the request is processed, after it is, or midway through the response. */
   drop?: "before" | "after" | "midway";
+}
+
+export interface SmtpFaultOptions {
+  /** How many steps it applies to; 1 by default, and without limit with `greylist` or `share`. */
+  times?: number;
+  /** How many steps pass first. */
+  skip?: number;
+  /** The code of the reply, from 400. */
+  status?: number;
+  /** The text of the reply. */
+  text?: string;
+  /** Only recipients like this, such as `*@slow.test`. */
+  to?: string;
+  /** Only envelope senders like this. */
+  sender?: string;
+  /** Refuse each sender and recipient once, then accept them; for `rcpt`. */
+  greylist?: boolean;
+  /** The share of the steps that it applies to, evenly spread. */
+  share?: number;
+  /** Wait before the reply, in real time. */
+  latency?: Duration;
+  /** Write the reply byte by byte, during the latency. */
+  slow?: boolean;
+  /** Close the connection in place of the reply: before the step is processed, or after it. */
+  drop?: "before" | "after";
 }
 
 export interface Fault {

@@ -96,6 +96,9 @@ class Sandbox {
     return { hits, remove, [Symbol.asyncDispose]: remove };
   });
 
+  smtpFault = fromCaller((step, { text, sender, ...options }) =>
+    this.fault(undefined, { smtp: step, body: text, from: sender, ...options }));
+
   webhook = fromCaller(async (events, { url } = {}) => {
     if (!Array.isArray(events)) throw new TypeError('webhook needs a list of events, such as ["email.bounced"]');
     const isExtraction = events.some((event) => event.startsWith("extraction."));

@@ -38,12 +38,12 @@ pub use crate::control::emails::{
 };
 pub use crate::control::endpoint::Page;
 pub use crate::control::extractions::Extraction;
-pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault};
+pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault, SmtpStep};
 pub use crate::control::inbound::{InboundMessage, Received, ReceivedMessage};
 pub use crate::control::keys::{Key, KeyMode, KeyService, NewKey};
 pub use crate::control::messages::{
     Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageFilter,
-    MessageLinks, MessageSummary, SpfVerdict,
+    MessageLinks, MessageSummary, Release, Released, SpfVerdict,
 };
 pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
 pub use crate::control::organizations::{

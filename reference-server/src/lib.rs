@@ -97,7 +97,7 @@ pub use settings::Limits;
 #[cfg(feature = "server")]
 pub use {
     control::seed_file::InvalidSeed,
-    mail::relay::InvalidRelay,
+    mail::relay::{InvalidRelay, InvalidRelayTo},
     model::addresses::Addresses,
     model::network::Network,
     net::certificate::InvalidCertificate,

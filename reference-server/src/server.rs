@@ -288,7 +288,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
         outbound: Outbound::new(settings.network, settings.resolver),
-        relay: settings.relay.clone().map(Relay::new),
+        relay: (settings.relay.clone()).map(|to| Relay::new(to, settings.relay_to.clone())),
         set_aside: AtomicU64::new(0),
         activity: Arc::default(),
         stop: Arc::default(),

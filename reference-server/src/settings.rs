@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Uri;
 use svc_sdk::{Dialect, Secret};
 use url::{Host, Url};
 
 use crate::control::seed_file::SeedFile;
-use crate::mail::relay::RelayTarget;
+use crate::mail::relay::{RelayTarget, RelayTo};
 use crate::model::addresses::reachable;
 use crate::model::network::Network;
 use crate::net::certificate::Certificate;
@@ -40,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) relay: Option<RelayTarget>,
+    /// Who may get relayed mail.
+    pub(crate) relay_to: Vec<RelayTo>,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
     /// Certificate for `STARTTLS`, which is not offered without one.
@@ -52,6 +55,15 @@ pub(crate) struct Settings {
     pub(crate) dialect: Dialect,
     pub(crate) on_request: Option<OnRequest>,
     pub(crate) limits: Limits,
+}
+
+/// What a request asks for below the path of the public URL.
+pub(crate) enum Below {
+    /// It does not have that path.
+    Same,
+    Stripped(Uri),
+    /// It has that path without its final slash.
+    Redirect(String),
 }
 
 /// Limits for clients. Times are real time.
@@ -106,6 +118,25 @@ impl Settings {
         }
     }
 
+    /// The URI of a request without the path of the public URL, which a proxy may have left in it.
+    pub(crate) fn below(&self, uri: &Uri) -> Below {
+        let base = self
+            .public_url
+            .as_ref()
+            .map_or("", Url::path)
+            .trim_end_matches('/');
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let Some(rest) = path.strip_prefix(base).filter(|_| !base.is_empty()) else {
+            return Below::Same;
+        };
+        match rest.as_bytes().first() {
+            Some(b'/') => rest.parse().map_or(Below::Same, Below::Stripped),
+            // Relative URLs of the page need the slash.
+            None => Below::Redirect(format!("{base}/")),
+            Some(_) => Below::Same,
+        }
+    }
+
     /// Whether a request may name this host, with or without a port.
     ///
     /// Any other name may be that of a web page that reaches the server through the browser of a
@@ -150,6 +181,7 @@ impl Default for Settings {
             dns: loopback,
             resolver: None,
             relay: None,
+            relay_to: Vec::new(),
             smtp: None,
             smtp_certificate: None,
             announce_in: None,

@@ -122,6 +122,42 @@ class Sandbox:
         given = {name: value for name, value in fault.items() if value is not None}
         return Fault(self, operation, self.call("POST", "/_sandbox/faults", given)["id"])
 
+    def smtp_fault(
+        self,
+        step: Literal["connect", "auth", "mail", "rcpt", "data"],
+        *,
+        status: int | None = None,
+        text: str | None = None,
+        to: str | None = None,
+        sender: str | None = None,
+        greylist: bool = False,
+        share: float | None = None,
+        latency: float | None = None,
+        slow: bool = False,
+        drop: Literal["before", "after"] | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Makes a step of the next SMTP sessions fail with a code and a text, or wait for `latency` seconds.
+
+        `to` and `sender` are patterns, such as `*@slow.test`. As a context manager, it ends with the block.
+        """
+        __tracebackhide__ = True
+        fault = {
+            "smtp": step,
+            "status": status,
+            "body": text,
+            "to": to,
+            "from": sender,
+            "greylist": greylist or None,
+            "share": share,
+            "latency": None if latency is None else _milliseconds(latency),
+            "slow": slow or None,
+            "drop": drop,
+            "times": times,
+        }
+        given = {name: value for name, value in fault.items() if value is not None}
+        return Fault(self, f"smtp {step}", self.call("POST", "/_sandbox/faults", given)["id"])
+
     def settle(self) -> None:
         """Returns when all that is due has happened: mail, events and deliveries."""
         __tracebackhide__ = True

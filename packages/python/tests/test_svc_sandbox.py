@@ -145,6 +145,16 @@ def test_a_fault_counts_its_hits_and_ends_with_the_block(svc_sandbox: Sandbox) -
     assert svc_sandbox.messages.subjects() == ["Welcome"]
 
 
+def test_a_fault_of_smtp_refuses_a_recipient(svc_sandbox: Sandbox) -> None:
+    with svc_sandbox.smtp_fault("rcpt", status=452, text="4.2.2 full", to="*@full.test") as fault:
+        host, port = svc_sandbox.env["SMTP_HOST"], int(svc_sandbox.env["SMTP_PORT"])
+        with smtplib.SMTP(host, port) as client:
+            refused = client.sendmail("a@a.test", [ADA, "bo@full.test"], "Subject: x\r\n\r\nx")
+            assert refused == {"bo@full.test": (452, b"4.2.2 full")}
+    assert fault.hits == 1
+    assert svc_sandbox.messages.wait(to=ADA).subject == "x"
+
+
 def test_webhooks_are_signed_with_their_secret(svc_sandbox: Sandbox, receiver: Receiver) -> None:
     email = svc_sandbox.webhook(receiver.url, ["email.bounced"])
     extraction = svc_sandbox.webhook(receiver.url, ["extraction.completed"])

@@ -25,6 +25,9 @@ export class ApiError extends Error {
   }
 }
 
+/** The path of the server: empty, or such as `/mail` behind a proxy. */
+export const BASE = new URL('../..', import.meta.url).pathname.replace(/\/$/, '');
+
 const TOKEN = 'svc.controlToken';
 
 /** Called when the server requires the control token, or rejects the one that it was sent. */
@@ -66,7 +69,7 @@ export function url(path, params = {}) {
     if (value !== undefined && value !== null && value !== '') query.set(name, String(value));
   }
   const text = query.toString();
-  return text ? `${path}?${text}` : path;
+  return BASE + (text ? `${path}?${text}` : path);
 }
 
 const NO_ORGANIZATION = /^\/_sandbox\/(clock|health|organizations|reset)$|^\/(api|openapi|page|v1)\//;

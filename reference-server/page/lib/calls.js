@@ -1,6 +1,6 @@
 // The call that sends an email, in the languages that people copy.
 
-import { SEEDED } from './api.js';
+import { BASE, SEEDED } from './api.js';
 import { rust, shell } from './text.js';
 
 /**
@@ -86,14 +86,14 @@ function svc(body) {
  */
 export function asCaller(command, key) {
   const isDefault = /^http:\/\/(127\.0\.0\.1|localhost):4080$/.test(location.origin);
-  return (isDefault ? '' : `SVC_SANDBOX_URL=${location.origin} `)
+  return (isDefault ? '' : `SVC_SANDBOX_URL=${location.origin}${BASE} `)
     + (key && key !== SEEDED.email ? `SVC_EMAIL_KEY=${key} ` : '') + command;
 }
 
 /** @param {any} body @param {Caller | null} caller */
 function curl(body, caller) {
   const { key, header = 'authorization' } = caller ?? {};
-  return [`curl ${location.origin}/api/v1/emails`,
+  return [`curl ${location.origin}${BASE}/api/v1/emails`,
     `-H "${header}: ${header === 'authorization' ? 'Bearer ' : ''}${key ?? '$SVC_EMAIL_KEY'}"`,
     "-H 'content-type: application/json'", `-d ${shell(JSON.stringify(body))}`].join(' \\\n  ');
 }
@@ -128,7 +128,7 @@ function program(body) {
   return `use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 
-let client = EmailClient::builder(${rust(location.origin)}, std::env::var("SVC_EMAIL_KEY")?).build()?;
+let client = EmailClient::builder(${rust(location.origin + BASE)}, std::env::var("SVC_EMAIL_KEY")?).build()?;
 let email = ${email};
 let accepted = client.emails().send(&email).await?;`;
 }

@@ -3,6 +3,7 @@
 // a frame that this page filled itself would have this page's policy.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { BASE } from './api.js';
 import { Button, Choice, html } from './ui.js';
 
 const WIDTHS = { phone: 375, tablet: 768 };
@@ -34,6 +35,55 @@ export function parse(content) {
 /** A tag, also one that does not end. */
 const TAG = /<(\/?)([a-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^'">])*)(>?)/gi;
 
+/** The value of an attribute. */
+const VALUE = /(=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/g;
+
+/** What a style refers to as `cid:`. */
+const STYLE_REFERENCE = /url\(\s*(["']?)(cid:[^"')]+)\1\s*\)/gi;
+
+/**
+ * Calls `replace` with each `Content-ID` that the HTML refers to (RFC 2392), and returns the HTML with the URLs that
+ * it returns. Values are decoded as the browser does, so the id is the whole of it, in any spelling.
+ * @param {string} content
+ * @param {(id: string) => string | undefined} replace
+ */
+export function replaceEmbedded(content, replace) {
+  if (!/cid|&#|&colon/i.test(content)) return content;
+  const inStyle = (/** @type {string} */ text) => text.replace(STYLE_REFERENCE, (whole, _, reference) => {
+    const url = replace(contentId(reference.slice(4)));
+    return url ? `url(${url})` : whole;
+  });
+  const tags = content.replace(TAG, (_, start, name, rest, end) => {
+    const attributes = rest.replace(VALUE, (/** @type {string} */ whole, /** @type {string} */ equals,
+      /** @type {string} */ quoted) => {
+      const value = decoded(quoted.replace(/^(["'])([^]*)\1$/, '$2'));
+      const reference = /^\s*cid:([^]+)$/i.exec(value);
+      const next = reference ? replace(contentId(reference[1])) : inStyle(value);
+      return next && next !== value ? `${equals}"${next.replaceAll('&', '&amp;').replaceAll('"', '&quot;')}"` : whole;
+    });
+    return `<${start}${name}${attributes}${end}`;
+  });
+  return inStyle(tags);
+}
+
+/** A `Content-ID`, as the reference or the attachment has it, in one spelling. @param {string} text */
+export function contentId(text) {
+  const id = text.trim().replace(/^<|>$/g, '');
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
+}
+
+/** A value without character references. @param {string} value */
+function decoded(value) {
+  if (!/&.*(?:cid|;)/is.test(value)) return value;
+  const area = document.createElement('textarea');
+  area.innerHTML = value;
+  return area.value;
+}
+
 const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
 
 /** How many resources of the HTML load from elsewhere. @param {Document} document */
@@ -59,14 +109,10 @@ export function HtmlView({ content, title, images }) {
   const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
   const count = useMemo(() => remoteContent(parse(content)), [content]);
   useEffect(() => {
-    if (!content.includes('cid:') || !images) {
-      setInline({});
-      return;
-    }
-    images().then(setInline, () => setInline({}));
+    if (images) images().then(setInline, () => setInline(Object.create(null)));
+    else setInline(Object.create(null));
   }, [content]);
-  let shown = content;
-  for (const [name, url] of Object.entries(inline ?? {})) shown = shown.replaceAll(name, url);
+  let shown = replaceEmbedded(content, (id) => inline?.[id]);
   // Which colors the system prefers must not matter, so the queries for them are decided here.
   shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) =>
     (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
@@ -104,7 +150,7 @@ function Frame({ content, title, remote, width }) {
     area.value = '';
   }, [content]);
   return html`
-    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ?
+    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`${BASE}/page/preview${remote ?
       '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
     <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox"
       style=${{ width: width ? `${width}px` : '100%' }}></iframe>`;

@@ -19,6 +19,8 @@ export function Faults() {
   const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     /** @type {import('control').CreateFault} */
     const fault = { times: Number(values.times) };
+    if (values.smtp) fault.smtp = /** @type {typeof fault.smtp} */ (values.smtp);
+    if (values.to) fault.to = values.to;
     if (values.operation) fault.operation = /** @type {typeof fault.operation} */ (values.operation);
     if (Number(values.skip) > 0) fault.skip = Number(values.skip);
     if (values.status) fault.status = Number(values.status);
@@ -39,7 +41,7 @@ export function Faults() {
       ${faults.data?.length === 0 && html`<${Empty} title="No fault">Add one to see how an application handles an
         error, a slow response or a cut connection.<//>`}
       ${faults.data?.map((fault) => html`<section class="card" key=${fault.id} aria-label=${describe(fault)}>
-        <header><h2>${fault.operation ?? 'Any operation'}: ${describe(fault)}</h2><${Badge}
+        <header><h2>${fault.smtp ? `SMTP ${fault.smtp}` : fault.operation ?? 'Any operation'}: ${describe(fault)}</h2><${Badge}
           value=${fault.remaining > 0 ? 'active' : 'used up'} label=${fault.remaining > 0 ? `${fault.remaining} left` :
             'used up'} />
           <${Button} kind="quiet" icon="trash" label="Remove the fault" onClick=${() => action(async () =>
@@ -56,6 +58,10 @@ export function Faults() {
     ${adding && html`<${FormDialog} title="Add fault" action="Add" onClose=${() => setAdding(false)} onSubmit=${add}>
       <div class="row-fields"><${Field} label="Operation"><select name="operation" autofocus><option
         value="">any</option>${OPERATIONS.map((one) => html`<option value=${one}>${one}</option>`)}</select><//>
+        <${Field} label="or SMTP step"><select name="smtp"><option value="">none</option>${['connect', 'auth', 'mail',
+          'rcpt', 'data'].map((one) => html`<option value=${one}>${one}</option>`)}</select><//>
+        <${Field} label="Recipient" hint="of rcpt and data"><input name="to" placeholder="*@slow.test" /><//></div>
+      <div class="row-fields">
         <${Field} label="Requests" hint="how many it applies to"><input name="times" type="number" min="1" value="1"
           required /><//>
         <${Field} label="Skip" hint="how many pass first"><input name="skip" type="number" min="0"
@@ -76,6 +82,10 @@ export function Faults() {
 function describe(fault) {
   const parts = [];
   if (fault.latency) parts.push(`wait ${fault.latency}`);
+  if (fault.greylist) parts.push('greylist');
+  if (fault.share) parts.push(`${fault.share * 100} %`);
+  if (fault.to) parts.push(`to ${fault.to}`);
+  if (fault.from) parts.push(`from ${fault.from}`);
   if (fault.status) parts.push(`respond with ${fault.status}`);
   if (fault.drop) parts.push({ before: 'cut before processing', after: 'cut after processing',
     midway: 'cut midway' }[/** @type {'before'} */ (fault.drop)]);

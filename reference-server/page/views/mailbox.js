@@ -3,12 +3,12 @@
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
-import { HtmlView, parse, remoteContent } from '../lib/frame.js';
+import { HtmlView, contentId, parse, remoteContent, replaceEmbedded } from '../lib/frame.js';
 import { isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
 import { addressOf, nameOf, search, size } from '../lib/text.js';
-import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, Linked, List, Page, Search, Section, Split,
-  Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
+import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Field, FormDialog, Head, Icon, Linked, List, Page, Search,
+  Section, Split, Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
 import { SendHint } from './keys.js';
 
 /** @typedef {import('control').Message} Message */
@@ -103,6 +103,7 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     onRead();
   }, [message?.id]);
   const action = useAction();
+  const [releasing, setReleasing] = useState(false);
   const bar = html`<${Bar} back=${href('mailbox', '', { q })}>
     <${Button} kind="quiet" icon="up" label="Previous message (k)" disabled=${!previous} onClick=${previous} />
     <${Button} kind="quiet" icon="down" label="Next message (j)" disabled=${!next} onClick=${next} />
@@ -111,6 +112,12 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     <${Button} kind="quiet" icon="trash" label="Delete the message" onClick=${onDelete} />
     <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () =>
       save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
+    <${Button} onClick=${() => setReleasing(true)}>Release<//>
+    ${releasing && html`<${FormDialog} title="Release the message" action="Send" onClose=${() => setReleasing(false)}
+      onSubmit=${(/** @type {import('../lib/ui.js').Values} */ values) => api.post(`/_sandbox/messages/${id}/release`,
+        { to: values.to })}>
+      <${Field} label="To" hint="gets it through the relay"><input name="to" type="email" required autofocus /><//>
+    <//>`}
     ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}
       title="Requests, statuses and deliveries of the email">Story</a>`}
   <//>`;
@@ -151,8 +158,7 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
       ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html}
-        embedded=${message.attachments.filter((one) => one.contentId &&
-          message.html?.includes(`cid:${one.contentId}`)).map((one) => one.contentType)} />`}
+        embedded=${shownIn(message).map((n) => message.attachments[n].contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>`;
 }
@@ -167,23 +173,40 @@ export function CompatibilityTab(props) {
 /** @param {Message} message @param {number} n */
 const attachmentPath = (message, n) => `/_sandbox/messages/${message.id}/attachments/${n + 1}`;
 
-/**
- * The images that the HTML part refers to by their Content-ID. @param {Message} message @returns
- * {Promise<Record<string, string>>}
- */
+/** The positions of the attachments that the HTML part shows. @param {Message} message */
+function shownIn(message) {
+  /** @type {Set<string>} */
+  const ids = new Set();
+  replaceEmbedded(message.html ?? '', (id) => void ids.add(id));
+  return [...message.attachments.keys()].filter((n) => {
+    const { contentId: id } = message.attachments[n];
+    return id && ids.has(contentId(id));
+  });
+}
+
+/** The images that the HTML part shows, by their Content-ID. @param {Message} message */
 async function embedded(message) {
   /** @type {Record<string, string>} */
-  const found = {};
-  await Promise.all(message.attachments.map(async (one, n) => {
-    if (!one.contentId || !IMAGE.test(one.contentType) || !message.html?.includes(`cid:${one.contentId}`)) return;
+  const found = Object.create(null);
+  await Promise.all(shownIn(message).filter((n) => imageType(message.attachments[n])).map(async (n) => {
     const picture = await load(message, n);
-    if (!picture.isTooLarge) found[`cid:${one.contentId}`] = picture.url;
+    if (!picture.isTooLarge) found[contentId(message.attachments[n].contentId ?? '')] ??= picture.url;
   }));
   return found;
 }
 
-/** Images that a browser shows without running anything in them. */
-const IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
+/** Names of images that a browser shows without running anything in them, by what mail programs call them. */
+const IMAGES = /^(?:image\/(?:x-)?(png|jpeg|gif|webp|avif|bmp|icon)|image\/p?(jpe?g)|image\/vnd\.microsoft\.(icon))$/i;
+
+/** The media type of an image, in the spelling of browsers. @param {Message['attachments'][0]} attachment */
+function imageType({ contentType, filename }) {
+  const isUnknown = contentType === 'application/octet-stream';
+  const suffix = isUnknown ? /\.(\w+)$/.exec(filename ?? '')?.[1] : undefined;
+  const [, ...names] = IMAGES.exec(suffix ? `image/${suffix}` : contentType) ?? [];
+  const name = names.find(Boolean)?.toLowerCase();
+  if (!name) return undefined;
+  return `image/${name === 'icon' ? 'x-icon' : name.startsWith('jp') ? 'jpeg' : name}`;
+}
 
 /** A picture with more pixels is not shown: a small file may need gigabytes when it is decoded. */
 const MAX_PIXELS = 50e6;
@@ -195,7 +218,7 @@ async function load(message, n) {
     const reader = new FileReader();
     reader.onload = () => done(String(reader.result));
     reader.onerror = () => failed(reader.error);
-    reader.readAsDataURL(new Blob([content], { type: message.attachments[n].contentType }));
+    reader.readAsDataURL(new Blob([content], { type: imageType(message.attachments[n]) }));
   }));
   const picture = new Image();
   await new Promise((done, failed) => {
@@ -246,7 +269,7 @@ function Attachment({ message, one, n }) {
   const [notice, setNotice] = useState('');
   const name = one.filename ?? `attachment ${n + 1}`;
   useEffect(() => {
-    if (!IMAGE.test(one.contentType) || one.size > 5 << 20) return;
+    if (!imageType(one) || one.size > 5 << 20) return;
     let current = true;
     load(message, n).then((loaded) => {
       if (!current) return;

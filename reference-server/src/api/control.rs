@@ -89,6 +89,8 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::messages::HTML, messages::view::html);
     r.control(declared::messages::LINKS, messages::view::links);
     r.control(declared::messages::ATTACHMENT, messages::view::attachment);
+    r.control(declared::messages::RELEASE, messages::view::release)
+        .errors = &[Code::Conflict];
 
     r.tag("Sandbox emails");
     r.control(declared::emails::LIST, emails::list);

@@ -34,8 +34,9 @@ pub(crate) const FAULT: Endpoint<(), Fault> =
 pub(crate) const REMOVE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/faults/{id}", "Remove a fault");
 
-/// What affects which requests. At least one of `status`, `latency` and `drop` is required; `body` and
-/// `headers` go only with `status`, and of the values of `drop`, only `midway` does.
+/// What affects which requests, or with `smtp` which SMTP sessions. At least one of `status`, `latency`,
+/// `drop` and `greylist` is required; `body` and `headers` go only with `status`, and of the values of
+/// `drop`, only `midway` does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{"operation": "emails.send", "status": 503, "times": 2}]))]
@@ -48,7 +49,26 @@ pub struct NewFault {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OperationName>")]
     pub operation: Option<String>,
-    /// How many requests are affected, at least 1. Default: 1.
+    /// The step of an SMTP session that is affected, in place of requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smtp: Option<SmtpStep>,
+    /// Only a recipient that this pattern matches, such as `*@slow.test`; for the steps `rcpt` and
+    /// `data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Only an envelope sender that this pattern matches; for the steps `mail`, `rcpt` and `data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Refuses each pair of sender and recipient once, with 451 unless `status` is another code from
+    /// 400 to 499, and then accepts it; for the step `rcpt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub greylist: Option<bool>,
+    /// The share of the matching requests or steps that is affected, above 0 and at most 1, evenly
+    /// spread. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    pub share: Option<f64>,
+    /// How many requests are affected, at least 1. Default: 1; without limit with `greylist` or `share`.
     #[serde(
         default,
         deserialize_with = "integer",
@@ -64,7 +84,8 @@ pub struct NewFault {
     )]
     #[schemars(extend("maximum" = u32::MAX))]
     pub skip: Option<u32>,
-    /// The status of the response, which takes the place of processing the request.
+    /// The status of the response, which takes the place of processing the request; of SMTP the code of
+    /// the reply, from 400. After 421, and after a code at `connect`, the connection is closed.
     #[serde(
         default,
         deserialize_with = "integer",
@@ -73,7 +94,8 @@ pub struct NewFault {
     #[schemars(range(min = 200, max = 599))]
     pub status: Option<u16>,
     /// The response body: a string is sent as it is, any other value as JSON. Default: the error
-    /// that the service has for the status, and nothing for a status below 400.
+    /// that the service has for the status, and nothing for a status below 400. Of SMTP the text of
+    /// the reply, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// The headers of that response.
@@ -84,6 +106,9 @@ pub struct NewFault {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Duration>")]
     pub latency: Option<String>,
+    /// Writes the SMTP reply slowly, byte by byte, during the latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<bool>,
     /// Closes the connection before the request is processed, after it is processed, or
     /// midway through the response.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,8 +144,32 @@ pub struct Fault {
 pub struct FaultHit {
     /// When it arrived, by the server's clock.
     pub at: Timestamp,
-    /// The service and the operation, such as `email emails.send`.
+    /// The service and the operation, such as `email emails.send`, or the step, such as `smtp rcpt`.
     pub operation: String,
+    /// The envelope sender, of a step after it was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The recipients of the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+}
+
+/// A step of an SMTP session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub enum SmtpStep {
+    /// The client connects.
+    Connect,
+    /// It logs in.
+    Auth,
+    /// It names the sender.
+    Mail,
+    /// It names a recipient.
+    Rcpt,
+    /// It has sent the message.
+    Data,
 }
 
 /// When a fault closes the connection.
@@ -137,11 +186,14 @@ pub enum DropPoint {
     Midway,
 }
 
-names!(DropPoint);
+names!(DropPoint, SmtpStep);
 
 /// Maximum number of headers of a response.
 #[cfg(feature = "server")]
 const MAX_HEADERS: usize = 100;
+/// Maximum size of the text of an SMTP reply, in bytes (RFC 5321 §4.5.3.1.5).
+#[cfg(feature = "server")]
+const MAX_REPLY: usize = 400;
 /// Maximum latency, in milliseconds.
 #[cfg(feature = "server")]
 const MAX_LATENCY: i64 = 10 * 60_000;
@@ -156,6 +208,16 @@ impl NewFault {
         }
         if self.times == Some(0) {
             return refuse("times", "must be at least 1");
+        }
+        if self
+            .share
+            .is_some_and(|share| !(share > 0.0 && share <= 1.0))
+        {
+            return refuse("share", "must be above 0, and at most 1");
+        }
+        match self.smtp {
+            Some(step) => self.check_smtp(step)?,
+            None => self.check_http()?,
         }
         if self
             .status
@@ -177,11 +239,118 @@ impl NewFault {
                 "drop",
                 "must be midway with status: the connection is cut within that response",
             ),
-            (None, None) if self.latency.is_none() => {
+            (None, None) if self.latency.is_none() && self.greylist != Some(true) => {
                 refuse("", "must contain at least one of status, latency and drop")
             }
             _ => self.header_map().map(drop),
         }
+    }
+
+    fn check_http(&self) -> Result<(), ApiError> {
+        for (field, is_given) in [
+            ("to", self.to.is_some()),
+            ("from", self.from.is_some()),
+            ("greylist", self.greylist.is_some()),
+            ("slow", self.slow.is_some()),
+        ] {
+            if is_given {
+                return Err(ApiError::field(
+                    field,
+                    "requires smtp, the step of the session",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_smtp(&self, step: SmtpStep) -> Result<(), ApiError> {
+        let is_recipient = matches!(step, SmtpStep::Rcpt | SmtpStep::Data);
+        let is_sender = is_recipient || step == SmtpStep::Mail;
+        let text = self.body.as_ref().map(Value::as_str);
+        let is_line = |text: &str| {
+            !text.is_empty() && text.len() <= MAX_REPLY && !text.chars().any(char::is_control)
+        };
+        let is_greylist = self.greylist == Some(true);
+        for (field, is_wrong, message) in [
+            (
+                "operation",
+                self.operation.is_some(),
+                "cannot be combined with smtp",
+            ),
+            (
+                "headers",
+                self.headers.is_some(),
+                "cannot be combined with smtp",
+            ),
+            (
+                "drop",
+                self.drop == Some(DropPoint::Midway),
+                "must be before or after with smtp",
+            ),
+            (
+                "to",
+                self.to.is_some() && !is_recipient,
+                "goes with the steps rcpt and data",
+            ),
+            (
+                "from",
+                self.from.is_some() && !is_sender,
+                "goes with the steps mail, rcpt and data",
+            ),
+            (
+                "greylist",
+                is_greylist && step != SmtpStep::Rcpt,
+                "goes with the step rcpt",
+            ),
+            (
+                "status",
+                self.status
+                    .is_some_and(|code| code < 400 || is_greylist && code > 499),
+                "must be from 400 to 599 with smtp, and below 500 with greylist",
+            ),
+            (
+                "body",
+                text.is_some_and(|text| !text.is_some_and(is_line)),
+                "must be one line of at most 400 bytes with smtp",
+            ),
+            (
+                "slow",
+                self.slow == Some(true) && self.latency.is_none(),
+                "requires latency",
+            ),
+        ] {
+            if is_wrong {
+                return Err(ApiError::field(field, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The reply to an SMTP client, if it is refused.
+    pub(crate) fn reply(&self) -> Option<String> {
+        let is_greylist = self.greylist == Some(true);
+        let code = self.status.or(is_greylist.then_some(451))?;
+        let text = match self.content() {
+            Some(text) => text,
+            None if is_greylist => "4.7.1 greylisted, try again later".to_owned(),
+            None => format!("{}.3.0 refused by a fault of the sandbox", code / 100),
+        };
+        Some(format!("{code} {text}"))
+    }
+
+    /// Whether it affects the next one that it matches, after so many of them.
+    pub(crate) fn is_turn(&self, before: i64) -> bool {
+        let share = self.share.unwrap_or(1.0);
+        // So that three tenths are 3 of 10.
+        let affected = |count: i64| (count as f64 * share + 1e-9).floor();
+        affected(before + 1) > affected(before)
+    }
+
+    /// How many it affects.
+    pub(crate) fn limit(&self) -> u32 {
+        let is_unlimited = self.share.is_some() || self.greylist == Some(true);
+        self.times
+            .unwrap_or(if is_unlimited { u32::MAX } else { 1 })
     }
 
     /// How long a request waits before anything else.

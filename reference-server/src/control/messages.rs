@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{Cursor, DELETE, Endpoint, GET, Page};
+use super::endpoint::{Cursor, DELETE, Endpoint, GET, POST, Page};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
@@ -48,6 +48,33 @@ pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::content(
     "Get an attachment of a message; the first is 1",
     "*/*",
 );
+
+pub(crate) const RELEASE: Endpoint<Release, Released> = Endpoint::new(
+    POST,
+    "/_sandbox/messages/{id}/release",
+    "Send a message through the relay to an address",
+);
+
+/// Who gets a message.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ReleaseMessage")]
+pub struct Release {
+    /// The address. It need not be one that mail is relayed to.
+    #[schemars(with = "schema::Mailbox")]
+    pub to: String,
+}
+
+/// A message that the relay accepted.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+#[schemars(rename = "ReleasedMessage")]
+pub struct Released {
+    /// The ID of the message.
+    pub id: String,
+    /// The address that it was sent to.
+    pub to: String,
+}
 
 /// Which messages to list, to wait for or to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -268,6 +295,11 @@ impl Client {
     /// Returns a message with its content.
     pub fn message(&self, id: &str) -> Request<Message> {
         self.call(&MESSAGE, &[id])
+    }
+
+    /// Sends a message through the relay to this address.
+    pub fn release_message(&self, id: &str, to: impl Into<String>) -> Request<Released> {
+        self.send(&RELEASE, &[id], &Release { to: to.into() })
     }
 
     /// Deletes a message.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::address::Mailbox;
+use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
 use crate::model::time::{self, Millis};
 
@@ -46,11 +46,15 @@ impl Position {
 pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>, ApiError> {
     let Some(text) = text else { return Ok(None) };
     // A space in it was a `+` that was not percent-encoded.
-    let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&text.replace(' ', "+")));
-    let invalid = |_| ApiError::field(field, "must be an address such as ada@example.test");
-    mailbox
-        .map(|mailbox| Some(mailbox.address.as_str().to_owned()))
-        .map_err(invalid)
+    let with_plus = text.replace(' ', "+");
+    let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&with_plus));
+    let address = mailbox.map(|mailbox| mailbox.address).ok();
+    let address = address.or_else(|| Address::of_envelope(text));
+    let address = address.or_else(|| Address::of_envelope(&with_plus));
+    let invalid = || ApiError::field(field, "must be an address such as ada@example.test");
+    address
+        .map(|address| Some(address.as_str().to_owned()))
+        .ok_or_else(invalid)
 }
 
 /// How long to wait, in real time.

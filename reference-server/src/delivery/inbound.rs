@@ -110,7 +110,7 @@ pub(crate) async fn parse(
     results: Option<Authentication>,
 ) -> Result<AuthenticatedMessage, ApiError> {
     let read = move || {
-        let message = Incoming::parse(&source).unwrap_or_default();
+        let message = Incoming::parse(&source);
         let mut json = serde_json::to_vec(&message).map_err(ApiError::internal)?;
         json.pop();
         let Incoming {

@@ -60,11 +60,16 @@ pub(crate) fn deliver(
     Ok(())
 }
 
-/// Organizations that own the recipient's domain on this server. None if mail is
+/// Organizations that own the recipient's domain on this server. None if the message is
 /// relayed: the relay decides where it goes, and may send it back.
 fn owners(tx: &Tx<'_>, app: &App, recipient: &str) -> Result<Vec<(String, i64)>, ApiError> {
     match Address::parse(recipient) {
-        Ok(address) if app.relay.is_none() => {
+        Ok(address)
+            if !app
+                .relay
+                .as_ref()
+                .is_some_and(|relay| relay.is_for(recipient)) =>
+        {
             domains::owners(tx.reader(), address.domain().as_str(), None)
         }
         _ => Ok(Vec::new()),

@@ -21,11 +21,6 @@ use crate::store::{Tx, emails, jobs};
 /// server's clock.
 const SCHEDULE: [Millis; 6] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000];
 
-/// Whether a recipient is relayed. Magic recipients are handled locally.
-pub(crate) fn is_for_relay(address: &str) -> bool {
-    simulated(address) == [Change::Delivered]
-}
-
 /// Hands over an email, and records the outcomes of each of its messages.
 pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> {
     let Some(relay) = &app.relay else {
@@ -39,6 +34,16 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> 
     if let (Some(message), unconfirmed) = read.await? {
         let (unconfirmed, positions): (Vec<usize>, Vec<usize>) =
             pending_positions(&message.email).partition(|position| unconfirmed.contains(position));
+        let address = |position: &usize| &*message.email.recipients[*position].address;
+        // An earlier server may have been allowed to send to others.
+        let (positions, excluded): (Vec<usize>, Vec<usize>) = positions
+            .into_iter()
+            .partition(|position| relay.is_for(address(position)));
+        let refused = Handoff::Refused(EXCLUDED.to_owned());
+        let excluded = excluded
+            .into_iter()
+            .map(|position| (position, refused.clone()));
+        record(app, &id, excluded.collect()).await?;
         let unknown = Handoff::Unknown(ENDED.to_owned());
         let unknown = unconfirmed
             .into_iter()
@@ -78,6 +83,7 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> 
 }
 
 const DEFECT: &str = "the message cannot be sent by this server; see its log";
+const EXCLUDED: &str = "this server may not relay mail to the recipient; name it with --relay-to";
 const ENDED: &str = "the relay did not confirm the message, and may have accepted it: this server \
                      ended before the reply";
 
@@ -126,7 +132,7 @@ fn pause(retry: i64) -> Option<Millis> {
 fn pending_positions(email: &emails::StoredEmail) -> impl Iterator<Item = usize> {
     let all = email.recipients.iter().enumerate();
     all.filter(|(_, recipient)| {
-        recipient.status == Status::Sending && is_for_relay(&recipient.address)
+        recipient.status == Status::Sending && simulated(&recipient.address) == [Change::Delivered]
     })
     .map(|(position, _)| position)
 }

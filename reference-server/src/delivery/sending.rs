@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{events, relaying};
+use super::events;
 use crate::app::App;
 use crate::model::error::ApiError;
 use crate::model::job::{Job, Queue};
@@ -34,7 +34,11 @@ pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Resul
             continue;
         }
         let address = &email.recipients[position].address;
-        if app.relay.is_some() && relaying::is_for_relay(address) {
+        if app
+            .relay
+            .as_ref()
+            .is_some_and(|relay| relay.is_for(address))
+        {
             relayed = true;
             continue;
         }

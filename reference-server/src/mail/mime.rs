@@ -1,8 +1,13 @@
 //! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
 
+mod charset;
 mod content_type;
-mod guard;
 mod incoming;
+mod parameters;
+mod part;
+mod shown;
+mod transfer;
+mod words;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,6 +16,7 @@ use mail_builder::headers::address::Address as HeaderAddress;
 use mail_builder::headers::content_type::ContentType;
 use mail_builder::headers::date::Date;
 use mail_builder::headers::message_id::MessageId;
+use mail_builder::headers::raw::Raw;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -25,6 +31,7 @@ use crate::store::emails::Attachment;
 
 pub(crate) use content_type::check_content_type;
 pub(crate) use incoming::Incoming;
+pub(crate) use part::has_header;
 
 /// Stays encoded in a `Content-ID`.
 const NOT_IN_IDS: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>');
@@ -71,7 +78,11 @@ impl Outgoing<'_> {
             }
         }
         for (name, value) in self.headers {
-            message = message.header(name.as_str(), Text::new(value.as_str().unwrap_or_default()));
+            let value = value.as_str().unwrap_or_default();
+            message = match is_folded_only(name) {
+                true => message.header(name.as_str(), Raw::new(ascii(value))),
+                false => message.header(name.as_str(), Text::new(value)),
+            };
         }
         let mut source = Vec::new();
         message.body(self.body()).serialize(&mut source);
@@ -146,6 +157,18 @@ impl Outgoing<'_> {
         let hash = digest::digest(&digest::SHA256, self.message_id.as_bytes());
         format!("=_{subtype}_{}", hex::encode(&hash.as_ref()[..12]))
     }
+}
+
+/// Whether a field has ids or URLs, which no mail program looks for in encoded words (RFC 2047 §5).
+fn is_folded_only(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_list = name.starts_with("list-") && name != "list-id";
+    is_list || matches!(&*name, "in-reply-to" | "references") || name.ends_with("message-id")
+}
+
+/// The URLs of a value without other characters than ASCII.
+fn ascii(value: &str) -> String {
+    utf8_percent_encode(value, &AsciiSet::EMPTY).to_string()
 }
 
 /// The part of an attachment, whose type is detected from its name if it is not given.
@@ -300,7 +323,7 @@ mod tests {
         let text = "Grüße\n.\nFrom here  \n";
         let email = email();
         let source = email.outgoing(Some(html), Some(text), &files).source();
-        let incoming = Incoming::parse(&source).expect("a message");
+        let incoming = Incoming::parse(&source);
         assert_eq!(incoming.from, "Zoë Z Müller <hello@sandbox.test>");
         let to = [
             "ada@example.test",
@@ -369,10 +392,7 @@ mod tests {
         let id = |filename| {
             let files = [file(filename, None, b"x")];
             let source = email().outgoing(Some(html), None, &files).source();
-            let part = Incoming::parse(&source)
-                .expect("parses")
-                .attachments
-                .remove(0);
+            let part = Incoming::parse(&source).attachments.remove(0);
             part.content_id
         };
         for (name, expected) in [
@@ -388,6 +408,42 @@ mod tests {
         ] {
             assert_eq!(id(name).as_deref(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn ids_and_urls_are_folded_and_not_encoded() {
+        let url = format!("<https://a.test/{}>", "x".repeat(2_000));
+        let references = vec!["<0123456789@mail.example.test>"; 60].join(" ");
+        let mut email = email();
+        for (name, value) in [
+            ("List-Unsubscribe", &*format!("{url}, <mailto:a@b.test>")),
+            ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+            ("References", &references),
+            ("in-reply-to", &references),
+            ("X-Original-Message-ID", &references),
+            ("List-Help", "<https://a.test/ü>"),
+        ] {
+            email.headers.insert(name.to_owned(), value.into());
+        }
+        let source = email.outgoing(None, Some("x"), &[]).source();
+        let headers = Incoming::parse(&source).headers;
+        let source = String::from_utf8(source).expect("ASCII");
+        let (head, _) = source.split_once("\r\n\r\n").expect("a header");
+        let encoded: Vec<_> = head.lines().filter(|line| line.contains("=?")).collect();
+        assert!(
+            encoded.iter().all(|line| !line.contains("a.test")),
+            "{encoded:?}"
+        );
+        assert!(
+            head.contains(&format!("{url},\r\n <mailto:a@b.test>\r\n")),
+            "{head}"
+        );
+        assert!(head.contains("<https://a.test/%C3%BC>"), "{head}");
+        for name in ["References", "In-Reply-To", "X-Original-Message-ID"] {
+            assert_eq!(headers[name], *references, "{name}");
+        }
+        let long = head.lines().filter(|line| line.len() > 78).count();
+        assert_eq!(long, 1);
     }
 
     #[test]
@@ -408,10 +464,10 @@ mod tests {
     #[test]
     fn supports_html_only_and_empty_emails() {
         let email = email();
-        let nothing = Incoming::parse(&email.outgoing(None, None, &[]).source()).expect("parses");
+        let nothing = Incoming::parse(&email.outgoing(None, None, &[]).source());
         assert_eq!((nothing.html, nothing.text.as_deref()), (None, Some("")));
         let html = email.outgoing(Some("<i>x</i>"), None, &[]).source();
-        let html = Incoming::parse(&html).expect("parses");
+        let html = Incoming::parse(&html);
         assert_eq!((html.html.as_deref(), html.text), (Some("<i>x</i>"), None));
     }
 
@@ -431,7 +487,7 @@ mod tests {
             source.split(|&b| b == b'\n').all(|line| line.len() <= 999),
             "a line is too long"
         );
-        let incoming = Incoming::parse(&source).expect("parses");
+        let incoming = Incoming::parse(&source);
         assert_eq!(incoming.subject, subject);
         assert_eq!(incoming.to.len(), 50);
         assert_eq!(incoming.text.as_deref(), Some(long.as_str()));
@@ -459,7 +515,7 @@ mod tests {
                 source.split(|&b| b == b'\n').all(|line| line.len() <= 78),
                 "{text:?}"
             );
-            let parsed = Incoming::parse(&source).expect("parses");
+            let parsed = Incoming::parse(&source);
             assert_eq!(parsed.text.as_deref(), Some(text));
             for (file, parsed) in files.iter().zip(&parsed.attachments) {
                 assert_eq!(parsed.content, file.content);

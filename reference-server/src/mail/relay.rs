@@ -16,12 +16,14 @@ use lettre::transport::smtp::response::{Response, Severity};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-pub use target::InvalidRelay;
-pub(crate) use target::RelayTarget;
 use target::Tls;
+pub use target::{InvalidRelay, InvalidRelayTo};
+pub(crate) use target::{RelayTarget, RelayTo};
 
+use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::net::tls;
+use crate::model::status::{Change, simulated};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -30,6 +32,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Client of the SMTP server that mail is relayed to.
 pub(crate) struct Relay {
     target: RelayTarget,
+    recipients: Vec<RelayTo>,
     /// Locked while a message is sent: there is only one connection.
     connection: Mutex<Option<AsyncSmtpConnection>>,
 }
@@ -57,11 +60,18 @@ fn reason(text: &str) -> String {
 }
 
 impl Relay {
-    pub(crate) fn new(target: RelayTarget) -> Self {
+    pub(crate) fn new(target: RelayTarget, recipients: Vec<RelayTo>) -> Self {
         Self {
             target,
+            recipients,
             connection: Mutex::new(None),
         }
+    }
+
+    /// Whether mail to this address leaves the machine. Magic recipients are handled locally.
+    pub(crate) fn is_for(&self, address: &str) -> bool {
+        let is_allowed = |address: Address| self.recipients.iter().any(|to| to.allows(&address));
+        simulated(address) == [Change::Delivered] && Address::parse(address).is_ok_and(is_allowed)
     }
 
     /// Sends one message. Returns one outcome per recipient, in order.
@@ -317,7 +327,7 @@ mod tests {
 
     fn relay(address: SocketAddr, credentials: &str) -> Relay {
         let url = format!("smtp://{credentials}{address}");
-        Relay::new(RelayTarget::parse(&url).expect("a relay"))
+        Relay::new(RelayTarget::parse(&url).expect("a relay"), Vec::new())
     }
 
     async fn send(
@@ -542,7 +552,7 @@ mod tests {
         // An IPv4-mapped address does not count as loopback.
         let (address, mut lines) = server(|_| None, ehlo).await;
         let url = format!("smtp://ada:p%40ss@[::ffff:127.0.0.1]:{}", address.port());
-        let mapped = Relay::new(RelayTarget::parse(&url).expect("a relay"));
+        let mapped = Relay::new(RelayTarget::parse(&url).expect("a relay"), Vec::new());
         let outcome = send(&mapped, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         assert!(
             matches!(&outcome[..], [Handoff::Deferred(_)]),
@@ -582,7 +592,7 @@ mod tests {
     async fn a_url_can_demand_tls() {
         let (address, mut lines) = server(|_| None, "250-x\r\n250 8BITMIME").await;
         let url = format!("smtp+starttls://{address}");
-        let relay = Relay::new(RelayTarget::parse(&url).expect("a relay"));
+        let relay = Relay::new(RelayTarget::parse(&url).expect("a relay"), Vec::new());
         let outcome = send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let reason = "the relay did not get the message: the server does not offer STARTTLS, which \
                       the URL demands";

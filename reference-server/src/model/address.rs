@@ -67,6 +67,32 @@ impl Address {
         })
     }
 
+    /// An address of an SMTP envelope. It need not be one of the Internet: programs also send to
+    /// `www-data@app_web_1`, `root` and `"a b"@[127.0.0.1]`. `None` if it is not one word.
+    pub(crate) fn of_envelope(text: &str) -> Option<Self> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        let at = text.rfind('@').unwrap_or(text.len());
+        let (local, domain) = (&text[..at], text.get(at + 1..).unwrap_or_default());
+        let is_quoted = local.len() > 1 && local.starts_with('"') && local.ends_with('"');
+        let is_word = |part: &str| !part.contains(|c: char| c.is_whitespace() || "<>".contains(c));
+        let is_printable = !text.chars().any(char::is_control);
+        if local.is_empty()
+            || at + 1 == text.len()
+            || !is_printable
+            || !is_word(domain)
+            || !(is_quoted || is_word(local))
+        {
+            return None;
+        }
+        let domain =
+            DomainName::parse(domain).unwrap_or_else(|_| DomainName(domain.to_lowercase()));
+        Some(Self {
+            text: text.to_owned(),
+            at,
+            domain,
+        })
+    }
+
     /// The address as given in the request, without the final dot of its domain.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
@@ -297,6 +323,44 @@ mod tests {
         );
         assert!(parse(&format!("{}@b.test", "a".repeat(64))).is_ok());
         assert_eq!(parse(&format!("a@{}.test", "b".repeat(64))), Err(DOMAIN));
+    }
+
+    #[test]
+    fn an_envelope_has_what_programs_send() {
+        let long = format!("{}@b.test", "a".repeat(65));
+        for text in [
+            "www-data@app_web_1",
+            "ada@[127.0.0.1]",
+            "ada@[IPv6:::1]",
+            "ada@127.0.0.1",
+            "ada@10",
+            "ada@ab--cd.test",
+            "a..b@c.test",
+            ".a@c.test",
+            "\"a b\"@c.test",
+            "\"a@b\"@c_d",
+            "root",
+            &long,
+        ] {
+            let address = Address::of_envelope(text).expect(text);
+            assert_eq!(address.as_str(), text);
+        }
+        for text in [
+            "",
+            "a@",
+            "@b.test",
+            "a b@c.test",
+            "a@b c",
+            "a@b\r\nDATA",
+            "<a@b>",
+            "\"a\u{0}\"@b",
+        ] {
+            assert!(Address::of_envelope(text).is_none(), "{text:?}");
+        }
+        let domain = Address::of_envelope("Ada@Example.TEST")
+            .expect("an address")
+            .domain;
+        assert_eq!(domain.as_str(), "example.test");
     }
 
     #[test]

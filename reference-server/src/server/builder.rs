@@ -12,7 +12,7 @@ use super::start_error::StartError;
 use super::{Server, start};
 use crate::control::requests::RequestHandled;
 use crate::control::seed_file::{InvalidSeed, SeedFile};
-use crate::mail::relay::{InvalidRelay, RelayTarget};
+use crate::mail::relay::{InvalidRelay, InvalidRelayTo, RelayTarget, RelayTo};
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::net::certificate::{Certificate, InvalidCertificate};
@@ -168,8 +168,8 @@ impl Builder {
     ///
     /// The URL is `smtp://user:password@mail.example.com:587`, which uses `STARTTLS`
     /// if the server offers it, `smtp+starttls://…`, which demands `STARTTLS`, or `smtps://…`
-    /// for TLS from the start. Without a relay, no mail leaves the machine. With one, the magic recipients (such as
-    /// `bounced@example.test`) still stay local.
+    /// for TLS from the start. Nobody gets mail until [`relay_to`](Self::relay_to) names who may, but
+    /// for single messages that are released.
     ///
     /// # Errors
     ///
@@ -177,6 +177,18 @@ impl Builder {
     /// not repeat the URL, because it may hold a password.
     pub fn relay(mut self, url: &str) -> Result<Self, InvalidRelay> {
         self.settings.relay = Some(RelayTarget::parse(url)?);
+        Ok(self)
+    }
+
+    /// Lets the relay send mail to an address, to a domain, or with `*` to anyone; for more, call it
+    /// again. All other mail stays in the local mailbox, as that to the magic recipients does (such as
+    /// `bounced@example.test`).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidRelayTo`] if the text is none of these.
+    pub fn relay_to(mut self, recipient: &str) -> Result<Self, InvalidRelayTo> {
+        self.settings.relay_to.push(RelayTo::parse(recipient)?);
         Ok(self)
     }
 

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mail_builder::headers::date::Date;
@@ -13,22 +15,24 @@ use smtp_proto::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use super::MailServer;
 use super::login::{self, Login, Next, Step};
+use crate::control::faults::{DropPoint, SmtpStep};
 use crate::control::inbound::ReceivedMessage;
 use crate::control::messages::Authentication;
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
+use crate::mail::mime::has_header;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::id;
 use crate::runtime::limit::Permit;
 use crate::store::organizations::{SANDBOX, find_named};
-use crate::store::{Reader, domains};
+use crate::store::{Reader, domains, faults};
 
 const MAX_RECIPIENTS: usize = 100;
 /// Maximum size of a message in bytes.
@@ -52,8 +56,15 @@ pub(super) async fn serve(
     stream.set_write_timeout(Some(server.app.settings.limits.write_timeout));
     let mut stream = Box::pin(stream);
     let client = peer.ip().to_canonical();
-    write(&mut stream, &format!("220 {INBOUND_HOST} ESMTP")).await?;
-    let session = Session::new(server, client, false);
+    let mut session = Session::new(server, client, false);
+    let refused = session.meet(SmtpStep::Connect, &[]).await;
+    let greeting = refused
+        .clone()
+        .unwrap_or_else(|| format!("220 {INBOUND_HOST} ESMTP"));
+    session.write(&mut stream, &greeting).await?;
+    if refused.is_some() || session.is_cut {
+        return stream.shutdown().await;
+    }
     if run_session(session, &mut stream).await? == End::StartTls
         && let Some(certificate) = &server.app.settings.smtp_certificate
     {
@@ -119,13 +130,18 @@ where
             if !is_complete {
                 break;
             }
-            replies.push(match session.data.take() {
+            let reply = match session.data.take() {
                 Some(data) => session.process_message(data).await,
                 None => session.handle_line(std::mem::take(&mut line.buf)).await,
-            });
+            };
+            if session.is_cut {
+                session.end = Some(End::Closed);
+            } else {
+                replies.push(reply);
+            }
         }
         if !replies.is_empty() {
-            write(stream, &replies.join("\r\n")).await?;
+            session.write(stream, &replies.join("\r\n")).await?;
         }
         match session.end {
             None => {}
@@ -153,6 +169,10 @@ struct Session<'a> {
     data: Option<Data>,
     encrypted: bool,
     end: Option<End>,
+    /// A fault closes the connection in place of the reply.
+    is_cut: bool,
+    /// A fault spreads the next reply over this time.
+    pace: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -216,13 +236,85 @@ impl<'a> Session<'a> {
             data: None,
             encrypted,
             end: None,
+            is_cut: false,
+            pace: None,
         }
+    }
+
+    /// Writes replies, slowly if a fault says so.
+    async fn write<S>(&mut self, stream: &mut S, replies: &str) -> io::Result<()>
+    where
+        S: AsyncWrite + Unpin,
+    {
+        if self.is_cut && replies.is_empty() {
+            return Ok(());
+        }
+        let Some(pace) = self.pace.take() else {
+            return write(stream, replies).await;
+        };
+        let line = format!("{replies}\r\n");
+        let pause = pace / u32::try_from(line.len()).unwrap_or(u32::MAX);
+        for byte in line.bytes() {
+            sleep(pause).await;
+            stream.write_all(&[byte]).await?;
+            stream.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// What a fault does to a step of this session: the reply in place of the server's own, or a
+    /// delay, or the end of the connection.
+    async fn meet(&mut self, step: SmtpStep, to: &[Address]) -> Option<String> {
+        let app = &self.server.app;
+        if !app.has_faults.load(Ordering::SeqCst) {
+            return None;
+        }
+        let (login, has_seed) = (self.login.clone(), app.settings.seed);
+        let from = self.transaction.as_ref().map(|transaction| {
+            transaction
+                .sender
+                .as_ref()
+                .map(Address::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        });
+        let domain = to.first().map(|to| to.domain().as_str().to_owned());
+        let to: Vec<_> = to.iter().map(|to| to.as_str().to_owned()).collect();
+        let find = app.store.write_relaxed(move |tx| {
+            let reader = tx.reader();
+            let mut organization = login.and_then(|login| login::organization(reader, &login));
+            if let (None, Some(domain)) = (organization, domain) {
+                let owners = domains::owners(reader, &domain, None)?;
+                organization = owners.first().map(|(_, organization)| *organization);
+            }
+            let seeded = || find_named(reader, SANDBOX).ok().filter(|_| has_seed);
+            faults::trigger_smtp(tx, organization.or_else(seeded), step, from, to)
+        });
+        let fault = find.await.unwrap_or_else(|error| {
+            tracing::warn!(message = error.message(), "cannot count the hit of a fault");
+            None
+        })?;
+
+        match fault.delay() {
+            Some(delay) if fault.slow == Some(true) => self.pace = Some(delay),
+            Some(delay) => sleep(delay).await,
+            None => {}
+        }
+        self.is_cut = fault.drop.is_some();
+        if fault.drop == Some(DropPoint::Before) {
+            return Some(String::new());
+        }
+        let reply = fault.reply()?;
+        if step == SmtpStep::Connect || reply.starts_with("421") {
+            self.end = Some(End::Closed);
+        }
+        Some(reply)
     }
 
     /// Handles a command, or a response to a challenge, without its line break.
     async fn handle_line(&mut self, mut line: Vec<u8>) -> String {
         if let Some(step) = self.exchange.take() {
-            return self.continue_login(step.receive(&line));
+            return self.continue_login(step.receive(&line)).await;
         }
         if line.len() >= MAX_LINE_LENGTH {
             return match self.helo {
@@ -231,8 +323,26 @@ impl<'a> Session<'a> {
             };
         }
         line.extend_from_slice(b"\r\n");
-        match Request::parse(&mut line.iter()).map(Request::into_owned) {
-            Ok(request) => self.handle_command(request, line.trim_ascii()).await,
+        let path = path(&line);
+        let parsed = match &path {
+            Some(path) => {
+                let known = [&line[..path.start], b"a@b.test", &line[path.end..]].concat();
+                Request::parse(&mut known.iter()).map(Request::into_owned)
+            }
+            None => Request::parse(&mut line.iter()).map(Request::into_owned),
+        };
+        match parsed {
+            Ok(mut request) => {
+                if let Some(path) = path {
+                    let address = String::from_utf8_lossy(&line[path]).into_owned();
+                    match &mut request {
+                        Request::Mail { from } => from.address = address,
+                        Request::Rcpt { to } => to.address = address,
+                        _ => {}
+                    }
+                }
+                self.handle_command(request, line.trim_ascii()).await
+            }
             Err(error) => self.reject_syntax(&error),
         }
     }
@@ -278,8 +388,11 @@ impl<'a> Session<'a> {
             Request::Auth {
                 mechanism,
                 initial_response,
-            } => self.continue_login(login::begin(mechanism, &initial_response)),
-            Request::Mail { from } => self.mail(&from),
+            } => {
+                self.continue_login(login::begin(mechanism, &initial_response))
+                    .await
+            }
+            Request::Mail { from } => self.mail(&from).await,
             Request::Rcpt { to } => self.recipient(to, line).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
@@ -321,7 +434,7 @@ impl<'a> Session<'a> {
         self.encrypted || !self.server.app.settings.is_exposed()
     }
 
-    fn continue_login(&mut self, next: Next) -> String {
+    async fn continue_login(&mut self, next: Next) -> String {
         match next {
             Next::Challenge(exchange, challenge) => {
                 self.exchange = Some(exchange);
@@ -329,6 +442,10 @@ impl<'a> Session<'a> {
             }
             Next::Done(login) => {
                 self.login = Some(login);
+                if let Some(reply) = self.meet(SmtpStep::Auth, &[]).await {
+                    self.login = None;
+                    return reply;
+                }
                 "235 2.7.0 authenticated".to_owned()
             }
             Next::Invalid(reply) => reply.to_owned(),
@@ -341,7 +458,7 @@ impl<'a> Session<'a> {
         self.transaction = None;
     }
 
-    fn mail(&mut self, from: &MailFrom<String>) -> String {
+    async fn mail(&mut self, from: &MailFrom<String>) -> String {
         if self.helo.is_none() {
             return "503 5.5.1 send EHLO first".to_owned();
         }
@@ -372,15 +489,19 @@ impl<'a> Session<'a> {
         }
         let sender = match &*from.address {
             "" => None,
-            address => match Address::parse(address) {
-                Ok(address) => Some(address),
-                Err(_) => return "501 5.1.7 invalid sender address".to_owned(),
+            address => match Address::of_envelope(address) {
+                Some(address) => Some(address),
+                None => return "501 5.1.7 invalid sender address".to_owned(),
             },
         };
         self.transaction = Some(Transaction {
             sender,
             ..Transaction::default()
         });
+        if let Some(reply) = self.meet(SmtpStep::Mail, &[]).await {
+            self.transaction = None;
+            return reply;
+        }
         "250 2.1.0 sender OK".to_owned()
     }
 
@@ -410,7 +531,7 @@ impl<'a> Session<'a> {
         } else {
             to.address
         };
-        let Ok(address) = Address::parse(&address) else {
+        let Some(address) = Address::of_envelope(&address) else {
             return "501 5.1.3 invalid recipient address".to_owned();
         };
         let (login, has_seed) = (self.login.clone(), self.server.app.settings.seed);
@@ -430,6 +551,15 @@ impl<'a> Session<'a> {
                     authenticate with a key of an organization to catch mail to any address"
                 .to_owned();
         }
+        if let Some(reply) = self
+            .meet(SmtpStep::Rcpt, std::slice::from_ref(&address))
+            .await
+        {
+            return reply;
+        }
+        let Some(transaction) = &mut self.transaction else {
+            return TEMPORARY.to_owned();
+        };
         (transaction.organization, transaction.catcher) = (organization, catcher);
         transaction.is_inbound |= is_owned;
         if !transaction.recipients.contains(&address) {
@@ -456,6 +586,13 @@ impl<'a> Session<'a> {
             return format!(
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
+        }
+        let recipients = transaction.recipients.clone();
+        self.transaction = Some(transaction);
+        let refused = self.meet(SmtpStep::Data, &recipients).await;
+        let transaction = self.transaction.take().unwrap_or_default();
+        if let Some(reply) = refused {
+            return reply;
         }
         let id = id::new(id::REQUEST);
         match self.receive(&id, transaction, data.source).await {
@@ -489,6 +626,10 @@ impl<'a> Session<'a> {
             None
         };
         let mut traced = self.trace(id, helo, &transaction, results).into_bytes();
+        // Otherwise the first paragraph would go on in the header.
+        if !has_header(&source) {
+            traced.extend_from_slice(b"\r\n");
+        }
         traced.extend_from_slice(&source);
         drop(source);
         let Transaction {
@@ -561,6 +702,38 @@ impl<'a> Session<'a> {
             _ => "500 5.5.1 unknown command".to_owned(),
         }
     }
+}
+
+/// Where a command has an address. The parser knows only addresses of the Internet, so it reads the
+/// command with another one; `<>` and `<postmaster>` it knows.
+fn path(line: &[u8]) -> Option<Range<usize>> {
+    let command = line.get(..4)?.to_ascii_uppercase();
+    if !matches!(&command[..], b"MAIL" | b"RCPT") {
+        return None;
+    }
+    let start = line.iter().position(|&byte| byte == b'<')? + 1;
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let length = line[start..].iter().position(|&byte| {
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match byte {
+            b'\\' if is_quoted => is_escaped = !was_escaped,
+            b'"' if !was_escaped => is_quoted = !is_quoted,
+            b'>' => return !is_quoted,
+            _ => {}
+        }
+        false
+    })?;
+    let path = &line[start..start + length];
+    if path.trim_ascii().is_empty() || path.eq_ignore_ascii_case(b"postmaster") {
+        return None;
+    }
+    // A source route, which means nothing today (§4.1.1.3).
+    let is_route = path.starts_with(b"@");
+    let route = path
+        .iter()
+        .position(|&byte| byte == b':')
+        .filter(|_| is_route);
+    Some(start + route.map_or(0, |colon| colon + 1)..start + length)
 }
 
 fn too_large() -> String {

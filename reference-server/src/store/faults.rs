@@ -1,11 +1,11 @@
-//! The table `fault`: a fault affects the next matching requests
+//! The table `fault`: a fault affects the next matching requests, or steps of SMTP sessions
 //! (`docs/control-interface.md#faults`).
 
 use rusqlite::Row as Columns;
 use svc_sdk::Operation;
 
 use super::rows::{Row, json};
-use crate::control::faults::{Fault, FaultHit, NewFault, operation as named};
+use crate::control::faults::{Fault, FaultHit, NewFault, SmtpStep, operation as named};
 use crate::model::error::{ApiError, Code};
 use crate::model::id;
 use crate::store::{Reader, Tx};
@@ -26,7 +26,7 @@ impl Row for Fault {
 pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault, ApiError> {
     let fault = Fault {
         id: id::new(id::FAULT),
-        remaining: new.times.unwrap_or(1),
+        remaining: new.limit(),
         definition: new,
         hits: Vec::new(),
     };
@@ -47,22 +47,78 @@ pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault
     Ok(fault)
 }
 
-/// Applies the faults to a request: the oldest matching one that is not used up takes effect.
-/// Returns its ID and what it does.
+/// Applies the faults to a request. Returns the ID of the one that takes effect, and what it does.
 pub(crate) fn trigger(
     tx: &Tx<'_>,
     organization: i64,
     operation: Operation,
 ) -> Result<Option<(String, NewFault)>, ApiError> {
-    let sql = "SELECT data, skip FROM fault WHERE organization = ?1 AND times > 0 ORDER BY id";
-    let read = |row: &Columns<'_>| Ok((json(row, 0)?, row.get(1)?));
-    let faults: Vec<(Fault, i64)> = tx.reader().all(sql, [organization], read)?;
-    for (mut fault, skip) in faults {
+    let hit = FaultHit {
+        at: tx.now.into(),
+        operation: operation.to_string(),
+        from: None,
+        to: Vec::new(),
+    };
+    let is_met = |fault: &Fault| {
         let wanted = fault.definition.operation.as_deref().and_then(named);
-        if wanted.is_some_and(|wanted| wanted != operation) {
+        fault.definition.smtp.is_none() && wanted.is_none_or(|wanted| wanted == operation)
+    };
+    apply(tx, Some(organization), &hit, is_met)
+}
+
+/// Applies the faults of an organization, or before it is known of all, to a step of an SMTP session.
+pub(crate) fn trigger_smtp(
+    tx: &Tx<'_>,
+    organization: Option<i64>,
+    step: SmtpStep,
+    from: Option<String>,
+    to: Vec<String>,
+) -> Result<Option<NewFault>, ApiError> {
+    let hit = FaultHit {
+        at: tx.now.into(),
+        operation: format!("smtp {step}"),
+        from,
+        to,
+    };
+    let is_met = |fault: &Fault| {
+        let NewFault {
+            smtp,
+            from,
+            to,
+            greylist,
+            ..
+        } = &fault.definition;
+        let is_from = from.as_ref().is_none_or(|pattern| {
+            let sender = hit.from.as_deref().unwrap_or_default();
+            matches(pattern, sender)
+        });
+        let is_to = to
+            .as_ref()
+            .is_none_or(|pattern| hit.to.iter().any(|to| matches(pattern, to)));
+        let is_known = |past: &FaultHit| past.from == hit.from && past.to == hit.to;
+        let is_over = *greylist == Some(true) && fault.hits.iter().any(is_known);
+        *smtp == Some(step) && is_from && is_to && !is_over
+    };
+    Ok(apply(tx, organization, &hit, is_met)?.map(|(_, fault)| fault))
+}
+
+/// The oldest fault that is met and not used up takes effect.
+fn apply(
+    tx: &Tx<'_>,
+    organization: Option<i64>,
+    hit: &FaultHit,
+    is_met: impl Fn(&Fault) -> bool,
+) -> Result<Option<(String, NewFault)>, ApiError> {
+    let sql = "SELECT data, skip, organization FROM fault
+               WHERE (?1 IS NULL OR organization = ?1) AND times > 0 ORDER BY id";
+    let read = |row: &Columns<'_>| Ok((json(row, 0)?, row.get(1)?, row.get(2)?));
+    let faults: Vec<(Fault, i64, i64)> = tx.reader().all(sql, [organization], read)?;
+    for (mut fault, skip, organization) in faults {
+        if !is_met(&fault) {
             continue;
         }
-        if skip > 0 {
+        let affected = fault.definition.limit() - fault.remaining;
+        if skip > 0 || !fault.definition.is_turn(i64::from(affected) - skip) {
             tx.execute(
                 "UPDATE fault SET skipped = skipped + 1 WHERE id = ?1",
                 [&fault.id],
@@ -71,15 +127,35 @@ pub(crate) fn trigger(
         }
         fault.remaining -= 1;
         if fault.hits.len() < MAX_HITS {
-            fault.hits.push(FaultHit {
-                at: tx.now.into(),
-                operation: operation.to_string(),
-            });
+            fault.hits.push(hit.clone());
         }
         tx.update(organization, &mut fault)?;
         return Ok(Some((fault.id, fault.definition)));
     }
     Ok(None)
+}
+
+/// Whether an address is like a pattern, in which `*` stands for any text.
+fn matches(pattern: &str, address: &str) -> bool {
+    let (pattern, address) = (pattern.to_lowercase(), address.to_lowercase());
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = address.strip_prefix(pieces.next().unwrap_or_default()) else {
+        return false;
+    };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Whether any organization has a fault that is not used up.
@@ -118,5 +194,37 @@ mod tests {
             add(tx, organization, NewFault::default())
         });
         assert_eq!(written.await.unwrap_err().code(), Code::Conflict);
+    }
+
+    #[test]
+    fn a_star_in_a_pattern_is_any_text() {
+        for (pattern, address, expected) in [
+            ("ada@a.test", "Ada@A.test", true),
+            ("ada@a.test", "ada@a.test.example", false),
+            ("*@slow.test", "bo@slow.test", true),
+            ("*@slow.test", "bo@slow.test.example", false),
+            ("a*a@*.test", "ada@b.test", true),
+            ("a*a@*.test", "a@b.test", false),
+            ("*", "", true),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(matches(pattern, address), expected, "{pattern} {address}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_spread_evenly() {
+        for (share, expected) in [
+            (0.5, "-x-x-x-x-x"),
+            (0.3, "---x--x--x"),
+            (1.0, "xxxxxxxxxx"),
+        ] {
+            let fault = NewFault {
+                share: Some(share),
+                ..NewFault::default()
+            };
+            let turns = (0..10).map(|before| if fault.is_turn(before) { 'x' } else { '-' });
+            assert_eq!(turns.collect::<String>(), expected);
+        }
     }
 }

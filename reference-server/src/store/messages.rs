@@ -225,7 +225,10 @@ impl Search {
     fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, ApiError> {
         let is_from = |from: &String| match Mailbox::parse(&message.from) {
             Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),
-            Err(_) => message.from.eq_ignore_ascii_case(from),
+            Err(_) => {
+                let address = message.from.rsplit('<').next().unwrap_or_default();
+                address.trim_end_matches('>').eq_ignore_ascii_case(from)
+            }
         };
         let subject = |part: &String| message.subject.to_lowercase().contains(part);
         let is_wanted =

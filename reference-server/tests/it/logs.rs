@@ -250,7 +250,14 @@ async fn receive_mail(address: SocketAddr) {
 /// Sends mail through an unreachable relay whose URL contains a password.
 async fn exercise_relay() {
     let url = format!("smtp://{MARKER}:{MARKER}@127.0.0.1:1");
-    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    let sandbox = Sandbox::with(|builder| {
+        builder
+            .relay(&url)
+            .expect("a relay")
+            .relay_to("*")
+            .expect("valid")
+    })
+    .await;
     let email = format!(
         r#"{{"from":"a@sandbox.test","to":"{MARKER}@{MARKER}.example","subject":"{MARKER}","text":"{MARKER}"}}"#
     );

@@ -8,7 +8,14 @@ use crate::receiver::Receiver;
 
 #[tokio::test]
 async fn every_operation_responds_as_described() {
-    let sandbox = Sandbox::start().await;
+    // Takes what is released.
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let relay = Sandbox::with(|builder| builder.smtp(any_port)).await;
+    let url = format!(
+        "smtp://{}",
+        relay.server.addresses().smtp.expect("a listener")
+    );
+    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
     let s = &sandbox;
     s.freeze().await;
 
@@ -149,6 +156,11 @@ async fn emails(s: &Sandbox) {
         .control("GET /_sandbox/messages?to=bob@example.test", "")
         .await
         .id();
+    s.control(
+        &format!("POST /_sandbox/messages/{sent}/release"),
+        r#"{"to":"bob@example.test"}"#,
+    )
+    .await;
     for part in ["", "/raw", "/html", "/links", "/attachments/1"] {
         s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "")
             .await;

@@ -63,6 +63,33 @@ async fn serves_every_file_with_a_policy_that_forbids_inline_scripts() {
     }
 }
 
+/// With a proxy that leaves the path in the request, and with one that takes it out.
+#[tokio::test]
+async fn the_page_works_below_a_path() {
+    let url = "http://127.0.0.1/mail/";
+    let sandbox = Sandbox::with(|builder| builder.public_url(url).expect("a URL")).await;
+    let host = format!("host: {}\r\n", sandbox.addr());
+    for path in [
+        "",
+        "page/app.js",
+        "_sandbox/messages",
+        "openapi/control.json",
+    ] {
+        let stripped = send(&sandbox, &format!("GET /{path}"), &host, "").await;
+        let below = send(&sandbox, &format!("GET /mail/{path}"), &host, "").await;
+        assert_eq!((stripped.status, below.status), (200, 200), "{path}");
+        assert!(stripped.body == below.body, "{path}");
+    }
+    let bare = send(&sandbox, "GET /mail", &host, "").await;
+    assert_eq!(
+        (bare.status, bare.header("location")),
+        (308, Some("/mail/"))
+    );
+    assert_eq!(send(&sandbox, "GET /mailbox", &host, "").await.status, 404);
+    let index = send(&sandbox, "GET /mail/", &host, "").await.body;
+    assert!(!index.contains("\"/page"), "{index}");
+}
+
 /// The page may be open in the same browser as a web page that attacks it.
 #[tokio::test]
 async fn other_sites_reach_neither_the_page_nor_its_frame_nor_the_events() {

@@ -144,7 +144,14 @@ impl MailServer {
 
 async fn sandbox(mail: &MailServer) -> Sandbox {
     let url = format!("smtp://{}", mail.start().await);
-    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    let sandbox = Sandbox::with(|builder| {
+        builder
+            .relay(&url)
+            .expect("a relay")
+            .relay_to("*")
+            .expect("valid")
+    })
+    .await;
     sandbox.freeze().await;
     sandbox
 }
@@ -339,11 +346,92 @@ async fn magic_recipients_are_not_relayed() {
 }
 
 #[tokio::test]
+async fn nobody_gets_mail_until_he_is_named() {
+    let mail = MailServer::default();
+    let url = format!("smtp://{}", mail.start().await);
+    let none = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    let id = send(&none, r#""ada@out.example""#).await;
+    assert_eq!(status(&none, &id).await, "delivered");
+    assert_eq!(mail.accepted().len(), 0);
+
+    let some = Sandbox::with(|builder| {
+        let builder = builder.relay(&url).expect("a relay");
+        let builder = builder.relay_to("ada@out.example").expect("valid");
+        builder.relay_to("team.example").expect("valid")
+    })
+    .await;
+    let id = send(
+        &some,
+        r#""ada@out.example","bo@out.example","cy@team.example""#,
+    )
+    .await;
+    assert_eq!(status(&some, &id).await, "delivered");
+    assert_eq!(
+        mail.accepted()[0].to,
+        ["ada@out.example", "cy@team.example"]
+    );
+}
+
+#[tokio::test]
+async fn a_message_is_released_to_a_named_address() {
+    let mail = MailServer::default();
+    let url = format!("smtp://{}", mail.start().await);
+    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    send(&sandbox, r#""ada@out.example""#).await;
+    let id = sandbox
+        .control("GET /_sandbox/messages/wait?to=ada@out.example", "")
+        .await
+        .id();
+    let path = format!("POST /_sandbox/messages/{id}/release");
+    let released = sandbox.control(&path, r#"{"to":"me@team.example"}"#).await;
+    assert_eq!(
+        released.body,
+        format!(r#"{{"id":"{id}","to":"me@team.example"}}"#)
+    );
+    let [accepted] = &mail.accepted()[..] else {
+        panic!("{:?}", mail.accepted().len())
+    };
+    assert_eq!(accepted.to, ["me@team.example"]);
+    let source = sandbox
+        .control(&format!("GET /_sandbox/messages/{id}/raw"), "")
+        .await
+        .body;
+    let unstuffed = accepted.source.replace("\r\n..", "\r\n.");
+    assert_eq!(unstuffed.trim_end(), source.trim_end());
+
+    mail.set_replies("no@team.example", &["550 5.1.1 no such user"]);
+    let refused = sandbox.control(&path, r#"{"to":"no@team.example"}"#).await;
+    assert_eq!(refused.status, 409);
+    assert!(
+        refused.body.contains("550 5.1.1 no such user"),
+        "{refused:?}"
+    );
+    let without = Sandbox::start().await;
+    let sent = r#"{"from":"a@sandbox.test","to":"b@b.test","subject":"x","text":"x"}"#;
+    without.call("POST /api/v1/emails", sent).await;
+    let id = without
+        .control("GET /_sandbox/messages/wait", "")
+        .await
+        .id();
+    let path = format!("POST /_sandbox/messages/{id}/release");
+    let refused = without.control(&path, r#"{"to":"b@b.test"}"#).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.body.contains("--relay"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn mail_waits_for_an_unreachable_relay() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("smtp://{}", free.local_addr().expect("an address"));
     drop(free);
-    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    let sandbox = Sandbox::with(|builder| {
+        builder
+            .relay(&url)
+            .expect("a relay")
+            .relay_to("*")
+            .expect("valid")
+    })
+    .await;
     sandbox.freeze().await;
     let id = send(&sandbox, r#""ada@out.example""#).await;
     assert_eq!(status(&sandbox, &id).await, "sending");
@@ -365,6 +453,8 @@ async fn a_stop_during_a_message() {
                     .data_dir(directory.path())
                     .relay(&url)
                     .expect("a relay")
+                    .relay_to("*")
+                    .expect("valid")
             });
             on_disk.await
         };
@@ -395,7 +485,15 @@ async fn a_kill_after_the_final_dot() {
     let mail = MailServer::default();
     let url = format!("smtp://{}", mail.start().await);
     let start = async |directory: &Path| {
-        Sandbox::with(|builder| builder.data_dir(directory).relay(&url).expect("a relay")).await
+        Sandbox::with(|builder| {
+            builder
+                .data_dir(directory)
+                .relay(&url)
+                .expect("a relay")
+                .relay_to("*")
+                .expect("valid")
+        })
+        .await
     };
     let directory = private_dir();
     let sandbox = start(directory.path()).await;

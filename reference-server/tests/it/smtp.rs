@@ -638,3 +638,211 @@ async fn receives_mail_over_starttls() {
         raw.body
     );
 }
+
+/// Sends one message and returns the replies to its commands.
+async fn send(client: &mut Client, from: &str, to: &str, source: &str) -> Vec<String> {
+    let mut replies = vec![client.command(&format!("MAIL FROM:<{from}>")).await];
+    replies.push(client.command(&format!("RCPT TO:<{to}>")).await);
+    if replies.iter().all(|reply| reply.starts_with("250")) {
+        client.command("DATA").await;
+        replies.push(client.command(&format!("{source}\r\n.")).await);
+    } else {
+        client.command("RSET").await;
+    }
+    replies
+}
+
+#[tokio::test]
+async fn the_envelope_has_what_programs_send() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.command("EHLO client.test").await;
+    let long = format!("{}@b.test", "a".repeat(65));
+    for to in [
+        "www-data@app_web_1",
+        "ada@[127.0.0.1]",
+        "ada@ab--cd.test",
+        "a..b@c.test",
+        "\"a b>\"@c_d",
+        "root",
+        &long,
+    ] {
+        let replies = send(&mut client, "www-data@app_web_1", to, "Subject: x\r\n\r\nx").await;
+        assert!(
+            replies.iter().all(|reply| reply.starts_with("250")),
+            "{to}: {replies:?}"
+        );
+        let query: String = url::form_urlencoded::byte_serialize(to.as_bytes()).collect();
+        let path = format!("GET /_sandbox/messages/wait?to={query}&timeout=5s");
+        let found = sandbox.control(&path, "").await;
+        let recipient = serde_json::to_string(to).expect("a string");
+        assert!(
+            found.body.contains(&format!("\"recipient\":{recipient}")),
+            "{found:?}"
+        );
+    }
+    for wrong in ["RCPT TO:<a b@c.test>", "RCPT TO:<@b.test>", "RCPT TO:<>"] {
+        client.command("MAIL FROM:<@relay.test:root@a.test>").await;
+        let reply = client.command(wrong).await;
+        assert!(reply.starts_with("501 "), "{wrong}: {reply}");
+        client.command("RSET").await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_header_stays_a_body() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.command("EHLO client.test").await;
+    send(
+        &mut client,
+        "a@a.test",
+        "b@b.test",
+        "code 482913\r\n\r\nNote: x",
+    )
+    .await;
+    let found = sandbox
+        .control("GET /_sandbox/messages/wait?to=b@b.test", "")
+        .await;
+    assert!(
+        found
+            .body
+            .contains(r#""text":"code 482913\r\n\r\nNote: x\r\n""#),
+        "{found:?}"
+    );
+    assert!(found.body.contains(r#""codes":["482913"]"#), "{found:?}");
+}
+
+#[tokio::test]
+async fn faults_of_smtp_are_for_recipients_senders_and_steps() {
+    let (sandbox, address) = sandbox().await;
+    let add = async |fault: &str| {
+        let added = sandbox.control("POST /_sandbox/faults", fault).await;
+        assert_eq!(added.status, 201, "{added:?}");
+        added.id()
+    };
+    let slow = add(r#"{"smtp":"rcpt","to":"*@slow.test","status":452,"times":2}"#).await;
+    add(r#"{"smtp":"mail","from":"spam@*","status":550,"body":"5.7.1 no"}"#).await;
+    add(r#"{"smtp":"rcpt","to":"*@grey.test","greylist":true}"#).await;
+    add(r#"{"smtp":"data","to":"full@b.test","status":552,"share":0.5}"#).await;
+    let mut client = Client::connect(address).await;
+    client.command("EHLO client.test").await;
+    let source = "Subject: x\r\n\r\nx";
+    for (from, to, expected) in [
+        ("a@a.test", "b@b.test", "250"),
+        (
+            "a@a.test",
+            "b@slow.test",
+            "452 4.3.0 refused by a fault of the sandbox",
+        ),
+        ("a@a.test", "c@SLOW.test", "452"),
+        ("a@a.test", "b@slow.test", "250"),
+        ("spam@a.test", "b@b.test", "550 5.7.1 no"),
+        ("spam@a.test", "b@b.test", "250"),
+        (
+            "a@a.test",
+            "b@grey.test",
+            "451 4.7.1 greylisted, try again later",
+        ),
+        ("a@a.test", "c@grey.test", "451"),
+        ("a@a.test", "b@grey.test", "250"),
+        ("a@a.test", "c@grey.test", "250"),
+        ("a@a.test", "full@b.test", "250"),
+        ("a@a.test", "full@b.test", "552"),
+        ("a@a.test", "full@b.test", "250"),
+    ] {
+        let replies = send(&mut client, from, to, source).await;
+        let refused = replies.iter().find(|reply| !reply.starts_with("250"));
+        let reply = refused.map_or("250", |reply| reply);
+        assert!(reply.starts_with(expected), "{from} {to}: {replies:?}");
+    }
+    let hits = sandbox
+        .control(&format!("GET /_sandbox/faults/{slow}"), "")
+        .await;
+    let hit = r#""operation":"smtp rcpt","from":"a@a.test","to":["b@slow.test"]"#;
+    assert!(hits.body.contains(hit), "{hits:?}");
+    let listed = sandbox
+        .control("GET /_sandbox/messages?to=full@b.test", "")
+        .await;
+    assert_eq!(listed.body.matches("full@b.test").count(), 2);
+    // No request meets them.
+    sandbox
+        .control("POST /_sandbox/faults", r#"{"smtp":"data","status":550}"#)
+        .await;
+    let email = r#"{"from":"a@sandbox.test","to":"b@b.test","subject":"x","text":"x"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+}
+
+#[tokio::test]
+async fn faults_of_smtp_refuse_logins_and_cut_connections() {
+    let (sandbox, address) = sandbox().await;
+    let add = async |fault: &str| {
+        let added = sandbox.control("POST /_sandbox/faults", fault).await;
+        assert_eq!(added.status, 201, "{added:?}");
+    };
+    add(r#"{"smtp":"connect","status":421,"body":"4.3.2 busy"}"#).await;
+    add(r#"{"smtp":"auth","status":535,"body":"5.7.8 wrong password"}"#).await;
+    add(r#"{"smtp":"data","drop":"after"}"#).await;
+    add(r#"{"smtp":"data","drop":"before"}"#).await;
+    add(r#"{"smtp":"mail","latency":"50ms","slow":true}"#).await;
+    let mut refused = Client {
+        stream: BufReader::new(TcpStream::connect(address).await.expect("connected")),
+    };
+    assert_eq!(refused.reply().await, "421 4.3.2 busy");
+    assert_eq!(refused.reply().await, "");
+
+    for (recipient, is_stored) in [("one@b.test", true), ("two@b.test", false)] {
+        let mut client = Client::connect(address).await;
+        client.command("EHLO client.test").await;
+        if is_stored {
+            let login = client.command("AUTH PLAIN AGEAYg==").await;
+            assert_eq!(login, "535 5.7.8 wrong password");
+        }
+        let login = client.command("AUTH PLAIN AGEAYg==").await;
+        assert_eq!(login, "235 2.7.0 authenticated");
+        let replies = send(&mut client, "a@a.test", recipient, "Subject: x\r\n\r\nx").await;
+        assert_eq!(
+            replies,
+            ["250 2.1.0 sender OK", "250 2.1.5 recipient OK", ""]
+        );
+        let list = sandbox
+            .control(&format!("GET /_sandbox/messages?to={recipient}"), "")
+            .await;
+        assert_eq!(list.body.contains(recipient), is_stored, "{list:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_smtp_that_could_not_work_is_refused() {
+    let (sandbox, _) = sandbox().await;
+    for (fault, field) in [
+        (r#"{"smtp":"rcpt"}"#, "must contain at least one"),
+        (r#"{"smtp":"rcpt","status":250}"#, "status"),
+        (r#"{"smtp":"rcpt","status":550,"greylist":true}"#, "status"),
+        (r#"{"smtp":"data","greylist":true}"#, "greylist"),
+        (r#"{"smtp":"mail","status":450,"to":"*"}"#, "to"),
+        (r#"{"smtp":"auth","status":450,"from":"*"}"#, "from"),
+        (
+            r#"{"smtp":"rcpt","status":450,"body":"a\r\n250 ok"}"#,
+            "body",
+        ),
+        (r#"{"smtp":"rcpt","status":450,"body":{}}"#, "body"),
+        (
+            r#"{"smtp":"rcpt","status":450,"operation":"me"}"#,
+            "operation",
+        ),
+        (
+            r#"{"smtp":"rcpt","status":450,"headers":{"a":"b"}}"#,
+            "headers",
+        ),
+        (r#"{"smtp":"rcpt","drop":"midway"}"#, "drop"),
+        (r#"{"smtp":"rcpt","status":450,"slow":true}"#, "slow"),
+        (r#"{"status":450,"to":"*"}"#, "to"),
+        (r#"{"status":450,"share":0}"#, "share"),
+        (r#"{"status":450,"share":1.5}"#, "share"),
+    ] {
+        let refused = sandbox.control("POST /_sandbox/faults", fault).await;
+        assert_eq!(refused.status, 422, "{fault}: {refused:?}");
+        assert!(refused.body.contains(field), "{fault}: {refused:?}");
+    }
+}

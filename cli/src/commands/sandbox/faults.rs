@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{DropPoint, Fault, NewFault};
+use serde_json::Value;
+use svc_reference_server::client::{DropPoint, Fault, NewFault, SmtpStep};
 
 use crate::command_spec::{changes, reads};
 use crate::complete::{Values, at_file};
@@ -19,6 +20,7 @@ use crate::output_schema::of;
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::text("OPERATION", "/operation"),
+    Column::text("SMTP", "/smtp"),
     Column::new("REMAINING", "/remaining", Show::Number),
     Column::new("STATUS", "/status", Show::Number),
     Column::text("LATENCY", "/latency"),
@@ -29,17 +31,36 @@ pub const VIEW: View = View(&[
 pub enum Command {
     /// Inject a fault into the next matching requests
     ///
-    /// Without --status and --drop, requests are only delayed by --latency.
+    /// Without --status and --drop, requests are only delayed by --latency. With --smtp, a step of
+    /// SMTP sessions is affected instead: --status is the code of the reply and --body its text.
     #[command(add = changes(&[], of::<Fault>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
-  svc sandbox faults add --drop after")]
+  svc sandbox faults add --drop after
+  svc sandbox faults add --smtp rcpt --status 452 --to '*@slow.test'
+  svc sandbox faults add --smtp rcpt --greylist
+  svc sandbox faults add --smtp data --latency 20s --share 0.1")]
     Add {
         /// Operation, such as emails.send [default: any]
         #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
         operation: Option<String>,
-        /// Number of requests affected [default: 1]
+        /// Step of SMTP sessions, in place of requests
+        #[arg(long, value_name = "STEP", conflicts_with_all = ["operation", "header"], value_parser = PossibleValuesParser::new(["connect", "auth", "mail", "rcpt", "data"]).try_map(|step| step.parse::<SmtpStep>()))]
+        smtp: Option<SmtpStep>,
+        /// Only recipients like this; `*` is any text
+        #[arg(long, value_name = "PATTERN", requires = "smtp")]
+        to: Option<String>,
+        /// Only envelope senders like this; `*` is any text
+        #[arg(long, value_name = "PATTERN", requires = "smtp")]
+        from: Option<String>,
+        /// Refuse each sender and recipient once, then accept them
+        #[arg(long, requires = "smtp")]
+        greylist: bool,
+        /// Share of the requests affected, such as 0.2 [default: 1]
+        #[arg(long, value_name = "SHARE")]
+        share: Option<f64>,
+        /// Number of requests affected [default: 1; any with --greylist or --share]
         #[arg(long, value_name = "N")]
         times: Option<u32>,
         /// Requests to let pass first [default: 0]
@@ -57,6 +78,9 @@ pub enum Command {
         /// Delay before the response, such as 2s
         #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
         latency: Option<Duration>,
+        /// Write the SMTP reply byte by byte, during the latency
+        #[arg(long, requires_all = ["smtp", "latency"])]
+        slow: bool,
         /// Cut the connection
         ///
         /// `before`: before the request is processed. `after`: after it was processed, without a
@@ -93,12 +117,18 @@ impl Command {
         match self {
             Self::Add {
                 operation,
+                smtp,
+                to,
+                from,
+                greylist,
+                share,
                 times,
                 skip,
                 status,
                 body,
                 header,
                 latency,
+                slow,
                 drop,
             } => {
                 let headers = pairs::headers("--header", header)?;
@@ -106,12 +136,21 @@ impl Command {
                 let fault = NewFault {
                     organization: None,
                     operation,
+                    smtp,
+                    to,
+                    from,
+                    greylist: greylist.then_some(true),
+                    share,
                     times,
                     skip,
                     status,
-                    body: text.map(json_or_text),
+                    body: text.map(|text| match smtp {
+                        Some(_) => Value::String(text),
+                        None => json_or_text(text),
+                    }),
                     headers: Some(headers).filter(|headers| !headers.is_empty()),
                     latency: latency.map(|latency| format!("{}ms", latency.as_millis())),
+                    slow: slow.then_some(true),
                     drop,
                 };
                 control::show(context, VIEW, client.add_fault(&fault)).await

@@ -5,12 +5,14 @@ pub mod attachments;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use svc_reference_server::client::{Message, MessageFilter, MessageLinks, MessageSummary};
+use svc_reference_server::client::{
+    Message, MessageFilter, MessageLinks, MessageSummary, Released,
+};
 
 use super::messages::attachments::Saved;
 use super::open;
 use super::open::Output;
-use crate::command_spec::{local, reads, removes};
+use crate::command_spec::{changes, local, reads, removes};
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -28,6 +30,8 @@ pub const VIEW: View = View(&[
     Column::text("SUBJECT", "/subject"),
     Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);
+
+const RELEASED: View = View(&[Column::id("ID", "/id"), Column::text("TO", "/to")]);
 
 /// The messages that a command is about.
 #[derive(Args, Debug)]
@@ -114,6 +118,19 @@ pub enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         attachments: Option<PathBuf>,
     },
+    /// Send a message through the relay to an address
+    ///
+    /// The server must have --relay. The address need not be one of --relay-to.
+    #[command(add = changes(&[], of::<Released>).of_organization())]
+    #[command(after_long_help = "svc sandbox messages release msg_019a --to me@example.com")]
+    Release {
+        /// Message id
+        #[arg(add = Values::Message.candidates())]
+        id: String,
+        /// Address that gets it
+        #[arg(long, value_name = "ADDRESS")]
+        to: String,
+    },
     /// Delete messages: by id, by filters, or all
     ///
     /// Webhooks, domains and templates stay.
@@ -188,6 +205,10 @@ impl Command {
                     (.., true) => control::show(context, VIEW, client.message_links(&id)).await,
                     _ => control::show(context, VIEW, client.message(&id)).await,
                 }
+            }
+            Self::Release { id, to } => {
+                let client = control::client(context).await?;
+                control::show(context, RELEASED, client.release_message(&id, to)).await
             }
             Self::Delete { ids, filters } => {
                 let filter = filters.read(context).await?;

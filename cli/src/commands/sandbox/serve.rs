@@ -120,10 +120,15 @@ pub struct Serve {
     /// SMTP server for outgoing mail
     ///
     /// smtp://HOST:PORT, smtp+starttls://HOST or smtps://HOST. A URL with user and password is
-    /// accepted only from the environment variable SVC_SANDBOX_RELAY. Without a relay, mail stays
-    /// in the local mailbox.
+    /// accepted only from the environment variable SVC_SANDBOX_RELAY. It gets only mail that
+    /// --relay-to allows, and messages that are released.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
+    /// Who may get relayed mail: an address, a domain, or `*`
+    ///
+    /// Repeatable, or separated by commas. Mail to all others stays in the local mailbox.
+    #[arg(long, value_name = "ADDRESS|DOMAIN", value_delimiter = ',')]
+    relay_to: Vec<String>,
     /// Number of emails to keep; the oldest go first
     ///
     /// Of each organization, and as many received messages beside them. For servers that run for weeks.
@@ -349,6 +354,9 @@ impl Serve {
         }
         if let Some(relay) = &self.relay {
             builder = builder.relay(relay).map_err(refused("--relay"))?;
+        }
+        for recipient in &self.relay_to {
+            builder = builder.relay_to(recipient).map_err(refused("--relay-to"))?;
         }
         builder = with_seed_file(builder, context, self.seed.as_deref())?;
         builder = builder.dialect(self.dialect(context)?);

@@ -181,7 +181,16 @@ fn an_advance_obeys_the_timeout() {
 #[test]
 fn a_relay_that_cannot_be_reached_is_in_the_story() {
     let home = Home::new();
-    let _serving = RunningServer::start(&home, &["--in-memory", "--relay", "smtp://127.0.0.1:1"]);
+    let _serving = RunningServer::start(
+        &home,
+        &[
+            "--in-memory",
+            "--relay",
+            "smtp://127.0.0.1:1",
+            "--relay-to",
+            "*",
+        ],
+    );
     let email = "--from hello@sandbox.test --to ada@example.test --subject Hi --text Hello";
     let send = ["--sandbox", "emails", "send", "--jq", ".id"]
         .into_iter()

@@ -69,9 +69,17 @@ fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>,
             .map(|one| one.trim().replace(' ', "+"))
             .collect(),
         None => {
-            let message = Incoming::parse(source)
-                .ok_or_else(|| ApiError::field("", "is not an email message: it has no header"))?;
-            [message.to, message.cc].concat()
+            let message = Incoming::parse(source);
+            if message.headers.is_empty() {
+                return Err(ApiError::field(
+                    "",
+                    "is not an email message: it has no header",
+                ));
+            }
+            let mut all = [message.to, message.cc].concat();
+            // A name is no recipient.
+            all.retain(|mailbox| mailbox.contains('@'));
+            all
         }
     };
     let parsed = texts

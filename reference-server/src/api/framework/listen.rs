@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Redirect};
 use futures_util::FutureExt as _;
 use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Request, Response, Version};
@@ -27,6 +27,7 @@ use crate::model::error::{ApiError, Code};
 use crate::model::id;
 use crate::model::redact::redact;
 use crate::net::accept;
+use crate::settings::Below;
 use crate::store::request_log::RequestId;
 
 /// A request for a lease counts as a lease, not as a request in progress.
@@ -102,7 +103,13 @@ async fn respond(
 ) -> Result<Response<Body>, Cut> {
     let id = id::new(id::REQUEST);
     let started = std::time::Instant::now();
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let method = request.method().clone();
+    let uri = match app.settings.below(request.uri()) {
+        Below::Same => request.uri().clone(),
+        Below::Stripped(uri) => uri,
+        Below::Redirect(target) => return Ok(Redirect::permanent(&target).into_response()),
+    };
+    request.uri_mut().clone_from(&uri);
     let path = uri.path();
     let _active = (path != LEASE_PATH).then(|| app.activity.request());
     request.extensions_mut().insert(RequestId(id.clone()));

@@ -1,17 +1,16 @@
 //! Parses received messages.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail_parser::{
-    Addr, Address, HeaderName, MessageParser, MessagePart, MimeHeaders as _, PartType,
-};
+use mail_parser::parsers::MessageStream;
+use mail_parser::{Addr, Address, HeaderName};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::guard::{guarded, restored};
+use super::part::{Field, Part};
+use super::shown::Shown;
+use super::{charset, words};
 use crate::model::schema;
 
 /// Content of a received message.
@@ -54,71 +53,54 @@ fn base64<S: Serializer>(content: &[u8], serializer: S) -> Result<S::Ok, S::Erro
 }
 
 impl Incoming {
-    /// Parses a message. Returns `None` if it has no header.
-    pub(crate) fn parse(source: &[u8]) -> Option<Self> {
-        let copy = guarded(source);
-        let message = MessageParser::default().parse(&copy[..])?;
-        if message.headers().is_empty() {
-            return None;
-        }
-        let is_changed = matches!(copy, Cow::Owned(_));
-        let bytes = |bytes: &[u8]| {
-            if is_changed {
-                restored(bytes.to_vec())
-            } else {
-                bytes.to_vec()
-            }
-        };
-        // ASCII takes the place of ASCII, so this cannot fail.
-        let text = |text: &str| String::from_utf8(bytes(text.as_bytes())).unwrap_or_default();
-        let attachment = |part: &MessagePart<'_>| {
-            let content_type = part.content_type().map(|kind| match kind.subtype() {
-                Some(subtype) => text(&format!("{}/{subtype}", kind.ctype())),
-                None => text(kind.ctype()),
-            });
-            IncomingAttachment {
-                filename: part.attachment_name().map(text),
-                content_type: content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
-                content_id: part.content_id().map(text),
-                size: part.contents().len(),
-                content: bytes(part.contents()),
-            }
-        };
-        Some(Self {
-            from: mailboxes(message.from())
-                .first()
-                .map(|from| text(from))
+    /// Reads a message. What has no header is all text.
+    pub(crate) fn parse(source: &[u8]) -> Self {
+        let message = Part::read(source);
+        let around = message.charset().unwrap_or_default();
+        let text = |field: &Field<'_>| charset::undeclared(&field.unfolded(), &around);
+        let first = |name| message.field(name).map(text).unwrap_or_default();
+        let (shown, files) = Shown::of(&message);
+        Self {
+            from: mailboxes(&first("From"))
+                .into_iter()
+                .next()
                 .unwrap_or_default(),
-            to: mailboxes(message.to()).iter().map(|to| text(to)).collect(),
-            cc: mailboxes(message.cc()).iter().map(|cc| text(cc)).collect(),
-            subject: message.subject().map(text).unwrap_or_default(),
-            text: message.text_bodies().find_map(|part| match &part.body {
-                PartType::Text(body) => Some(text(body)),
-                _ => None,
-            }),
-            html: message.html_bodies().find_map(|part| match &part.body {
-                PartType::Html(body) => Some(text(body)),
-                _ => None,
-            }),
-            headers: headers(source),
-            attachments: message.attachments().map(attachment).collect(),
-        })
+            to: mailboxes(&first("To")),
+            cc: mailboxes(&first("Cc")),
+            subject: words::decode(&first("Subject")),
+            text: shown.text,
+            html: shown.html,
+            headers: headers(message.fields.iter().map(|field| (field.name, text(field)))),
+            attachments: files
+                .into_iter()
+                .map(|file| attachment(file, &around))
+                .collect(),
+        }
     }
 }
 
-fn headers(source: &[u8]) -> Map<String, Value> {
-    // Parse every value as text. Without any rule the parser would apply its defaults.
-    let texts = MessageParser::new()
-        .header_text(HeaderName::Subject)
-        .default_header_text();
-    let mut headers = Map::new();
-    let Some(parsed) = texts.parse_headers(source) else {
-        return headers;
+fn attachment(file: &Part<'_>, around: &str) -> IncomingAttachment {
+    let content = file.file();
+    let content_type = match file.has_type {
+        true => file.content_type.value.clone(),
+        false => "application/octet-stream".to_owned(),
     };
-    for header in parsed.headers() {
-        let value = header.value().as_text().unwrap_or_default();
-        let value = value.trim().replace(['\r', '\n'], " ");
-        let joined = headers.entry(header.name()).and_modify(|before| {
+    IncomingAttachment {
+        filename: file.file_name(around),
+        content_type,
+        content_id: file.id(),
+        size: content.len(),
+        content,
+    }
+}
+
+fn headers<'f>(fields: impl Iterator<Item = (&'f str, String)>) -> Map<String, Value> {
+    let mut headers = Map::new();
+    for (name, value) in fields {
+        let value = words::decode(&value);
+        // Known names in their usual case.
+        let name = HeaderName::from(name).into_string();
+        let joined = headers.entry(name).and_modify(|before| {
             if let Value::String(before) = before {
                 before.extend(["\n", &value]);
             }
@@ -128,21 +110,56 @@ fn headers(source: &[u8]) -> Map<String, Value> {
     headers
 }
 
-fn mailboxes(addresses: Option<&Address<'_>>) -> Vec<String> {
-    addresses
-        .map(|list| list.iter().filter_map(mailbox).collect())
-        .unwrap_or_default()
+/// The mailboxes of a list.
+fn mailboxes(list: &str) -> Vec<String> {
+    // The parser decodes words, but not a character that is split between them.
+    let list = words::decode_with(list, |text| {
+        format!(" =?utf-8?B?{}?=", STANDARD.encode(text))
+    });
+    let list = format!("{}\n", with_quoted_parts_in_brackets(&list));
+    let parsed = MessageStream::new(list.as_bytes())
+        .parse_address()
+        .into_address();
+    let parsed = parsed.iter().flat_map(Address::iter);
+    parsed
+        .filter_map(|one| mailbox(one, list.contains('<')))
+        .collect()
 }
 
-fn mailbox(addr: &Addr<'_>) -> Option<String> {
-    let address = addr.address()?;
-    Some(match addr.name().filter(|name| !name.is_empty()) {
-        None => address.to_owned(),
-        Some(name) if name.contains(['<', '>', ',', ';', '"', '\\']) => {
-            let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
-            format!("\"{quoted}\" <{address}>")
+/// `"a b"@c.test` as `<"a b"@c.test>`: without brackets, the parser takes the quoted part for a name.
+fn with_quoted_parts_in_brackets(list: &str) -> String {
+    let mut bracketed = String::with_capacity(list.len());
+    let mut rest = list;
+    while let Some(at) = rest.find("\"@") {
+        let start = rest[..at]
+            .rfind('"')
+            .filter(|start| !rest[..*start].ends_with('<'));
+        let end = rest[at..]
+            .find([' ', ',', ';', '>', '('])
+            .map_or(rest.len(), |end| at + end);
+        match start {
+            Some(start) => bracketed.extend([&rest[..start], "<", &rest[start..end], ">"]),
+            None => bracketed.push_str(&rest[..end]),
         }
-        Some(name) => format!("{name} <{address}>"),
+        rest = &rest[end..];
+    }
+    bracketed.push_str(rest);
+    bracketed
+}
+
+fn mailbox(addr: &Addr<'_>, has_brackets: bool) -> Option<String> {
+    let name = addr.name().map(str::trim).filter(|name| !name.is_empty());
+    let name = name.map(
+        |name| match name.contains(['<', '>', ',', ';', '"', '\\']) {
+            true => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
+            false => name.to_owned(),
+        },
+    );
+    Some(match (name, addr.address()) {
+        (None, address) => address?.to_owned(),
+        (Some(name), Some(address)) => format!("{name} <{address}>"),
+        (Some(name), None) if has_brackets => format!("{name} <>"),
+        (Some(name), None) => name,
     })
 }
 
@@ -156,7 +173,7 @@ mod tests {
             From: =?utf-8?q?Zo=C3=AB?= <zoe@example.test>\r\nTo: a@x.test, B <b@x.test>\r\n\
             X-Empty:\r\nSubject: =?utf-8?b?R3LDvMOfZQ==?=\r\nMessage-ID: <1@example.test>\r\n\
             Date: Tue, 14 Nov 2023 23:13:20 +0100\r\n\r\nHello\r\n";
-        let message = Incoming::parse(source).expect("a message");
+        let message = Incoming::parse(source);
         assert_eq!(message.from, "Zoë <zoe@example.test>");
         assert_eq!(message.to, ["a@x.test", "B <b@x.test>"]);
         assert_eq!(message.subject, "Grüße");
@@ -170,12 +187,159 @@ mod tests {
     }
 
     #[test]
-    fn rejects_input_without_header_and_tolerates_malformed_messages() {
-        assert!(Incoming::parse(b"").is_none());
-        assert!(Incoming::parse(b"\r\n\r\nbody").is_none());
-        let deep = b"Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n".repeat(2000);
-        let _ = Incoming::parse(&deep);
-        assert!(Incoming::parse(b"From: \xff\xfe\r\nSubject: =?x?y?z\r\n\r\n\xff").is_some());
+    fn input_without_header_is_text() {
+        for (source, text) in [
+            ("", ""),
+            ("\r\nbody", "body"),
+            ("code 482913\r\n", "code 482913\r\n"),
+            ("Hello Ada,\r\n\r\nNote: x", "Hello Ada,\r\n\r\nNote: x"),
+        ] {
+            let message = Incoming::parse(source.as_bytes());
+            assert!(message.headers.is_empty(), "{source:?}");
+            assert_eq!(message.text.as_deref(), Some(text));
+        }
+    }
+
+    fn text(source: &[u8]) -> String {
+        Incoming::parse(source)
+            .text
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    #[test]
+    fn damage_is_read_as_others_read_it() {
+        let multipart = "Content-Type: multipart/mixed; boundary=b\r\n\r\n";
+        for (source, expected) in [
+            (format!("{multipart}--b\r\n\r\nx\r\n"), "x"),
+            (format!("{multipart}--b\r\n\r\na --b c\r\n--b--\r\n"), "a --b c"),
+            (format!("{multipart}--b\r\n\r\n--bc\r\n--b--\r\n"), "--bc"),
+            (format!("{multipart}--b \r\n\r\n1\r\n--b\t\r\n\r\n2\r\n--b-- \r\n"), "1\r\n2"),
+            (format!("{multipart}no boundary"), "no boundary"),
+            ("Content-Type: text\r\n\r\nx".into(), "x"),
+            ("Content-Type: text/plain charset=utf-8\r\n\r\nx".into(), "x"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neHk".into(), "xy"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neA==!".into(), "x"),
+            ("Content-Transfer-Encoding: base64\r\n\r\ne H\0k*".into(), "xy"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neA==\r\neQ==".into(), "xy"),
+            ("Content-Transfer-Encoding: base64\r\n\r\neHk4\r\n\r\n-- \r\nlist".into(), "xy8"),
+            ("Content-Transfer-Encoding: quoted-printable\r\n\r\nn=4 =C3=a9=ZZ".into(), "n=4 é=ZZ"),
+            (
+                "Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\r\n#>'EZ\r\n`\r\nend".into(),
+                "xyz",
+            ),
+            (
+                "Content-Type: text/plain; format=flowed; delsp=yes\r\n\r\nhttp://a.test/ \r\nb\r\n c".into(),
+                "http://a.test/b\r\nc",
+            ),
+            ("Content-Type: text/plain\r\n\r\n\u{1b}$B$F\u{1b}(B".into(), "て"),
+            ("Subject: x\r\nno field\r\n\r\ny".into(), "no field\r\n\r\ny"),
+        ] {
+            assert_eq!(text(source.as_bytes()), expected, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_read_with_split_characters_and_other_damage() {
+        for (field, expected) in [
+            ("=?utf-8?Q?=C3?= =?utf-8?Q?=A9?=", "é"),
+            ("=?utf-8?B?w6k=?=\r\n\t=?utf-8?Q?_x?=", "é x"),
+            ("=?shift_jis?B?g2U=?=", "テ"),
+            (
+                "=?iso-2022-jp?B?GyRCJUYbKEI=?= =?iso-2022-jp?B?GyRCJUYbKEI=?=",
+                "テテ",
+            ),
+            (
+                "=?iso-2022-jp?B?GyRCJUY=?= =?iso-2022-jp?B?JUYbKEI=?=",
+                "テテ",
+            ),
+            ("=?utf-8*en?Q?a?= =?x-unknown?Q?b?=", "ab"),
+            ("a =?utf-8?Q?b?= c", "a b c"),
+            ("=?utf-8?X?b?= =?", "=?utf-8?X?b?= =?"),
+        ] {
+            let source = format!("Subject: {field}\r\nSubject: second\r\n\r\n");
+            assert_eq!(
+                Incoming::parse(source.as_bytes()).subject,
+                expected,
+                "{field}"
+            );
+        }
+        for (field, expected) in [
+            ("\"Name\" <>", "Name <>"),
+            ("Ada\r\n     Lovelace <a@b.test>", "Ada Lovelace <a@b.test>"),
+            (
+                "=?utf-8?Q?Doe,_J=C3?= =?utf-8?Q?=A9?= <a@b.test>",
+                "\"Doe, Jé\" <a@b.test>",
+            ),
+            ("\"a b\"@c.test", "\"a b\"@c.test"),
+            ("root", "root"),
+            ("www-data@app_web_1", "www-data@app_web_1"),
+        ] {
+            let source = format!("From: {field}\r\nFrom: second@b.test\r\n\r\n");
+            assert_eq!(Incoming::parse(source.as_bytes()).from, expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn attachments_are_bytes_under_their_names() {
+        for (header, body, name, content) in [
+            (
+                "text/csv; charset=windows-1252",
+                &b"\xe9;x"[..],
+                None,
+                &b"\xe9;x"[..],
+            ),
+            (
+                "text/plain; name=a.png",
+                b"\x89PNG",
+                Some("a.png"),
+                b"\x89PNG",
+            ),
+            (
+                "text/plain\r\nContent-Disposition: inline; filename=\"a \\\"b.txt\"",
+                b"x",
+                Some("a \"b.txt"),
+                b"x",
+            ),
+            ("; name=\"x\"", b"globax", Some("x"), b"globax"),
+            (
+                "text/csv; name*0*=utf-8''%C3; name*1*=%A9; name*2=\".csv\"",
+                b"x",
+                Some("é.csv"),
+                b"x",
+            ),
+            (
+                "text/csv\r\nContent-Disposition: attachment; filename=\"=?euc-jp?B?pcY=?=.csv\"",
+                b"x",
+                Some("テ.csv"),
+                b"x",
+            ),
+        ] {
+            let start = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nbody\r\n--b\r\nContent-Type: ";
+            let source = [
+                start,
+                header.as_bytes(),
+                b"\r\n\r\n",
+                body,
+                b"\r\n--b--\r\n",
+            ]
+            .concat();
+            let message = Incoming::parse(&source);
+            assert_eq!(message.text.as_deref(), Some("body"));
+            let [file] = &message.attachments[..] else {
+                panic!("{header}")
+            };
+            assert_eq!(
+                (file.filename.as_deref(), &file.content[..]),
+                (name, content),
+                "{header}"
+            );
+        }
+        let alone = Incoming::parse(
+            b"Content-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\n\xe9\r\n",
+        );
+        assert_eq!(alone.attachments[0].content, b"\xe9");
     }
 
     #[test]
@@ -184,7 +348,7 @@ mod tests {
             --b\r\n\r\nsee Content-Type: message/rfc822\r\n--b\r\n\
             Content-Type: message/RFC822; name=\"global message/global.eml\"\r\n\r\n\
             Subject: inner\r\n\r\nHello\r\n--b--\r\n";
-        let message = Incoming::parse(source).expect("a message");
+        let message = Incoming::parse(source);
         assert_eq!(
             message.text.as_deref(),
             Some("see Content-Type: message/rfc822")
@@ -217,7 +381,7 @@ mod tests {
                          --b\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\n\
                          eA==\r\n--b\r\nContent-Type: text/csv\r\n\r\nc=\r\n--b--\r\n"
                     );
-                    let message = Incoming::parse(source.as_bytes()).expect("a message");
+                    let message = Incoming::parse(source.as_bytes());
                     let text = body.replace("=\r\n", "");
                     assert_eq!(message.text.as_deref(), Some(&text[..]), "{source}");
                     let files = message.attachments.iter().map(|file| &file.content[..]);

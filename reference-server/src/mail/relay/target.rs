@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
+use crate::model::address::{Address, DomainName};
+
 /// Host, port and credentials of a relay. It has no `Debug`: they are secret.
 #[derive(Clone)]
 pub(crate) struct RelayTarget {
@@ -64,6 +66,49 @@ impl RelayTarget {
     }
 }
 
+/// Who may get relayed mail.
+#[derive(Clone)]
+pub(crate) enum RelayTo {
+    Anyone,
+    /// In lower case, with or without the local part.
+    Address(String),
+    Domain(DomainName),
+}
+
+impl RelayTo {
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidRelayTo> {
+        if text == "*" {
+            return Ok(Self::Anyone);
+        }
+        match text
+            .trim_start_matches('*')
+            .strip_prefix('@')
+            .unwrap_or(text)
+        {
+            address if address.contains('@') => Address::parse(address)
+                .map(|address| Self::Address(address.as_str().to_lowercase()))
+                .map_err(|_| InvalidRelayTo),
+            domain => DomainName::parse(domain)
+                .map(Self::Domain)
+                .map_err(|_| InvalidRelayTo),
+        }
+    }
+
+    pub(super) fn allows(&self, recipient: &Address) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Address(address) => *address == recipient.as_str().to_lowercase(),
+            Self::Domain(domain) => domain == recipient.domain(),
+        }
+    }
+}
+
+/// The text names nobody who may get relayed mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a recipient of relayed mail: write an address, a domain, or * for anyone")]
+#[non_exhaustive]
+pub struct InvalidRelayTo;
+
 /// The text is not a valid relay URL. The message does not repeat it, because it may
 /// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +121,27 @@ pub struct InvalidRelay;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_who_is_named_gets_mail() {
+        let address = |text| Address::parse(text).expect("an address");
+        for (allowed, recipient, expected) in [
+            ("*", "ada@a.test", true),
+            ("ada@A.test", "Ada@a.test", true),
+            ("ada@a.test", "bo@a.test", false),
+            ("a.test", "bo@A.test", true),
+            ("@a.test", "bo@a.test", true),
+            ("*@a.test", "bo@a.test", true),
+            ("a.test", "bo@b.a.test", false),
+            ("a.test", "bo@xa.test", false),
+        ] {
+            let allowed = RelayTo::parse(allowed).expect("valid");
+            assert_eq!(allowed.allows(&address(recipient)), expected, "{recipient}");
+        }
+        for bad in ["", "@", "**", "a b"] {
+            assert_eq!(RelayTo::parse(bad).err(), Some(InvalidRelayTo), "{bad}");
+        }
+    }
 
     #[test]
     fn parses_relay_urls() {

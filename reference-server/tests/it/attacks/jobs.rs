@@ -11,7 +11,11 @@ async fn start(directory: &Path) -> Sandbox {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     Sandbox::with(|builder| {
         let builder = builder.data_dir(directory).smtp(any_port);
-        builder.relay("smtp://127.0.0.1:1").expect("a relay")
+        builder
+            .relay("smtp://127.0.0.1:1")
+            .expect("a relay")
+            .relay_to("*")
+            .expect("valid")
     })
     .await
 }

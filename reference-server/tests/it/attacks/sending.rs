@@ -96,7 +96,14 @@ async fn breaking_mail_server(messages: Arc<AtomicUsize>) -> String {
 async fn a_relay_that_breaks_off_after_the_message() {
     let messages = Arc::new(AtomicUsize::new(0));
     let relay = breaking_mail_server(Arc::clone(&messages)).await;
-    let sandbox = Sandbox::with(|builder| builder.relay(&relay).expect("valid")).await;
+    let sandbox = Sandbox::with(|builder| {
+        builder
+            .relay(&relay)
+            .expect("valid")
+            .relay_to("*")
+            .expect("valid")
+    })
+    .await;
     sandbox.freeze().await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.example","subject":"s","text":"x"}"#;
     let email = sandbox.call("POST /api/v1/emails", body).await.id();

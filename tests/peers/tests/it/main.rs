@@ -3,6 +3,7 @@
 
 mod dig;
 mod dkim;
+mod reading;
 mod receivers;
 mod sandbox;
 mod smtp;

@@ -15,7 +15,7 @@ use crate::sandbox::Sandbox;
 /// How long a test waits for the other program before it fails.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-fn required_var(name: &str) -> String {
+pub(crate) fn required_var(name: &str) -> String {
     std::env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: run the tests with tests/peers/run"))
 }
@@ -67,7 +67,7 @@ impl MailServer {
 async fn relays_mail_over_tls_with_authentication() {
     let mut mail = MailServer::start().await;
     let url = format!("smtp://ada:p%40ss%20word@localhost:{}", mail.port);
-    let sandbox = Sandbox::start(|builder| builder.relay(&url).expect("a relay")).await;
+    let sandbox = Sandbox::start(|builder| builder.relay(&url).expect("a relay").relay_to("*").expect("valid")).await;
     sandbox
         .call("POST /_sandbox/clock", r#"{"freeze":true}"#)
         .await;

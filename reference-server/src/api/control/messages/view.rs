@@ -9,26 +9,26 @@ use crate::api::framework::response::content;
 use crate::api::framework::{ControlCall, memory};
 use crate::app::Shared;
 use crate::control::messages::{
-    Authentication, Message, MessageAttachment, MessageLinks, MessageSummary,
+    Authentication, Message, MessageAttachment, MessageLinks, MessageSummary, Release, Released,
 };
 use crate::delivery::source;
 use crate::mail::codes::codes;
 use crate::mail::links::{self, Targets};
 use crate::mail::mime::Incoming;
-use crate::model::error::ApiError;
+use crate::mail::relay::Handoff;
+use crate::model::address::Mailbox;
+use crate::model::error::{ApiError, Code};
 use crate::runtime::heavy;
 use crate::store::Reader;
 use crate::store::emails::{self, StoredEmail};
 use crate::store::messages;
 
 impl MessageLinks {
-    fn of(message: Option<&Incoming>, tracked: &Targets) -> Self {
-        let html = message.and_then(|message| message.html.as_deref());
-        let text = message.and_then(|message| message.text.as_deref());
-        let subject = message.map(|message| &*message.subject);
+    fn of(message: &Incoming, tracked: &Targets) -> Self {
+        let (html, text) = (message.html.as_deref(), message.text.as_deref());
         Self {
             links: links::links(html, text, tracked),
-            codes: codes(subject, html, text),
+            codes: codes(Some(&message.subject), html, text),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, ApiError> {
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let Found { source, .. } = find(&call.data.app, call.data.organization, call.id()).await?;
-    let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
+    let read = move || Ok(Incoming::parse(&source).html);
     let html = heavy::run(read)
         .await?
         .ok_or_else(|| ApiError::not_found("HTML part"))?;
@@ -78,7 +78,7 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiE
         .and_then(|n| n.checked_sub(1));
     let Found { source, .. } = find(&call.data.app, call.data.organization, call.id()).await?;
     let found = heavy::run(move || {
-        let message = Incoming::parse(&source).unwrap_or_default();
+        let message = Incoming::parse(&source);
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
     });
     let attachment = found
@@ -103,18 +103,52 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiE
 
 const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
 
+/// Sends the message through the relay.
+pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, ApiError> {
+    let app = &call.data.app;
+    let Some(relay) = &app.relay else {
+        let message = "the server has no relay; start it with --relay URL";
+        return Err(ApiError::new(Code::Conflict, message));
+    };
+    let to = Mailbox::parse(&call.body.to).map_err(|error| ApiError::field("to", error))?;
+    let to = to.address;
+    let Found {
+        summary, source, ..
+    } = find(app, call.data.organization, call.id()).await?;
+    // Without a sender that the relay could take, it is sent as bounces are.
+    let sender = Mailbox::parse(&summary.from).map(|from| from.address.to_ascii().into_owned());
+    let sender = sender.unwrap_or_default();
+
+    let recipient = to.to_ascii().into_owned();
+    let outcome = relay
+        .send(&sender, &[recipient], &source, |_| {
+            std::future::ready(Ok(()))
+        })
+        .await;
+    let reason = match outcome.into_iter().next() {
+        Some(Handoff::Accepted) => {
+            return Ok(Released {
+                id: summary.id,
+                to: to.as_str().to_owned(),
+            });
+        }
+        Some(Handoff::Refused(reason) | Handoff::Deferred(reason) | Handoff::Unknown(reason)) => {
+            reason
+        }
+        None => String::new(),
+    };
+    Err(ApiError::new(
+        Code::Conflict,
+        format!("the message was not released: {reason}"),
+    ))
+}
+
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
     let Found {
         source, tracked, ..
     } = find(&call.data.app, call.data.organization, call.id()).await?;
-    heavy::run(move || {
-        Ok(MessageLinks::of(
-            Incoming::parse(&source).as_ref(),
-            &tracked,
-        ))
-    })
-    .await
+    heavy::run(move || Ok(MessageLinks::of(&Incoming::parse(&source), &tracked))).await
 }
 
 /// A message with its source.
@@ -178,9 +212,7 @@ async fn find(app: &Shared, organization: i64, id: String) -> Result<Found, ApiE
 impl Found {
     fn into_message(self) -> Message {
         let parsed = Incoming::parse(&self.source);
-        let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref(), &self.tracked);
-        // A source that cannot be parsed has no content.
-        let parsed = parsed.unwrap_or_default();
+        let MessageLinks { links, codes } = MessageLinks::of(&parsed, &self.tracked);
         let MessageSummary {
             id,
             direction,

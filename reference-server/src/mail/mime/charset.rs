@@ -1,0 +1,126 @@
+//! Text in any charset of mail. `encoding_rs` has those of the WHATWG, `mail-parser` UTF-7.
+
+use encoding_rs::{EUC_KR, Encoding, GBK, ISO_2022_JP, REPLACEMENT, WINDOWS_1252};
+use mail_parser::decoders::charsets::map::charset_decoder;
+
+/// Decodes text in the charset with this label; see [`undeclared`] for an unknown one.
+pub(super) fn decode(bytes: &[u8], label: &str) -> String {
+    let label = label.trim().to_ascii_lowercase();
+    let label = label.as_str();
+    if matches!(label, "" | "ascii" | "us-ascii") {
+        return undeclared(bytes, "");
+    }
+    if matches!(label, "iso-2022-kr" | "csiso2022kr") {
+        return EUC_KR.decode(&from_shifts(bytes)).0.into_owned();
+    }
+    if label == "hz-gb-2312" {
+        return GBK.decode(&from_tildes(bytes)).0.into_owned();
+    }
+    if let Some(encoding) = encoding(label) {
+        return encoding.decode(bytes).0.into_owned();
+    }
+
+    let number = label.trim_start_matches(|c: char| !c.is_ascii_digit());
+    if let Some((_, upper)) = DOS.iter().find(|(known, _)| *known == number) {
+        let upper: Vec<char> = upper.chars().collect();
+        let char = |byte: &u8| match byte.checked_sub(128) {
+            Some(at) => upper[usize::from(at)],
+            None => char::from(*byte),
+        };
+        return bytes.iter().map(char).collect();
+    }
+    let label = label.strip_prefix("unicode-1-1-").unwrap_or(label);
+    match charset_decoder(label.as_bytes()) {
+        Some(decoder) => decoder(bytes),
+        None => undeclared(bytes, ""),
+    }
+}
+
+/// Decodes text without a label: it is UTF-8, or ISO-2022-JP with its escape sequences, or else in
+/// the charset of what is around it.
+pub(super) fn undeclared(bytes: &[u8], around: &str) -> String {
+    if bytes.windows(2).any(|pair| pair == b"\x1b$") {
+        return ISO_2022_JP.decode(bytes).0.into_owned();
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) if around.is_empty() || is_utf8(around) => WINDOWS_1252.decode(bytes).0.into_owned(),
+        Err(_) => decode(bytes, around),
+    }
+}
+
+fn is_utf8(label: &str) -> bool {
+    Encoding::for_label(label.as_bytes()) == Some(encoding_rs::UTF_8)
+}
+
+fn encoding(label: &str) -> Option<&'static Encoding> {
+    let known = match label {
+        "cp932" | "ms932" => "shift_jis",
+        "cp936" | "ms936" => "gbk",
+        "cp949" | "ms949" | "uhc" => "euc-kr",
+        "cp950" => "big5",
+        _ if label.starts_with("iso-2022-jp") => "iso-2022-jp",
+        _ => label,
+    };
+    let encoding = Encoding::for_label_no_replacement(known.as_bytes());
+    encoding.filter(|encoding| *encoding != REPLACEMENT)
+}
+
+/// ISO-2022-KR as EUC-KR: characters between SO and SI have no high bit.
+fn from_shifts(bytes: &[u8]) -> Vec<u8> {
+    let mut is_shifted = false;
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match byte {
+            b'\x0e' => is_shifted = true,
+            b'\x0f' => is_shifted = false,
+            b'\x1b' => rest = rest.strip_prefix(b"$)C").unwrap_or(rest),
+            0x21..=0x7e if is_shifted => decoded.push(byte | 0x80),
+            _ => decoded.push(*byte),
+        }
+    }
+    decoded
+}
+
+/// HZ as GBK: characters between `~{` and `~}` have no high bit.
+fn from_tildes(bytes: &[u8]) -> Vec<u8> {
+    let mut is_shifted = false;
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match (byte, after) {
+            (b'~', [b'{', rest_after @ ..]) => (is_shifted, rest) = (true, rest_after),
+            (b'~', [b'}', rest_after @ ..]) => (is_shifted, rest) = (false, rest_after),
+            (b'~', [b'~', rest_after @ ..]) => {
+                decoded.push(b'~');
+                rest = rest_after;
+            }
+            (0x21..=0x7e, _) if is_shifted => decoded.push(byte | 0x80),
+            _ => decoded.push(*byte),
+        }
+    }
+    decoded
+}
+
+/// The upper halves of code pages of DOS.
+const DOS: [(&str, &str); 4] = [
+    (
+        "437",
+        "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}",
+    ),
+    (
+        "850",
+        "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£Ø×ƒáíóúñÑªº¿®¬½¼¡«»░▒▓│┤ÁÂÀ©╣║╗╝¢¥┐└┴┬├─┼ãÃ╚╔╩╦╠═╬¤ðÐÊËÈıÍÎÏ┘┌█▄¦Ì▀ÓßÔÒõÕµþÞÚÛÙýÝ¯´\u{ad}±‗¾¶§÷¸°¨·¹³²■\u{a0}",
+    ),
+    (
+        "852",
+        "ÇüéâäůćçłëŐőîŹÄĆÉĹĺôöĽľŚśÖÜŤťŁ×čáíóúĄąŽžĘę¬źČş«»░▒▓│┤ÁÂĚŞ╣║╗╝Żż┐└┴┬├─┼Ăă╚╔╩╦╠═╬¤đĐĎËďŇÍÎě┘┌█▄ŢŮ▀ÓßÔŃńňŠšŔÚŕŰýÝţ´\u{ad}˝˛ˇ˘§÷¸°¨˙űŘř■\u{a0}",
+    ),
+    (
+        "1125",
+        "АБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯабвгдежзийклмноп░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀рстуфхцчшщъыьэюяЁёҐґЄєІіЇї·√№¤■\u{a0}",
+    ),
+];

@@ -1,0 +1,235 @@
+//! The structure of a message: its parts and their header fields.
+//!
+//! It is read here, and not by a library: `mail-parser` and `mailparse` split a line that has a
+//! boundary in its middle, or lose a part that is not closed, and have no limit of depth.
+
+use std::borrow::Cow;
+
+use super::parameters::Parameterized;
+use super::transfer;
+use crate::mail::dkim::field_length;
+
+/// Multiparts within multiparts. Deeper ones are read as text.
+const MAX_DEPTH: usize = 50;
+/// Parts of a message. Further ones are left out of what is shown, and not of the source.
+const MAX_PARTS: usize = 10_000;
+
+/// A message, or a part of it.
+pub(super) struct Part<'x> {
+    pub(super) fields: Vec<Field<'x>>,
+    /// The type is never empty.
+    pub(super) content_type: Parameterized,
+    /// Whether its header names a type.
+    pub(super) has_type: bool,
+    pub(super) disposition: Parameterized,
+    /// What a multipart contains.
+    pub(super) parts: Vec<Part<'x>>,
+    is_message: bool,
+    body: &'x [u8],
+}
+
+/// A header field.
+pub(super) struct Field<'x> {
+    pub(super) name: &'x str,
+    /// As it is folded.
+    value: &'x [u8],
+}
+
+impl<'x> Part<'x> {
+    /// Reads a message.
+    pub(super) fn read(source: &'x [u8]) -> Self {
+        Self::within(source, "text/plain", 0, &mut MAX_PARTS.clone())
+    }
+
+    fn within(source: &'x [u8], default: &str, depth: usize, left: &mut usize) -> Self {
+        let (fields, body) = split_header(source);
+        let read = |name| first(&fields, name).map(|field| Parameterized::read(&field.unfolded()));
+        let mut content_type = read("Content-Type").unwrap_or_default();
+        let has_type = content_type
+            .value
+            .split('/')
+            .filter(|word| !word.is_empty())
+            .count()
+            == 2;
+        if content_type.value.is_empty() {
+            content_type.value = default.to_owned();
+        } else if !has_type {
+            content_type.value = "text/plain".to_owned();
+        }
+
+        let mut parts = Vec::new();
+        if content_type.value.starts_with("multipart/") {
+            let boundary = content_type
+                .get("boundary", "")
+                .filter(|_| depth < MAX_DEPTH);
+            let bodies = boundary.map(|boundary| split(body, boundary.trim_end().as_bytes()));
+            let default = match &*content_type.value {
+                "multipart/digest" => "message/rfc822",
+                _ => "text/plain",
+            };
+            for body in bodies.unwrap_or_default() {
+                if *left == 0 {
+                    break;
+                }
+                *left -= 1;
+                parts.push(Self::within(body, default, depth + 1, left));
+            }
+            if parts.is_empty() {
+                content_type.value = "text/plain".to_owned();
+            }
+        }
+        let disposition = read("Content-Disposition").unwrap_or_default();
+        Self {
+            has_type,
+            content_type,
+            disposition,
+            parts,
+            is_message: depth == 0,
+            body,
+            fields,
+        }
+    }
+
+    /// The first field with this name.
+    pub(super) fn field(&self, name: &str) -> Option<&Field<'x>> {
+        first(&self.fields, name)
+    }
+
+    /// The content without its transfer encoding.
+    pub(super) fn content(&self) -> Cow<'x, [u8]> {
+        self.decoded(self.body)
+    }
+
+    fn decoded(&self, body: &'x [u8]) -> Cow<'x, [u8]> {
+        let encoding = self.field("Content-Transfer-Encoding");
+        let encoding = encoding.map(|field| Parameterized::read(&field.unfolded()).value);
+        transfer::decode(body, &encoding.unwrap_or_default())
+    }
+
+    /// The content as a file. A message that is only a file ends with a line break, as every
+    /// message does.
+    pub(super) fn file(&self) -> Vec<u8> {
+        let body = if self.is_message {
+            without_line_break(self.body)
+        } else {
+            self.body
+        };
+        self.decoded(body).into_owned()
+    }
+
+    /// The name of the file. Text without a charset may be in that of what is around it.
+    pub(super) fn file_name(&self, around: &str) -> Option<String> {
+        let name = self.disposition.get("filename", around);
+        name.or_else(|| self.content_type.get("name", around))
+    }
+
+    /// The `Content-ID` without its brackets.
+    pub(super) fn id(&self) -> Option<String> {
+        let id = String::from_utf8_lossy(&self.field("Content-ID")?.unfolded()).into_owned();
+        Some(without_brackets(&id).to_owned())
+    }
+
+    /// The first charset that a part declares.
+    pub(super) fn charset(&self) -> Option<String> {
+        let declared = self.content_type.get("charset", "");
+        declared.or_else(|| self.parts.iter().find_map(Self::charset))
+    }
+}
+
+/// The parts of a body. The last one may lack its closing boundary.
+fn split<'x>(body: &'x [u8], boundary: &[u8]) -> Vec<&'x [u8]> {
+    let mut parts = Vec::new();
+    let mut start = None;
+    let mut at = 0;
+    for line in body.split_inclusive(|&byte| byte == b'\n') {
+        let before = at;
+        at += line.len();
+        let Some(rest) = line
+            .strip_prefix(b"--")
+            .and_then(|line| line.strip_prefix(boundary))
+        else {
+            continue;
+        };
+        let end = rest.strip_prefix(b"--");
+        if !end.unwrap_or(rest).trim_ascii().is_empty() {
+            continue;
+        }
+        if let Some(start) = start {
+            parts.push(without_line_break(&body[start..before]));
+        }
+        start = end.is_none().then_some(at);
+        if end.is_some() {
+            break;
+        }
+    }
+    parts.extend(start.map(|start| without_line_break(&body[start..])));
+    parts
+}
+
+fn without_line_break(body: &[u8]) -> &[u8] {
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
+    body.strip_suffix(b"\r").unwrap_or(body)
+}
+
+/// Whether a message begins with a header.
+pub(crate) fn has_header(source: &[u8]) -> bool {
+    !split_header(source).0.is_empty()
+}
+
+/// The header fields, and the body. A line that is no field begins the body, also without an empty
+/// line before it.
+fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
+    let mut fields = Vec::new();
+    let mut rest = source;
+    // The line before each message in an mbox file.
+    if rest.starts_with(b"From ") {
+        rest = &rest[field_length(rest)..];
+    }
+    while !rest.is_empty() {
+        for end in [&b"\r\n"[..], b"\n"] {
+            if let Some(body) = rest.strip_prefix(end) {
+                return (fields, body);
+            }
+        }
+        let (line, after) = rest.split_at(field_length(rest));
+        match Field::read(line) {
+            Some(field) => fields.push(field),
+            None if fields.is_empty() => return (fields, source),
+            None => break,
+        }
+        rest = after;
+    }
+    (fields, rest)
+}
+
+fn first<'f, 'x>(fields: &'f [Field<'x>], name: &str) -> Option<&'f Field<'x>> {
+    fields
+        .iter()
+        .find(|field| field.name.eq_ignore_ascii_case(name))
+}
+
+impl<'x> Field<'x> {
+    fn read(line: &'x [u8]) -> Option<Self> {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let name = std::str::from_utf8(line[..colon].trim_ascii_end()).ok()?;
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+        is_name.then(|| Self {
+            name,
+            value: &line[colon + 1..],
+        })
+    }
+
+    /// The value in one line.
+    pub(super) fn unfolded(&self) -> Vec<u8> {
+        let lines = self
+            .value
+            .split(|&byte| byte == b'\n')
+            .map(<[u8]>::trim_ascii);
+        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        lines.join(&b' ')
+    }
+}
+
+pub(super) fn without_brackets(id: &str) -> &str {
+    id.trim().trim_start_matches('<').trim_end_matches('>')
+}
