@@ -33,6 +33,7 @@ pub use crate::control::client::{Client, Error, Request};
 pub use crate::control::clock::Clock;
 pub use crate::control::deliveries::{Attempt, Delivery, DeliveryFilter, State as DeliveryState};
 pub use crate::control::domains::Published;
+pub use crate::control::due::{Due, DueKind};
 pub use crate::control::emails::{
     EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };
@@ -42,8 +43,8 @@ pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault};
 pub use crate::control::inbound::{InboundMessage, Received, ReceivedMessage};
 pub use crate::control::keys::{Key, KeyMode, KeyService, NewKey};
 pub use crate::control::messages::{
-    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageFilter,
-    MessageLinks, MessageSummary, SpfVerdict,
+    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageCount,
+    MessageFilter, MessageLinks, MessageSummary, SpfVerdict,
 };
 pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
 pub use crate::control::organizations::{Organization, OrganizationSummary, Tenant};

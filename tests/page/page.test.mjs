@@ -291,6 +291,7 @@ test('faults, templates, keys, contacts, the clock and organizations are managed
   await page.getByText('frozen', { exact: true }).waitFor();
   const before = (await call(own, 'GET', '/_sandbox/clock')).now;
   await page.getByRole('button', { name: '1d' }).click();
+  await page.getByRole('dialog', { name: 'Advance the clock by 1d?' }).getByRole('button', { name: 'Advance' }).click();
   await page.getByText('advanced by 1d').waitFor();
   assert.ok(Date.parse((await call(own, 'GET', '/_sandbox/clock')).now) - Date.parse(before) >= 86_400_000);
 

@@ -424,7 +424,7 @@ fn local_server(checker: &mut Checker) {
     for words in [&["watch"][..], &["sandbox", "requests", "tail"]] {
         watch(checker, words);
     }
-    for command in ["show", "freeze", "advance 1s", "resume"] {
+    for command in ["show", "freeze", "advance 1s", "resume", "real"] {
         checker.run(&format!("sandbox clock {command}"));
     }
     let fault = checker.run("sandbox faults add --operation emails.send --status 503");

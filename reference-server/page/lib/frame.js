@@ -36,6 +36,9 @@ const TAG = /<(\/?)([a-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^'">])*)(>?)/gi;
 
 const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
 
+/** The pixels by which the sandbox sees that a message was opened: to look at it here is not to open it. */
+const PIXEL = /(?:https?:\/\/[^\s"'<>/]+)?\/t\/o\/eml_[\da-f-]{36}\/\d+/gi;
+
 /** How many resources of the HTML load from elsewhere. @param {Document} document */
 export function remoteContent(document) {
   let count = 0;
@@ -51,13 +54,17 @@ export function remoteContent(document) {
   return count;
 }
 
-/** @param {{content: string, title: string, images?: () => Promise<Record<string, string>>}} props */
-export function HtmlView({ content, title, images }) {
+/**
+ * @param {{content: string, title: string, images?: () => Promise<Record<string, string>>,
+ *   children?: import('./ui.js').Children}} props
+ */
+export function HtmlView({ content, title, images, children }) {
   const [width, setWidth] = useState('full');
   const [theme, setTheme] = useState('light');
   const [remote, setRemote] = useState(false);
   const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
-  const count = useMemo(() => remoteContent(parse(content)), [content]);
+  const seen = useMemo(() => content.replace(PIXEL, 'data:,'), [content]);
+  const count = useMemo(() => remoteContent(parse(seen)), [seen]);
   useEffect(() => {
     if (!content.includes('cid:') || !images) {
       setInline({});
@@ -65,7 +72,7 @@ export function HtmlView({ content, title, images }) {
     }
     images().then(setInline, () => setInline({}));
   }, [content]);
-  let shown = content;
+  let shown = seen;
   for (const [name, url] of Object.entries(inline ?? {})) shown = shown.replaceAll(name, url);
   // Which colors the system prefers must not matter, so the queries for them are decided here.
   shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) =>
@@ -81,6 +88,7 @@ export function HtmlView({ content, title, images }) {
         ['full', 'Full']]} />
       <${Choice} label="Colors" value=${theme} onChange=${setTheme} options=${[['light', 'Light'], ['dark', 'Dark'],
         ['forced', 'Forced dark']]} />
+      ${children}
       ${count > 0 && html`<span class="notice">${remote ? 'Remote content is shown' :
         `Remote content is blocked (${count})`}
         <${Button} kind="small" onClick=${() => setRemote(!remote)}>${remote ? 'Block' : 'Show'}<//></span>`}

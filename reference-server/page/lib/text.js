@@ -34,6 +34,21 @@ export function duration(ms) {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
+/** A number of things. @param {number} n @param {string} one @param {string} [many] */
+export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
+
+/** How far a clock is from that of the computer, in words; empty if it is not. @param {number} ms */
+export function ahead(ms) {
+  const s = Math.round(Math.abs(ms) / 1000);
+  if (s < 2) return '';
+  const units = /** @type {const} */ ([['day', 86_400], ['hour', 3600], ['minute', 60], ['second', 1]]);
+  const first = units.findIndex(([, size]) => s >= size);
+  const words = units.slice(first, first + 2).map(([name, size], n) => [name,
+    Math.floor((n === 0 ? s : s % units[first][1]) / size)]).filter(([, n]) => Number(n) > 0);
+  return `${words.map(([name, n]) => count(Number(n), String(name))).join(' ')} ${ms > 0 ? 'ahead of' :
+    'behind'} this computer`;
+}
+
 /** The name of a mailbox, or its address. @param {string} mailbox */
 export function nameOf(mailbox) {
   const name = mailbox.endsWith('>') ? mailbox.slice(0, mailbox.lastIndexOf('<')).trim() : '';

@@ -16,7 +16,7 @@ pub(crate) const CLOCK: Endpoint<(), Clock> =
 pub(crate) const CHANGE: Endpoint<ClockChange, Clock> = Endpoint::new(
     POST,
     "/_sandbox/clock",
-    "Change the clock: freeze, advance or resume it",
+    "Change the clock: freeze, advance or resume it, or set it to real time",
 )
 .of_server();
 
@@ -40,7 +40,7 @@ pub(crate) struct Settle {
 /// How long it waits by default until all that is due has happened, and at most.
 pub(crate) const SETTLE_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), MAX_ADVANCE];
 
-/// Exactly one of the fields; `freeze` and `resume` are true.
+/// Exactly one of the fields; `freeze`, `resume` and `real` are true.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{"advance": "24h"}]))]
@@ -49,6 +49,8 @@ pub(crate) struct ClockChange {
     #[schemars(with = "Option<schema::Duration>")]
     pub(crate) advance: Option<String>,
     pub(crate) resume: Option<bool>,
+    /// Back to the time of the server's computer, and running.
+    pub(crate) real: Option<bool>,
 }
 
 /// The state of the server's clock.
@@ -63,6 +65,9 @@ pub struct Clock {
     pub settled: bool,
     /// When the next work is due.
     pub next_due: Option<Timestamp>,
+    /// How far it is ahead of the clock of the server's computer, in milliseconds; negative if it is
+    /// behind it.
+    pub ahead: i64,
 }
 
 /// How long an advance may take: it runs all work that falls due.
@@ -95,6 +100,16 @@ impl Client {
     pub fn resume(&self) -> Request<Clock> {
         self.change(&ClockChange {
             resume: Some(true),
+            ..ClockChange::default()
+        })
+    }
+
+    /// Sets the clock to the time of the server's computer, even if this sets it back, and lets it run.
+    ///
+    /// Work that was scheduled while the clock was ahead keeps its times.
+    pub fn real_time(&self) -> Request<Clock> {
+        self.change(&ClockChange {
+            real: Some(true),
             ..ClockChange::default()
         })
     }

@@ -16,6 +16,7 @@ mod description;
 mod descriptors;
 mod dns;
 mod domains;
+mod due;
 mod durable;
 mod emails;
 mod endpoints;

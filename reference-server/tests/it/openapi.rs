@@ -179,6 +179,8 @@ async fn control(s: &Sandbox) {
         "/_sandbox/seed",
         "/_sandbox/lease",
         "/_sandbox/clock",
+        "/_sandbox/due",
+        "/_sandbox/messages/count",
     ] {
         s.control(&format!("GET {path}"), "").await;
     }

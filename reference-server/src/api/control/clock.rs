@@ -1,4 +1,4 @@
-//! `/_sandbox/clock`: freezes, advances and resumes the server's clock
+//! `/_sandbox/clock`: freezes, advances and resumes the server's clock, and sets it to real time
 //! (`docs/control-interface.md#the-clock`).
 
 use crate::api::framework::ControlCall;
@@ -14,9 +14,9 @@ pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
 
 pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiError> {
     let (app, change) = (&call.data.app, &call.body);
-    let command = match (change.freeze, &change.advance, change.resume) {
-        (Some(true), None, None) => Command::Freeze,
-        (None, Some(duration), None) => {
+    let command = match (change.freeze, &change.advance, change.resume, change.real) {
+        (Some(true), None, None, None) => Command::Freeze,
+        (None, Some(duration), None, None) => {
             let by = time::parse_duration(duration).ok_or_else(|| {
                 ApiError::field(
                     "advance",
@@ -25,10 +25,10 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiErro
             })?;
             Command::Advance(by)
         }
-        (None, None, Some(true)) => Command::Resume,
+        (None, None, Some(true), None) => Command::Resume,
+        (None, None, None, Some(true)) => Command::Real,
         _ => {
-            let message =
-                "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}";
+            let message = "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}, {\"real\":true}";
             return Err(ApiError::field("", message));
         }
     };
