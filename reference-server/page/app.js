@@ -8,7 +8,7 @@ import { connect, useConnected } from './lib/live.js';
 import { useUnread } from './lib/read.js';
 import { go, href, useRoute } from './lib/route.js';
 import { ahead } from './lib/text.js';
-import { Button, Dialog, Empty, Failure, Field, FormDialog, Frozen, Icon, Page, html, isTyping, useAction,
+import { Button, Dialog, Empty, Failure, Field, FormDialog, Frozen, Head, Icon, Page, html, isTyping, useAction,
   valueOf } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
 import { Clock, useAdvance, useClock } from './views/clock.js';
@@ -209,7 +209,7 @@ function Shell() {
       <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ?
         'page' : undefined}><${Icon} name=${icon} /><span>${label}</span>${id === 'mailbox' &&
           html`<${Unread} title=${`${title} · ${name}`} />`}</a></li>`)}</ul>
-      ${frozen && html`<p class="frozen"><span>The clock is frozen</span><${Button} kind="small" icon="play"
+      ${frozen && html`<p class="frozen"><span>The clock is frozen${offset && `, ${offset}`}</span><${Button} kind="small" icon="play"
         onClick=${resume}>Let it run<//></p>`}
       ${offset && !frozen && html`<p class="frozen"><span>${offset}</span><${Button} kind="small"
         onClick=${real}>Back to real time<//></p>`}
@@ -238,8 +238,8 @@ function Shell() {
   </div>`;
 }
 
-const NoView = () => html`<${Empty} title="No such view">The address names a view that does not exist. <a
-  href=${href('mailbox')}>Open the mailbox</a><//>`;
+const NoView = () => html`<${Head} title="No such view" /><${Empty} title="No such view"><p>The address names a view that
+  does not exist. <a href=${href('mailbox')}>Open the mailbox</a></p><//>`;
 
 /** How many messages are unread, also in the title of the window. @param {{title: string}} props */
 function Unread({ title }) {

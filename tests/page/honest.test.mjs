@@ -263,7 +263,7 @@ test('what is due next is listed, and runs now or up to there', async () => {
   await row('delayed@').waitFor({ state: 'detached' });
   assert.equal((await call(own, 'GET', '/_sandbox/messages/wait?to=delayed@example.test')).recipient, 'delayed@example.test');
   assert.equal((await call(own, 'GET', '/_sandbox/clock')).now, now);
-  await row('Reminder').getByRole('button', { name: /^Advance the clock/ }).click();
+  await row('Reminder').getByRole('button', { name: /^Run all until here/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Advance' }).click();
   await page.getByText('Nothing is due in the next 24 hours.').waitFor();
   await row('Next year').waitFor();

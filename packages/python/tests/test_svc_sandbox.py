@@ -185,10 +185,10 @@ def test_a_hook_verifies_and_keeps_what_is_not_asked_for_yet(svc_sandbox: Sandbo
 
 def test_a_seed_file_reaches_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seed = tmp_path / "seed.toml"
-    seed.write_text('[templates.welcome]\nsubject = "Hi"\ntext = "Hello"\n')
+    seed.write_text('[[organizations]]\nname = "Shop"\n')
     monkeypatch.setenv("SVC_SANDBOX_SEED", str(seed))
     with Sandbox() as sandbox:
-        assert [each["id"] for each in sandbox.call("GET", "/_sandbox/templates")] == ["welcome"]
+        assert "Shop" in [each["name"] for each in sandbox.call("GET", "/_sandbox/organizations")]
 
 
 def test_many_messages_are_all_listed(svc_sandbox: Sandbox) -> None:

@@ -66,6 +66,6 @@ function Row({ work, wait }) {
       work.subject)}>Open</a>`}</div><p dir="auto" class="wrap">${work.description}</p></td>
     <td class="right"><div class="actions end">${view && html`<${Button} kind="small" label=${`Run now: ${
       work.description}`} onClick=${() => action(() => api.post(`/_sandbox/due/${work.subject}/run`), 'It runs')}>Run
-      now<//>`}<${Button} kind="small" label=${`Advance the clock: ${work.description}`} onClick=${() => advance('',
+      now<//>`}<${Button} kind="small" label=${`Run all until here: ${work.description}`} onClick=${() => advance('',
         work.at)}>Run all until here…<//></div></td></tr>`;
 }

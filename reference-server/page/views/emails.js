@@ -186,13 +186,13 @@ function Recipients({ story }) {
   const message = (/** @type {string} */ address) => story.messages.find((one) => one.recipient === address ||
     one.recipient === addressOf(address));
   return html`<div class="table-box"
-    tabindex="0"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
+    tabindex="0"><table class="stacked"><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
     ${story.recipients.map((one) => {
       const found = message(one.address);
       const reason = typeof one.detail === 'string' ? one.detail : one.detail?.reason;
       return html`<tr key=${one.address}><td>${one.address}</td><td><${Badge} value=${one.status} />${reason &&
-        html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Open</a>` :
-          html`<span class="muted">none</span>`}</td></tr>`;
+        html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Message</a>` :
+          html`<span class="muted">no message</span>`}</td></tr>`;
     })}
   </tbody></table></div>`;
 }

@@ -146,7 +146,7 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     <div class="detail-head">${bar}
       <${Subject} text=${message.subject} />
       <${Facts} rows=${[['From', message.from], ['To', message.to.join(', ')], ['Cc', message.cc.join(', ')],
-        ['Reply-To', header(message, 'reply-to')], ['Delivered to', message.to.length === 1 && message.cc.length === 0 &&
+        ['Reply-To', header(message, 'reply-to').replace(/^<(.*)>$/, '$1')], ['Delivered to', message.to.length === 1 && message.cc.length === 0 &&
           addressOf(message.to[0]) === message.recipient ? null : message.recipient],
         ['Date', html`<${Time} at=${message.createdAt} /> <span class="muted">· ${size(message.size)}</span>`],
         ['Tags', message.tags && Object.keys(message.tags).length > 0 ? html`<span

@@ -139,7 +139,8 @@ function LastDeliveries({ id }) {
   if (!data) return html`<p class="loading">Loading…</p>`;
   return html`<${Section} title="Last deliveries" actions=${html`<a href=${href('deliveries', '',
     { q: `webhook:${id}` })}>All deliveries</a>`}>${data.data.length === 0 ? html`<p class="muted">Nothing was sent to
-      it yet.</p>` : html`<div class="table-box" tabindex="0"><table><thead><tr><th>Event</th><th>Recipient</th>
+      it yet.</p>` : html`<div class="table-box" tabindex="0"><table
+      class="stacked"><thead><tr><th>Event</th><th>Recipient</th>
       <th>State</th><th>Last attempt</th></tr></thead><tbody>${data.data.map((one) => {
         const last = one.attempts?.at(-1);
         return html`<tr key=${one.id}><td><a href=${href('deliveries', one.id)}>${one.event}</a></td>
