@@ -30,10 +30,9 @@
 //! [`Tenant`].
 
 pub use crate::control::client::{Client, Error, Request};
-pub use crate::control::clock::Clock;
+pub use crate::control::clock::{Clock, Due};
 pub use crate::control::deliveries::{Attempt, Delivery, DeliveryFilter, State as DeliveryState};
 pub use crate::control::domains::Published;
-pub use crate::control::due::{Due, DueKind};
 pub use crate::control::emails::{
     EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };

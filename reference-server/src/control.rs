@@ -12,7 +12,6 @@ pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod deliveries;
 pub(crate) mod domains;
-pub(crate) mod due;
 pub(crate) mod emails;
 pub(crate) mod endpoint;
 pub(crate) mod extractions;

@@ -323,6 +323,7 @@ impl Engine {
     }
 
     async fn state(&self) -> Result<Clock, ApiError> {
+        let computer = clock::system();
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let read = self.app.store.read(move |reader| {
             let queues = jobs::queues(reader, has_relay)?;
@@ -344,7 +345,7 @@ impl Engine {
             frozen: self.app.clock.is_frozen(),
             settled: self.running.is_empty() && !is_due && self.advancing.is_none(),
             next_due: next_due.map(Into::into),
-            ahead: now - clock::system(),
+            ahead: now - computer,
         })
     }
 }

@@ -5,7 +5,6 @@ mod clock;
 mod contacts;
 mod deliveries;
 pub(crate) mod dns;
-mod due;
 mod emails;
 mod extractions;
 mod faults;
@@ -45,8 +44,8 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::clock::CLOCK, clock::get);
     r.control(declared::clock::CHANGE, clock::set);
     r.control(declared::clock::SETTLE, clock::settle);
-    r.control(declared::due::LIST, due::list);
-    r.control(declared::due::RUN, due::run);
+    r.control(declared::clock::DUE, clock::due);
+    r.control(declared::clock::RUN, clock::run);
 
     r.tag("Sandbox organizations");
     r.control(declared::organizations::CREATE, organizations::create)

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, POST};
+use super::endpoint::{Cursor, Endpoint, GET, POST, Page};
 use crate::model::schema;
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
@@ -28,6 +28,14 @@ pub(crate) const SETTLE: Endpoint<Settle, Clock> = Endpoint::new(
 .of_server()
 .optional_body()
 .changes_nothing();
+
+pub(crate) const DUE: Endpoint<(), Page<Due>> =
+    Endpoint::list("/_sandbox/due", "List what is due next", Cursor::Text);
+pub(crate) const RUN: Endpoint<(), ()> = Endpoint::new(
+    POST,
+    "/_sandbox/due/{id}/run",
+    "Run what is due later about an email, a message or a delivery now",
+);
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +78,23 @@ pub struct Clock {
     pub ahead: i64,
 }
 
+/// Something that is due.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Due {
+    /// When, by the server's clock.
+    pub at: Timestamp,
+    /// `email`: it is sent; `recipient`: a delayed one gets an email; `relay`: an email goes there;
+    /// `message`: a received one is announced; `delivery`: an attempt of it is made; `expiry`: of an
+    /// idempotency key.
+    #[schemars(extend("enum" = ["email", "recipient", "relay", "message", "delivery", "expiry"]))]
+    pub kind: String,
+    /// The ID of the email, of the message or of the delivery; the key of an expiry.
+    pub subject: String,
+    /// What happens, to whom and why, as a sentence.
+    pub description: String,
+}
+
 /// How long an advance may take: it runs all work that falls due.
 const MAX_ADVANCE: Duration = Duration::from_secs(600);
 
@@ -77,6 +102,11 @@ impl Client {
     /// Returns the state of the clock, which all organizations of the server share.
     pub fn clock(&self) -> Request<Clock> {
         self.call(&CLOCK, &[])
+    }
+
+    /// Lists what an organization has due, earliest first.
+    pub fn due(&self) -> Request<Page<Due>> {
+        self.call(&DUE, &[])
     }
 
     /// Freezes the clock.

@@ -34,7 +34,6 @@ pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str
         .enumerate();
     let words = lines.flat_map(|(line, text)| {
         let words = text.split_whitespace().flat_map(without_label);
-        let words = words.flat_map(without_next);
         let pieces = words.flat_map(|word| PIECE.find_iter(word));
         pieces.map(move |piece| Word::new(piece.as_str(), line))
     });
@@ -59,23 +58,12 @@ fn without_label(word: &str) -> impl Iterator<Item = &str> {
     [label, rest].into_iter().filter(|part| !part.is_empty())
 }
 
-/// `482913,` and `valid` of `482913,valid`, and `482913.` and `Do` of `482913.Do`, but no domain.
-fn without_next(word: &str) -> impl Iterator<Item = &str> {
-    let is_end = |(at, mark): &(usize, char)| {
-        let next = word[at + 1..].chars().next();
-        let is_word = match mark {
-            '.' => next.is_some_and(char::is_uppercase),
-            _ => next.is_some_and(char::is_alphabetic),
-        };
-        is_word && is_code(word[..*at].trim_start_matches(|letter: char| !letter.is_alphanumeric()))
-    };
-    let mut marks = word
-        .char_indices()
-        .filter(|(_, letter)| matches!(letter, '.' | ',' | ';' | '!' | '?' | '('));
-    let at = marks.find(is_end).map_or(word.len(), |(at, _)| at + 1);
-    let (word, rest) = word.split_at(at);
-    [word, rest].into_iter().filter(|part| !part.is_empty())
-}
+/// Where the next word follows a code without a space: `482913,valid`, `482913.Do`, but no domain.
+static NEXT: LazyLock<Regex> = LazyLock::new(|| {
+    let letter = r"A-Z\u{80}-\u{10ffff}";
+    let pattern = format!(r"(\d[A-Z\d]*)(?:([,;!?(])([a-z{letter}])|(\.)([{letter}]))");
+    Regex::new(&pattern).expect("a valid pattern")
+});
 
 /// The text with digits of other scripts, and the wide forms of ASCII, as ASCII.
 fn plain(text: &str) -> String {
@@ -90,7 +78,8 @@ fn plain(text: &str) -> String {
         '！'..='～' => char::from_u32(u32::from(letter) - 0xfee0).unwrap_or(letter),
         _ => digit(letter).unwrap_or(letter),
     });
-    letters.collect()
+    NEXT.replace_all(&letters.collect::<String>(), "$1$2$4 $3$5")
+        .into_owned()
 }
 
 struct Word<'a> {

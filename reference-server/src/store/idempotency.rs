@@ -4,7 +4,7 @@ use svc_sdk::Service;
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::store::Tx;
 
 /// How long a response is stored, in milliseconds.
 const LIFETIME: Millis = 24 * 3_600_000;
@@ -24,21 +24,6 @@ pub(crate) struct StoredResponse {
     pub(crate) fingerprint: [u8; 32],
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-}
-
-/// When the next response of an organization expires after `now`, its key, and how many others are
-/// stored.
-pub(crate) fn next_expiry(
-    reader: Reader<'_>,
-    organization: i64,
-    now: Millis,
-) -> Result<Option<(Millis, String, i64)>, ApiError> {
-    // SQLite takes the key from the row with the minimum.
-    let sql = "SELECT MIN(expires_at), key, COUNT(*) - 1 FROM idempotency
-               WHERE organization = ?1 AND expires_at > ?2 HAVING COUNT(*) > 0";
-    Ok(reader.find(sql, (organization, now), |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-    })?)
 }
 
 pub(crate) fn find(tx: &Tx<'_>, request: &Request) -> Result<Option<StoredResponse>, ApiError> {

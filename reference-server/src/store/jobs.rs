@@ -8,6 +8,7 @@
 use rusqlite::Row;
 
 use super::rows::Json;
+use crate::control::clock::Due;
 use crate::model::error::ApiError;
 use crate::model::job::{Job, Queue};
 use crate::model::time::Millis;
@@ -80,50 +81,48 @@ pub(crate) fn due(
     let sql = "SELECT subject, position, due_at FROM job WHERE queue = ?1 AND due_at <= ?2
                ORDER BY due_at, subject, position LIMIT ?3";
     reader.all(sql, (queue.as_str(), until, limit as i64), |row| {
-        Ok((job(row, queue.clone())?, row.get(2)?))
+        let position = usize::try_from(row.get::<_, i64>(1)?).ok();
+        Ok((
+            Job {
+                queue: queue.clone(),
+                subject: row.get(0)?,
+                position,
+            },
+            row.get(2)?,
+        ))
     })
 }
 
-/// Reads a job from its subject and its position.
-fn job(row: &Row<'_>, queue: Queue) -> rusqlite::Result<Job> {
-    Ok(Job {
-        queue,
-        subject: row.get(0)?,
-        position: usize::try_from(row.get::<_, i64>(1)?).ok(),
-    })
-}
-
-/// The next jobs of an organization after the first `offset`, each with its time and the number of
-/// attempts so far, earliest first. Those that wait for another one have no time.
+/// What is due of an organization, after the first `offset`, earliest first: its jobs, and the expiry of
+/// the oldest idempotency key.
 pub(crate) fn upcoming(
     reader: Reader<'_>,
     organization: i64,
+    now: Millis,
     has_relay: bool,
-    offset: i64,
     limit: usize,
-) -> Result<Vec<(Job, Millis, i64)>, ApiError> {
-    let sql = "SELECT subject, position, due_at, attempt, queue FROM job
-               WHERE organization = ?1 AND due_at IS NOT NULL AND (?2 OR queue <> 'relay')
-               ORDER BY due_at, subject, position LIMIT ?3 OFFSET ?4";
-    reader.all(
-        sql,
-        (organization, has_relay, limit as i64, offset),
-        |row| {
-            Ok((
-                job(row, Queue::from_text(row.get(4)?))?,
-                row.get(2)?,
-                row.get(3)?,
-            ))
-        },
-    )
+    offset: u32,
+) -> Result<Vec<Due>, ApiError> {
+    let values = (organization, now, has_relay, limit as i64, offset);
+    reader.all(include_str!("due.sql"), values, |row| {
+        Ok(Due {
+            at: row.get::<_, Millis>(0)?.into(),
+            subject: row.get(1)?,
+            kind: row.get(2)?,
+            description: row.get(3)?,
+        })
+    })
 }
 
-/// Makes the work about a subject due now. Returns whether there was some that is due later.
-pub(crate) fn hasten(tx: &mut Tx<'_>, organization: i64, subject: &str) -> Result<bool, ApiError> {
-    let sql = "UPDATE job SET due_at = ?3 WHERE organization = ?1 AND subject = ?2 AND due_at > ?3";
-    let is_hastened = tx.execute(sql, (organization, subject, tx.now))? > 0;
+/// Makes what is due later about a subject due now, or fails if nothing is.
+pub(crate) fn hasten(tx: &mut Tx<'_>, organization: i64, subject: &str) -> Result<(), ApiError> {
     tx.jobs_added();
-    Ok(is_hastened)
+    let sql = "UPDATE job SET due_at = ?3 WHERE organization = ?1 AND subject = ?2 AND due_at > ?3";
+    tx.change(
+        "work that is due later",
+        sql,
+        (organization, subject, tx.now),
+    )
 }
 
 /// When the first job of a queue is due after `after`.

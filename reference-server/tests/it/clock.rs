@@ -298,22 +298,25 @@ async fn real_time_sets_the_clock_back_for_good() {
     let directory = private_dir();
     let year = |clock: &str| clock[..4].parse::<i64>().unwrap();
     let real = chrono::Utc::now().to_rfc3339();
-    {
-        let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
-        let ahead = sandbox.advance("3650d").await;
-        let (_, milliseconds) = ahead.body.split_once(r#""ahead":"#).unwrap();
-        let milliseconds: i64 = milliseconds.trim_end_matches('}').parse().unwrap();
-        assert!((315_360_000_000..315_360_100_000).contains(&milliseconds));
-        let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
-        assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
-        sandbox.settle().await;
-        sandbox.freeze().await;
-        let state = sandbox
-            .control("POST /_sandbox/clock", r#"{"real":true}"#)
-            .await;
-        assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
-        assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");
-    }
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let ahead = sandbox.advance("3650d").await;
+    let (_, milliseconds) = ahead.body.split_once(r#""ahead":"#).unwrap();
+    let milliseconds: i64 = milliseconds.trim_end_matches('}').parse().unwrap();
+    assert!(
+        (315_360_000_000..315_360_100_000).contains(&milliseconds),
+        "{milliseconds}"
+    );
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    sandbox.settle().await;
+    sandbox.freeze().await;
+    let state = sandbox
+        .control("POST /_sandbox/clock", r#"{"real":true}"#)
+        .await;
+    assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
+    assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");
+    sandbox.server.stop().await;
+
     let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");

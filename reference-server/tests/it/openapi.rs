@@ -132,6 +132,11 @@ async fn emails(s: &Sandbox) {
     let later = s.call("POST /api/v1/emails", later).await.id();
     s.control(&format!("POST /_sandbox/emails/{later}/send"), "")
         .await;
+    let later =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
+    let later = s.call("POST /api/v1/emails", later).await.id();
+    s.control(&format!("POST /_sandbox/due/{later}/run"), "")
+        .await;
     s.control(
         &format!("POST /_sandbox/emails/{sent}/events"),
         r#"{"event":"complained"}"#,
