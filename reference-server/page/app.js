@@ -106,6 +106,7 @@ function Shell() {
   const real = () => action(() => api.post('/_sandbox/clock', { real: true }), 'The clock shows real time');
   const advance = useAdvance();
   const offset = ahead(clock.data?.ahead ?? 0);
+  const version = useResource(() => api.get('/_sandbox/health'), []).data?.version;
   const chosen = route.params.organization ?? null;
   useEffect(() => {
     connect();
@@ -218,7 +219,7 @@ function Shell() {
         <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
         <${Button} kind="quiet" icon="trash" label=${`Empty ${name}…`} onClick=${reset} />
       </div>
-      <${Product} />
+      <p class="product"><span>svc sandbox ${version}</span><a href=${BOOK} target="_blank" rel="noopener">Book</a></p>
     </nav>
     <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure}
       error=${organizations.error} retry=${organizations.reload} />`
@@ -248,13 +249,6 @@ function Unread({ title }) {
     document.title = unread ? `(${unread}) ${title}` : title;
   }, [title, unread]);
   return unread > 0 && html`<span class="count">${unread}<span class="sr"> unread</span></span>`;
-}
-
-/** What this is, and where its book is. */
-function Product() {
-  const version = useResource(() => api.get('/_sandbox/health'), []).data?.version;
-  return html`<p class="product"><span>svc sandbox ${version}</span><a href=${BOOK} target="_blank"
-    rel="noopener noreferrer">Book</a></p>`;
 }
 
 const BOOK = 'https://github.com/svc-tools/svc/blob/main/docs/README.md';

@@ -427,6 +427,7 @@ fn local_server(checker: &mut Checker) {
     for command in ["show", "freeze", "advance 1s", "resume", "real"] {
         checker.run(&format!("sandbox clock {command}"));
     }
+    checker.run("sandbox due");
     let fault = checker.run("sandbox faults add --operation emails.send --status 503");
     checker.run("sandbox faults list");
     checker.run(&format!("sandbox faults get {}", text(&fault, "/id")));

@@ -160,23 +160,12 @@ function python(body, caller) {
   return `import json
 from urllib.request import Request, urlopen
 
-email = ${literal(body, '')}
-headers = ${literal({ [name]: value, 'content-type': 'application/json' }, '')}
+true, false, null = True, False, None  # With these, JSON is Python.
+email = ${JSON.stringify(body, null, 4)}
+headers = ${JSON.stringify({ [name]: value, 'content-type': 'application/json' })}
 request = Request(${JSON.stringify(`${location.origin}/api/v1/emails`)}, json.dumps(email).encode(), headers)
 with urlopen(request) as response:
     print(json.load(response))`;
-}
-
-/** A value of Python. @param {any} value @param {string} indent @returns {string} */
-function literal(value, indent) {
-  if (value === null) return 'None';
-  if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (typeof value !== 'object') return JSON.stringify(value);
-  const inner = `${indent}    `;
-  const items = Array.isArray(value) ? value.map((one) => literal(one, inner))
-    : Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${literal(one, inner)}`);
-  const [start, end] = Array.isArray(value) ? '[]' : '{}';
-  return items.length === 0 ? start + end : `${start}\n${items.map((one) => `${inner}${one},\n`).join('')}${indent}${end}`;
 }
 
 /** @param {any} body */

@@ -39,14 +39,14 @@ export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}
 
 /** How far a clock is from that of the computer, in words; empty if it is not. @param {number} ms */
 export function ahead(ms) {
-  const s = Math.round(Math.abs(ms) / 1000);
-  if (s < 2) return '';
-  const units = /** @type {const} */ ([['day', 86_400], ['hour', 3600], ['minute', 60], ['second', 1]]);
-  const first = units.findIndex(([, size]) => s >= size);
-  const words = units.slice(first, first + 2).map(([name, size], n) => [name,
-    Math.floor((n === 0 ? s : s % units[first][1]) / size)]).filter(([, n]) => Number(n) > 0);
-  return `${words.map(([name, n]) => count(Number(n), String(name))).join(' ')} ${ms > 0 ? 'ahead of' :
-    'behind'} this computer`;
+  const seconds = Math.round(Math.abs(ms) / 1000);
+  if (seconds < 2) return '';
+  // An advance takes a while itself.
+  const minutes = Math.round(seconds / 60);
+  const parts = seconds < 120 ? [count(seconds, 'second')] : [[Math.floor(minutes / 1440), 'day'],
+    [Math.floor(minutes / 60) % 24, 'hour'], [minutes % 60, 'minute']].filter(([n]) => n).map(([n, unit]) =>
+      count(Number(n), String(unit)));
+  return `${parts.slice(0, 2).join(' ')} ${ms > 0 ? 'ahead of' : 'behind'} this computer`;
 }
 
 /** The name of a mailbox, or its address. @param {string} mailbox */

@@ -450,22 +450,20 @@ export function Split({ list, detail, open }) {
   };
   const drag = (/** @type {PointerEvent} */ event) => {
     const bar = /** @type {HTMLElement} */ (event.currentTarget);
-    if (bar.hasPointerCapture(event.pointerId)) resize(event.clientX - (box.current?.getBoundingClientRect().left ?? 0));
-  };
-  const keys = (/** @type {KeyboardEvent} */ event) => {
-    const step = { ArrowLeft: -20, ArrowRight: 20 }[event.key];
-    if (step) resize(width + step);
+    if (event.type === 'pointerdown') bar.setPointerCapture(event.pointerId);
+    if (!bar.hasPointerCapture(event.pointerId)) return;
+    event.preventDefault();
+    resize(event.clientX - (box.current?.getBoundingClientRect().left ?? 0));
   };
   return html`<div class=${`split ${open ? 'open' : ''}`} ref=${box} style=${{ '--list': `${width}px` }}><section
     class="split-list" aria-label="List">${list}</section><div class="splitter" role="separator"
       aria-orientation="vertical" aria-label="Size of the list" aria-valuenow=${width} aria-valuemin="260"
-      aria-valuemax="2000" tabindex="0" onPointerMove=${drag} onKeyDown=${keys}
-      onPointerDown=${(/** @type {PointerEvent} */ event) => { event.preventDefault();
-        /** @type {HTMLElement} */ (event.currentTarget).setPointerCapture(event.pointerId); }}></div><section
+      aria-valuemax="2000" tabindex="0" onPointerDown=${drag} onPointerMove=${drag}
+      onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => /^Arrow(Left|Right)$/.test(key) && resize(width +
+        (key === 'ArrowLeft' ? -20 : 20))}></div><section
       class="split-detail" aria-label="Details" key="detail">${detail}</section></div>`;
 }
 
-/** Where the width of the list is remembered. */
 const WIDTH = 'svc.list-width';
 
 /**

@@ -1,6 +1,6 @@
 // What happens next, by the clock of the server.
 
-import { useContext, useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useResource } from '../lib/data.js';
 import { href } from '../lib/route.js';
@@ -15,25 +15,17 @@ const DAY = 86_400_000;
 export function DueNext() {
   const due = useResource(async () => {
     const [list, clock] = await Promise.all([api.get('/_sandbox/due', { limit: 100 }), api.get('/_sandbox/clock')]);
-    return { ...list, clock, read: Date.now() };
+    return { ...list, clock };
   }, [api.selectedOrganization()], (event) => /^(email|message|delivery|attempt|change)$/.test(event.type));
-  const [, tick] = useState(0);
+  // The times until then are current within a few seconds.
   useEffect(() => {
-    const timer = setInterval(() => tick((n) => n + 1), 1000);
+    const timer = setInterval(due.reload, 3000);
     return () => clearInterval(timer);
-  }, []);
+  }, [due.reload]);
   const { data, error } = due;
-  const now = data ? Date.parse(data.clock.now) + (data.clock.frozen ? 0 : Date.now() - data.read) : 0;
-  const until = (/** @type {Work} */ one) => Date.parse(one.at) - now;
+  const until = (/** @type {Work} */ one) => Date.parse(one.at) - Date.parse(data?.clock.now ?? '');
   const soon = data?.data.filter((one) => until(one) <= DAY) ?? [];
   const later = data?.data.filter((one) => until(one) > DAY) ?? [];
-  // What was due has run.
-  const isOver = !data?.clock.frozen && soon.some((one) => until(one) < 0);
-  useEffect(() => {
-    if (!isOver) return;
-    const timer = setTimeout(due.reload, 1000);
-    return () => clearTimeout(timer);
-  }, [data, isOver]);
   const table = (/** @type {Work[]} */ work) => html`<div class="table-box"><table
     class="stacked"><thead><tr><th>When</th><th>What happens</th><th><span class="sr">Actions</span></th></tr></thead>
     <tbody>${work.map((one) => html`<${Row} key=${`${one.kind} ${one.subject} ${one.at}`} work=${one}

@@ -109,6 +109,11 @@ impl Client {
         self.call(&DUE, &[])
     }
 
+    /// Runs what is due later about an email, a message or a delivery now.
+    pub fn run_due(&self, id: &str) -> Request<()> {
+        self.call(&RUN, &[id])
+    }
+
     /// Freezes the clock.
     pub fn freeze(&self) -> Request<Clock> {
         self.change(&ClockChange {

@@ -255,6 +255,11 @@ pub enum DkimVerdict {
 names!(SpfVerdict, DkimVerdict);
 
 impl Client {
+    /// Counts the messages that match.
+    pub fn count_messages(&self, filter: &MessageFilter) -> Request<MessageCount> {
+        self.select(&COUNT, &[], filter)
+    }
+
     /// Lists the messages that the mail engine delivered, and those that arrived, newest first.
     pub fn messages(&self, filter: &MessageFilter) -> Request<Page<MessageSummary>> {
         self.select(&LIST, &[], filter)

@@ -5,8 +5,9 @@ SELECT due_at, subject,
                   WHEN 'received' THEN 'message' ELSE 'delivery' END,
        CASE WHEN e.id IS NOT NULL THEN
            '"' || (e.data ->> '$.shown.subject') || '" to '
-           || coalesce(e.data ->> ('$.recipients[' || position || '].address'),
-                       (SELECT group_concat(value, ', ') FROM json_each(e.data, '$.shown.to')))
+           || CASE WHEN position < 0 THEN
+                  (SELECT group_concat(value, ', ') FROM json_each(e.data, '$.shown.to'))
+              ELSE e.data ->> ('$.recipients[' || position || '].address') END
            || CASE WHEN queue = 'relay' THEN ' goes to the relay, attempt ' || (attempt + 1)
                    WHEN position < 0 THEN ' is sent, as scheduled'
                    ELSE ' is delivered, with a delay' END

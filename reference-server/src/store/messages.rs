@@ -213,21 +213,22 @@ impl Search {
         Ok(found)
     }
 
-    /// Returns how many messages of an organization match.
+    /// Returns how many messages of an organization match. The page asks for all with each new one.
     pub(crate) fn count(&self, reader: Reader<'_>, organization: i64) -> Result<usize, ApiError> {
-        let is_filtered = self.to.is_some() || self.from.is_some() || self.subject.is_some();
-        let after = match &self.after {
-            Some(Position::Time(_)) => None,
-            after => Some(after.as_ref().and_then(|after| after.id("msg_"))),
-        };
-        let Some(after) = after.filter(|_| !is_filtered && self.terms.is_none()) else {
+        let after = self
+            .after
+            .as_ref()
+            .map_or(Some(String::new()), |after| after.id("msg_"));
+        let Some(after) = after.filter(|_| {
+            self.to.is_none()
+                && self.from.is_none()
+                && self.subject.is_none()
+                && self.terms.is_none()
+        }) else {
             return Ok(self.find(reader, organization, usize::MAX)?.len());
         };
-        // The index alone, as the page asks for this with each new message.
         let sql = "SELECT COUNT(*) FROM message WHERE organization = ?1 AND id > ?2";
-        let count = reader.find(sql, (organization, after.unwrap_or_default()), |row| {
-            row.get::<_, i64>(0)
-        })?;
+        let count = reader.find(sql, (organization, after), |row| row.get::<_, i64>(0))?;
         Ok(count.unwrap_or(0) as usize)
     }
 

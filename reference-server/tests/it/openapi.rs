@@ -58,6 +58,7 @@ async fn every_operation_responds_as_described() {
     webhooks(s).await;
     emails(s).await;
     control(s).await;
+    due(s).await;
     s.control("POST /_sandbox/reset", "").await;
 
     let description = s.description().await;
@@ -132,11 +133,6 @@ async fn emails(s: &Sandbox) {
     let later = s.call("POST /api/v1/emails", later).await.id();
     s.control(&format!("POST /_sandbox/emails/{later}/send"), "")
         .await;
-    let later =
-        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
-    let later = s.call("POST /api/v1/emails", later).await.id();
-    s.control(&format!("POST /_sandbox/due/{later}/run"), "")
-        .await;
     s.control(
         &format!("POST /_sandbox/emails/{sent}/events"),
         r#"{"event":"complained"}"#,
@@ -177,6 +173,16 @@ async fn emails(s: &Sandbox) {
         .await;
 }
 
+async fn due(s: &Sandbox) {
+    let later =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
+    let later = s.call("POST /api/v1/emails", later).await.id();
+    s.control("GET /_sandbox/due", "").await;
+    s.control(&format!("POST /_sandbox/due/{later}/run"), "")
+        .await;
+    s.control("GET /_sandbox/messages/count", "").await;
+}
+
 async fn control(s: &Sandbox) {
     for path in [
         "/readyz",
@@ -184,8 +190,6 @@ async fn control(s: &Sandbox) {
         "/_sandbox/seed",
         "/_sandbox/lease",
         "/_sandbox/clock",
-        "/_sandbox/due",
-        "/_sandbox/messages/count",
     ] {
         s.control(&format!("GET {path}"), "").await;
     }
