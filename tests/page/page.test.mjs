@@ -112,8 +112,8 @@ for (const [width, scheme] of [[1440, 'light'], [1024, 'dark'], [768, 'light'], 
       assert.equal(new URL(page.url()).hash, `#/${path}`, name);
       const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(wider <= 0, `${name} is ${wider} px wider than the window`);
-      const cut = await page.evaluate(() => [...document.querySelectorAll('.table-box')].map((box) => box.scrollWidth - box.clientWidth));
-      assert.ok(cut.every((pixels) => pixels <= 0), `${name} has a table that is cut off: ${cut} px`);
+      const cut = await page.evaluate(() => [...document.querySelectorAll('.table-box, .detail-head, .detail-bar, .split-detail')].map((box) => box.scrollWidth - box.clientWidth));
+      assert.ok(cut.every((pixels) => pixels <= 0), `${name} has something that is cut off: ${cut} px`);
       // The page's policy forbids scripts of others; the debugger may run them.
       await session.send('Runtime.evaluate', { expression: AXE });
       const check = `axe.run(document, {resultTypes: ['violations'], iframes: false, rules: {'target-size': {enabled: true}}}).then((result) => JSON.stringify(
