@@ -164,6 +164,21 @@ impl Context {
             true => None,
             false => self.sandbox().await?.control_token().cloned(),
         };
+        self.control_client_at(url, token)
+    }
+
+    /// As [`control_client`](Self::control_client), for requests that a dry run sends: those that
+    /// only read.
+    pub async fn reading_client(&self) -> Result<EmailClient, Failure> {
+        let sandbox = self.sandbox().await?;
+        self.control_client_at(sandbox.url().to_owned(), sandbox.control_token().cloned())
+    }
+
+    fn control_client_at(
+        &self,
+        url: String,
+        token: Option<Secret>,
+    ) -> Result<EmailClient, Failure> {
         let key = token.unwrap_or_else(|| Secret::new(SANDBOX_EMAIL_KEY));
         let mut builder = EmailClient::builder(url, key);
         if let Some(tracer) = self.out.tracer() {

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_reference_server::client::{Client, Page, Request};
+use svc_sdk::EmailClient;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -13,11 +14,20 @@ use crate::settings::Source;
 
 /// A client of the control interface, for the organization that the command is about.
 pub async fn client(context: &Context) -> Result<Client, Failure> {
-    let client = Client::from_http(context.control_client().await?);
-    Ok(match &context.organization {
+    Ok(of_organization(context, context.control_client().await?))
+}
+
+/// As [`client`], for [`read`].
+pub async fn reading_client(context: &Context) -> Result<Client, Failure> {
+    Ok(of_organization(context, context.reading_client().await?))
+}
+
+fn of_organization(context: &Context, http: EmailClient) -> Client {
+    let client = Client::from_http(http);
+    match &context.organization {
         Some(organization) => client.of(organization),
         None => client,
-    })
+    }
 }
 
 /// Which pages of a list are printed.
@@ -168,6 +178,12 @@ pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>
     response
         .map(|response| (request.decode)(&response).map_err(Failure::from))
         .transpose()
+}
+
+/// Sends a request that only reads, also with `--dry-run`.
+pub async fn read<T>(context: &Context, request: Request<T>) -> Result<T, Failure> {
+    let response = context.run(request.call).await?;
+    Ok((request.decode)(&response)?)
 }
 
 // In place of an empty response.

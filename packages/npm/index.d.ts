@@ -15,6 +15,8 @@ export interface Sandbox {
   readonly clock: Clock;
   /** Returns when all that is due has happened: mail, events and webhook deliveries. */
   settle(): Promise<void>;
+  /** What is due next by the sandbox's clock, at most 100, the earliest first. */
+  due(): Promise<Due[]>;
   /** Makes the next requests of an operation, such as `emails.send`, fail or wait. */
   fault(operation: string, fault: FaultOptions): Promise<Fault>;
   /** Makes a step of the next SMTP sessions fail or wait. */
@@ -29,9 +31,13 @@ export interface Sandbox {
 
 export interface Messages {
   /** The newest message that fits, at once or when it arrives. The error tells what arrived instead. */
-  wait(query?: MessageQuery & Timeout & { subject?: string | RegExp }): Promise<Mail>;
+  wait(query: MessageQuery & Timeout & { to: string }): Promise<Mail>;
+  /** What arrived, the oldest first, once all that is due has happened. */
+  all(query?: MessageQuery): Promise<Mail[]>;
   /** The subjects of what arrived, the oldest first, once all that is due has happened. */
-  subjects(query?: MessageQuery & { subject?: string | RegExp }): Promise<string[]>;
+  subjects(query?: MessageQuery): Promise<string[]>;
+  /** Deletes what arrived, once all that is due has happened. */
+  delete(query?: MessageQuery): Promise<void>;
 }
 
 export interface MessageQuery {
@@ -41,6 +47,8 @@ export interface MessageQuery {
   from?: string;
   /** Words, each part of an address, a name, the subject, the text or the ID. */
   search?: string;
+  /** A part of the subject, in any case, or what it matches. */
+  subject?: string | RegExp;
 }
 
 export interface Timeout {
@@ -89,7 +97,19 @@ export interface Attachment {
 
 export interface Clock {
   /** Moves the clock, and returns when all that fell due has happened. */
-  advance(duration: Duration): Promise<void>;
+  advance(by: Duration | { days?: number; hours?: number; minutes?: number; seconds?: number }): Promise<void>;
+  /** The time of the sandbox. */
+  now(): Promise<Date>;
+}
+
+/** Something that is due. */
+export interface Due {
+  at: Date;
+  kind: "email" | "recipient" | "relay" | "message" | "delivery" | "expiry";
+  /** The ID of the email, of the message or of the delivery; the key of an expiry. */
+  subject: string;
+  /** What happens, to whom and why. */
+  description: string;
 }
 
 export type Duration = `${number}${"ms" | "s" | "m" | "h" | "d"}`;

@@ -71,17 +71,25 @@ class Sandbox {
     };
     this.messages = {
       wait: fromCaller((wanted) => this.#wait(wanted)),
-      subjects: fromCaller(async (wanted) => {
-        const { query, subject } = parts(wanted);
-        await this.settle();
-        const subjects = (await this.#list(query)).map((message) => message.subject);
-        return subjects.filter((text) => fits(text, subject)).reverse();
+      all: fromCaller(async (wanted) => {
+        const found = (await this.#arrived(wanted)).map(({ id }) => this.#call("GET", `/_sandbox/messages/${id}`));
+        return (await Promise.all(found)).map((message) => this.#mail(message));
+      }),
+      subjects: fromCaller(async (wanted) => (await this.#arrived(wanted)).map(({ subject }) => subject)),
+      delete: fromCaller(async (wanted) => {
+        for (const { id } of await this.#arrived(wanted)) await this.#call("DELETE", `/_sandbox/messages/${id}`);
       }),
     };
     this.clock = {
-      advance: fromCaller(async (duration) => void (await this.#call("POST", "/_sandbox/clock", { advance: duration }))),
+      now: fromCaller(async () => new Date((await this.#call("GET", "/_sandbox/clock")).now)),
+      advance: fromCaller(async (by) => void (await this.#call("POST", "/_sandbox/clock", { advance: duration(by) }))),
     };
   }
+
+  due = fromCaller(async () => {
+    const { data } = await this.#call("GET", "/_sandbox/due?limit=100");
+    return data.map((due) => ({ ...due, at: new Date(due.at) }));
+  });
 
   settle = fromCaller(async () => void (await this.#call("POST", "/_sandbox/settle", {})));
 
@@ -128,6 +136,7 @@ class Sandbox {
 
   async #wait(wanted = {}) {
     const { query, subject, timeout } = parts(wanted);
+    if (!query.to) throw new TypeError('wait needs the recipient, such as { to: "ada@example.test" }');
     const end = Date.now() + timeout;
     for (let after; ; ) {
       const found = await this.#list({ ...query, after });
@@ -161,6 +170,13 @@ class Sandbox {
     return Object.entries({ refused, "not delivered": undelivered })
       .map(([what, list]) => (list.length ? `; ${what}: ${[...new Set(list)].slice(0, 3).join(", ")}` : ""))
       .join("");
+  }
+
+  /** What fits, once all that is due has happened, the oldest first. */
+  async #arrived(wanted) {
+    const { query, subject } = parts(wanted);
+    await this.settle();
+    return (await this.#list(query)).filter((message) => fits(message.subject, subject)).reverse();
   }
 
   /** All that fit, the newest first. */
@@ -307,6 +323,16 @@ function parts(wanted = {}) {
   }
   const { subject = "", timeout = TIMEOUT, ...query } = wanted;
   return { query, subject, timeout };
+}
+
+/** As the sandbox has it: of "24h", and of { hours: 24 }. */
+function duration(by) {
+  if (typeof by === "string") return by;
+  const { days = 0, hours = 0, minutes = 0, seconds = 0, ...others } = Object(by);
+  if (Object(by) !== by || Object.keys(others).length > 0) throw new TypeError(`advance needs a duration, such as "24h" or { hours: 24 }, not ${inspect(by)}`);
+  const milliseconds = Math.round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000);
+  if (milliseconds < 0) throw new RangeError(`the clock never goes back: cannot advance it by ${inspect(by)}`);
+  return `${milliseconds}ms`;
 }
 
 /** What the last line of a log says, if it is an error of svc; else the log. */

@@ -7,12 +7,14 @@ import { useResource } from './lib/data.js';
 import { connect, useConnected } from './lib/live.js';
 import { useUnread } from './lib/read.js';
 import { go, href, useRoute } from './lib/route.js';
-import { Button, Dialog, Empty, Failure, Field, FormDialog, Frozen, Icon, Page, html, isTyping, useAction,
+import { ahead } from './lib/text.js';
+import { Button, Dialog, Empty, Failure, Field, FormDialog, Frozen, Head, Icon, Page, html, isTyping, useAction,
   valueOf } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
-import { Clock } from './views/clock.js';
+import { Clock, useAdvance, useClock } from './views/clock.js';
 import { Deliveries } from './views/deliveries.js';
 import { Domains } from './views/domains.js';
+import { DueNext } from './views/due.js';
 import { Emails } from './views/emails.js';
 import { Faults } from './views/faults.js';
 import { Keys } from './views/keys.js';
@@ -35,6 +37,7 @@ const VIEWS = [
   ['templates', 'templates', 'Templates', Templates],
   ['requests', 'requests', 'Requests', Requests],
   ['faults', 'faults', 'Faults', Faults],
+  ['due', 'due', 'Due next', DueNext],
   ['clock', 'clock', 'Clock', Clock],
   ['keys', 'keys', 'Keys', Keys],
 ];
@@ -50,6 +53,9 @@ function App() {
     setTimeout(() => setToasts((old) => old.filter((one) => one.id !== id)), kind === 'bad' ? 8000 : 3000);
   }, []);
   useEffect(() => api.whenUnauthorized(() => setNeedsToken(true)), []);
+  const { view, id } = useRoute();
+  // An error is about what was in view.
+  useEffect(() => setToasts((old) => old.filter((one) => one.kind !== 'bad')), [view, id]);
   const page = { toast, ask: setQuestion };
   return html`<${Page.Provider} value=${page}>
     ${needsToken ? html`<${Token} onDone=${() => setNeedsToken(false)} />` : html`<${Shell} />`}
@@ -94,11 +100,13 @@ function Shell() {
   const action = useAction();
   const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' &&
     /^(organizations|reset)$/.test(event.resource));
-  const clock = useResource(() => api.get('/_sandbox/clock'), [], (event) => event.type === 'change' &&
-    event.resource === 'clock');
+  const clock = useClock();
   const frozen = clock.data?.frozen ?? false;
   const resume = () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs');
-  const unread = useUnread();
+  const real = () => action(() => api.post('/_sandbox/clock', { real: true }), 'The clock shows real time');
+  const advance = useAdvance();
+  const offset = ahead(clock.data?.ahead ?? 0);
+  const version = useResource(() => api.get('/_sandbox/health'), []).data?.version;
   const chosen = route.params.organization ?? null;
   useEffect(() => {
     connect();
@@ -132,10 +140,7 @@ function Shell() {
   const list = organizations.data ?? [];
   const name = list.find((one) => one.id === chosen)?.name ?? (chosen ? chosen : 'Sandbox');
   const known = VIEWS.find(([id]) => id === route.view);
-  const [, , title, View] = known ?? VIEWS[0];
-  useEffect(() => {
-    document.title = `${unread && `(${unread}) `}${title} · ${name}`;
-  }, [title, name, unread]);
+  const [, , title, View] = known ?? ['', '', 'No such view', NoView];
 
   /** @param {string} id */
   const choose = (id) => go(`#/${known ? route.view : 'mailbox'}${id ? `?organization=${id}` : ''}`);
@@ -148,7 +153,8 @@ function Shell() {
     title: `Empty ${name}?`,
     text: `All emails, messages, webhooks with their deliveries, domains with their DNS records, audiences with `
       + `their contacts, templates, faults and logged requests of ${name} are deleted. Its keys stay valid, and `
-      + 'seeds are put back. To delete only messages, use the button above the mailbox.',
+      + 'seeds are put back. This is about this organization alone: the clock and other organizations stay. To delete '
+      + 'only messages, use the button above the mailbox.',
     action: 'Delete everything', danger: true,
     run: async () => {
       await api.post('/_sandbox/reset', { organization: chosen ?? 'Sandbox' });
@@ -165,9 +171,9 @@ function Shell() {
     ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }),
       'The clock is frozen')],
     ['Resume the clock', 'Clock', resume],
+    ['Back to real time', 'Clock', real],
     ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) =>
-      /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() =>
-        api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),
+      /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}…`, 'Clock', () => advance(by)])),
     ['New organization', 'Organization', () => setCreating(true)],
     ['Remove all faults', 'Faults', () => action(() => api.del('/_sandbox/faults'), 'All faults were removed')],
     [`Empty ${name}…`, 'Reset', reset],
@@ -202,15 +208,18 @@ function Shell() {
       <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon}
         name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
       <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ?
-        'page' : undefined}><${Icon} name=${icon} /><span>${label}</span>${id === 'mailbox' && unread && html`<span
-          class="count">${unread}<span class="sr"> unread</span></span>`}</a></li>`)}</ul>
-      ${frozen && html`<p class="frozen"><span>The clock is frozen</span><${Button} kind="small" icon="play"
+        'page' : undefined}><${Icon} name=${icon} /><span>${label}</span>${id === 'mailbox' &&
+          html`<${Unread} title=${`${title} · ${name}`} />`}</a></li>`)}</ul>
+      ${frozen && html`<p class="frozen"><span>The clock is frozen${offset && `, ${offset}`}</span><${Button} kind="small" icon="play"
         onClick=${resume}>Let it run<//></p>`}
+      ${offset && !frozen && html`<p class="frozen"><span>${offset}</span><${Button} kind="small"
+        onClick=${real}>Back to real time<//></p>`}
       <div class="nav-foot">
         <${Live} />
         <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
         <${Button} kind="quiet" icon="trash" label=${`Empty ${name}…`} onClick=${reset} />
       </div>
+      <p class="product"><span>svc sandbox ${version}</span><a href=${BOOK} target="_blank" rel="noopener">Book</a></p>
     </nav>
     <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure}
       error=${organizations.error} retry=${organizations.reload} />`
@@ -229,6 +238,20 @@ function Shell() {
       <${Field} label="Name"><input name="name" required maxlength="200" autofocus /><//><//>`}
   </div>`;
 }
+
+const NoView = () => html`<${Head} title="No such view" /><${Empty} title="No such view"><p>The address names a view that
+  does not exist. <a href=${href('mailbox')}>Open the mailbox</a></p><//>`;
+
+/** How many messages are unread, also in the title of the window. @param {{title: string}} props */
+function Unread({ title }) {
+  const unread = useUnread();
+  useEffect(() => {
+    document.title = unread ? `(${unread}) ${title}` : title;
+  }, [title, unread]);
+  return unread > 0 && html`<span class="count">${unread}<span class="sr"> unread</span></span>`;
+}
+
+const BOOK = 'https://github.com/svc-tools/svc/blob/main/docs/README.md';
 
 /** Whether events arrive. */
 function Live() {

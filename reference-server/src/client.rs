@@ -30,7 +30,7 @@
 //! [`Tenant`].
 
 pub use crate::control::client::{Client, Error, Request};
-pub use crate::control::clock::Clock;
+pub use crate::control::clock::{Clock, Due};
 pub use crate::control::deliveries::{Attempt, Delivery, DeliveryFilter, State as DeliveryState};
 pub use crate::control::domains::Published;
 pub use crate::control::emails::{
@@ -42,8 +42,8 @@ pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault, SmtpStep}
 pub use crate::control::inbound::{InboundMessage, Received, ReceivedMessage};
 pub use crate::control::keys::{Key, KeyMode, KeyService, NewKey};
 pub use crate::control::messages::{
-    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageFilter,
-    MessageLinks, MessageSummary, Release, Released, SpfVerdict,
+    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageCount,
+    MessageFilter, MessageLinks, MessageSummary, Release, Released, SpfVerdict,
 };
 pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
 pub use crate::control::organizations::{

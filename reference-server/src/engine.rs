@@ -22,6 +22,7 @@ use crate::delivery::{local, relaying, webhook};
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::time::{self, Millis};
+use crate::runtime::clock;
 use crate::store::deliveries::{self, Pending, State as DeliveryState};
 use crate::store::{Reader, Tx, emails, jobs, meta, webhooks};
 
@@ -236,7 +237,7 @@ impl Engine {
             Command::Reload => drop(reply.send(self.reload().await)),
             Command::Restart => drop(reply.send(self.restart().await)),
             Command::FailAdvances(error) => self.fail_advances(&error),
-            Command::Freeze | Command::Resume | Command::Advance(_) => {
+            Command::Freeze | Command::Resume | Command::Real | Command::Advance(_) => {
                 // Fail before the change if the database is not writable: an advance cannot be
                 // undone.
                 if let Err(error) = self.save_clock().await {
@@ -269,6 +270,11 @@ impl Engine {
                         if let Some(advancing) = advancing {
                             advancing.was_running = false;
                         }
+                    }
+                    (Command::Real, _) => {
+                        let message = "the clock was set to real time during the advance";
+                        self.fail_advances(&ApiError::new(Code::Conflict, message));
+                        clock.restart();
                     }
                     (_, Some(advancing)) => advancing.was_running = true,
                     (_, None) if clock.is_frozen() => clock.run(clock.now()),
@@ -332,6 +338,7 @@ impl Engine {
     }
 
     async fn state(&self) -> Result<Clock, ApiError> {
+        let computer = clock::system();
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let read = self.app.store.read(move |reader| {
             let queues = jobs::queues(reader, has_relay)?;
@@ -353,6 +360,7 @@ impl Engine {
             frozen: self.app.clock.is_frozen(),
             settled: self.running.is_empty() && !is_due && self.advancing.is_none(),
             next_due: next_due.map(Into::into),
+            ahead: now - computer,
         })
     }
 }

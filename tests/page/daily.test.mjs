@@ -143,7 +143,7 @@ test('webhooks are created, tested, paused and deleted, and show their secret', 
   await page.getByLabel('URL').fill(`${other.url}/working`);
   await page.getByLabel('email.opened').check();
   await page.getByRole('button', { name: 'Create', exact: true }).click();
-  await page.getByText('It was sent nothing yet.').waitFor();
+  await page.getByText('Nothing was sent to it yet.').waitFor();
   const [created] = await call(own, 'GET', '/_sandbox/webhooks');
   assert.deepEqual(created.events, ['email.sent', 'email.delivered', 'email.bounced', 'email.opened', 'email.complained', 'email.failed', 'email.received']);
   assert.ok(!(await page.content()).includes(created.secret), 'the secret is shown on demand');
@@ -162,7 +162,7 @@ test('webhooks are created, tested, paused and deleted, and show their secret', 
   await page.getByLabel('Service').selectOption('extraction');
   await page.getByLabel('URL').fill(`${other.url}/working`);
   await page.getByRole('button', { name: 'Create', exact: true }).click();
-  await page.getByText('It was sent nothing yet.').waitFor();
+  await page.getByText('Nothing was sent to it yet.').waitFor();
   assert.deepEqual((await call(own, 'GET', '/_sandbox/webhooks')).map((one) => [one.service, one.events]), [['extraction', ['extraction.completed', 'extraction.failed']]]);
   await close(page);
 });
@@ -177,7 +177,7 @@ test('rows tell the sender, the first words and attachments, and the unread are 
   await page.waitForFunction(() => document.title === '(2) Mailbox · Sandbox');
   const row = (text) => page.locator('.list-item').filter({ hasText: text });
   await row('Shop to ada@example.test').getByText('Your parcel is here').waitFor();
-  await row('Your parcel is here').getByText('1 attachments').waitFor({ state: 'attached' });
+  await row('Your parcel is here').getByText('1 attachment', { exact: true }).waitFor({ state: 'attached' });
   await row('Shop to grace@example.test').getByText('Hello Grace').waitFor();
   await row('Hello Grace').getByRole('link').click();
   await page.waitForFunction(() => document.title === '(1) Mailbox · Sandbox');

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after } from 'node:test';
 import { crc32, deflateSync } from 'node:zlib';
@@ -65,6 +67,15 @@ export async function otherHost(content = '') {
 export async function open(at, path, { width = 1280, scheme = 'light' } = {}) {
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   const context = await browser.newContext({ viewport: { width, height: width < 500 ? 740 : 800 }, colorScheme: scheme });
+  // With this variable, the page's files are those of the working tree: a change of them needs no build.
+  if (process.env.SVC_PAGE_FILES) {
+    await context.route(/\/page\/(?!preview)/, async (route) => {
+      const { pathname } = new URL(route.request().url());
+      const type = { '.js': 'text/javascript', css: 'text/css', '.svg': 'image/svg+xml', json: 'application/json' };
+      const body = readFileSync(join(process.env.SVC_PAGE_FILES, pathname.slice('/page/'.length)));
+      await route.fulfill({ body, contentType: Object.entries(type).find(([end]) => pathname.endsWith(end))[1] });
+    });
+  }
   const page = await context.newPage();
   page.problems = [];
   page.on('pageerror', (error) => page.problems.push(String(error.stack)));

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod deliveries;
 pub mod dns;
+pub mod due;
 pub mod emails;
 pub mod exec;
 pub mod faults;
@@ -65,6 +66,7 @@ mailbox, DNS and a clock that tests can control.")]
         /// Show and control the sandbox's clock
         #[command(subcommand)]
         Clock(clock::Command),
+        Due(due::Due),
         Settle(clock::Settle),
         /// Inject failures and delays into requests
         #[command(subcommand)]

@@ -856,8 +856,9 @@ const ROWS: [(&str, &str); 42] = [
     ),
     ("GET /_sandbox/clock", "clock show"),
     ("POST /_sandbox/clock", "clock freeze"),
-    ("POST /_sandbox/clock", "clock advance 1s"),
     ("POST /_sandbox/clock", "clock resume"),
+    ("POST /_sandbox/clock", "clock real"),
+    ("GET /_sandbox/due", "due"),
     ("POST /_sandbox/settle", "settle"),
     ("GET /_sandbox/faults", "faults list"),
     ("POST /_sandbox/faults", "faults add --status 500"),
@@ -866,13 +867,15 @@ const ROWS: [(&str, &str); 42] = [
     ("DELETE /_sandbox/faults", "faults remove"),
 ];
 
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 12] = [
     "/lease",
     "/readyz",
     "/attachments/{n}",
     "GET /_sandbox/events",
     "/events/wait",
     "/_sandbox/emails/{id}/send",
+    "/_sandbox/due/{id}/run",
+    "/_sandbox/messages/count",
     "/_sandbox/domains",
     "/_sandbox/webhooks",
     "/_sandbox/audiences",
@@ -890,7 +893,7 @@ fn every_control_operation_has_a_command() {
             let methods = methods.as_object().expect("methods").keys();
             methods.map(move |method| format!("{} {path}", method.to_uppercase()))
         })
-        // For programs and the page only: leases, readiness, and sending what is scheduled. `messages get --attachments` and
+        // For programs and the page only: leases, readiness, counts, and running what is scheduled. `messages get --attachments` and
         // `watch` send some of the others, which no dry run can show, and the commands for the
         // documented resources list what the last four do.
         .filter(|row| !OTHERS.iter().any(|end| row.ends_with(end)))

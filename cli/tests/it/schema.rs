@@ -424,9 +424,10 @@ fn local_server(checker: &mut Checker) {
     for words in [&["watch"][..], &["sandbox", "requests", "tail"]] {
         watch(checker, words);
     }
-    for command in ["show", "freeze", "advance 1s", "resume"] {
+    for command in ["show", "freeze", "advance 1s", "resume", "real"] {
         checker.run(&format!("sandbox clock {command}"));
     }
+    checker.run("sandbox due");
     let fault = checker.run("sandbox faults add --operation emails.send --status 503");
     checker.run("sandbox faults list");
     checker.run(&format!("sandbox faults get {}", text(&fault, "/id")));

@@ -46,7 +46,7 @@ test("a message has its links, its code and its attachments", async (t) => {
   assert.equal(mail.link(/now$/).pathname, "/in");
   assert.equal(mail.link().pathname, "/help");
   assert.throws(() => mail.link("Delete"), /no link fits 'Delete' in 'Please sign in', which has 'Help' https:/);
-  const bare = await sandbox.messages.wait({ subject: "hello" });
+  const bare = await sandbox.messages.wait({ to, subject: "hello" });
   assert.throws(() => bare.link("Confirm"), /no link fits 'Confirm' in 'Hello', which has no links/);
   assert.equal(mail.code, "482913");
   assert.equal(mail.attachments[0].filename, "a.txt");
@@ -92,6 +92,13 @@ test("what JavaScript lets pass is refused, and a subject may be a regular expre
   const forgotten = /^TypeError: to is undefined: give it a value/;
   await assert.rejects(sandbox.messages.wait({ to: undefined }), forgotten);
   await assert.rejects(sandbox.messages.subjects({ to: undefined }), forgotten);
+  for (const wanted of [undefined, {}, { subject: "Hello" }, { to: "" }]) {
+    await assert.rejects(sandbox.messages.wait(wanted), /^TypeError: wait needs the recipient/);
+  }
+  for (const by of [undefined, 24, { weeks: 1 }]) {
+    await assert.rejects(sandbox.clock.advance(by), /^TypeError: advance needs a duration, such as "24h"/);
+  }
+  await assert.rejects(sandbox.clock.advance({ hours: -1 }), /^RangeError: the clock never goes back/);
   await assert.rejects(sandbox.webhook("email.bounced"), /^TypeError: webhook needs a list of events/);
   await assert.rejects(sandbox.fault("emails.send"), /^TypeError: fault\('emails.send'\) needs what is to happen/);
 });
@@ -156,6 +163,28 @@ test("the clock brings what is due", async (t) => {
   assert.deepEqual(await sandbox.messages.subjects({ to }), []);
   await sandbox.clock.advance("25h");
   assert.deepEqual(await sandbox.messages.subjects({ to }), ["Hello"]);
+  const before = await sandbox.clock.now();
+  await sandbox.clock.advance({ days: 1, hours: 1 });
+  const passed = (await sandbox.clock.now()) - before;
+  assert.ok(passed >= 25 * 3_600_000 && passed < 26 * 3_600_000, `${passed} ms`);
+});
+
+test("what is due next is told, and what arrived is deleted", async (t) => {
+  const { sandbox, send } = await start(t);
+  assert.deepEqual(await sandbox.due(), []);
+  await send({ subject: "Reminder", scheduledAt: "2999-01-01T00:00:00Z" });
+  const [{ at, kind, subject, description }, ...others] = await sandbox.due();
+  assert.deepEqual([at, kind, others], [new Date("2999-01-01T00:00:00Z"), "email", []]);
+  assert.match(subject, /^eml_/);
+  assert.equal(description, '"Reminder" to ada@example.test is sent, as scheduled');
+
+  for (const name of ["One", "Two", "Three"]) await send({ subject: name });
+  await send({ to: "bob@example.test" });
+  assert.deepEqual((await sandbox.messages.all({ to, subject: /^T/ })).map((mail) => mail.text), ["Hello", "Hello"]);
+  await sandbox.messages.delete({ to, subject: /^T/ });
+  assert.deepEqual(await sandbox.messages.subjects(), ["One", "Hello"]);
+  await sandbox.messages.delete();
+  assert.deepEqual(await sandbox.messages.subjects(), []);
 });
 
 test("the settings of the machine's own sandbox have no effect, and problems are told", async (t) => {

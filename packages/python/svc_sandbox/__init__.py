@@ -5,21 +5,42 @@ Under pytest, the fixture `svc_sandbox` is one. Elsewhere: `with Sandbox() as sa
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
+import re
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any, Literal, Union, overload
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 from weakref import WeakSet
 
-__all__ = ["Attachment", "Clock", "Fault", "Link", "Message", "Messages", "Sandbox", "SandboxError", "Webhook"]
+__all__ = [
+    "Attachment",
+    "Clock",
+    "Due",
+    "Fault",
+    "Hook",
+    "Link",
+    "Message",
+    "Messages",
+    "Sandbox",
+    "SandboxError",
+    "Webhook",
+]
+
+#: Seconds: as in the package for Node, whose test runners give a test 5 s.
+TIMEOUT = 4.0
 
 
 class SandboxError(AssertionError):
@@ -38,8 +59,8 @@ class Sandbox:
             [_svc(), "--quiet", "sandbox", "serve", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # Settings of another sandbox are not for this one.
-            env={name: value for name, value in os.environ.items() if not name.startswith("SVC_")},
+            # Settings of another sandbox are not for this one, but for those of a whole test run.
+            env={name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith("SVC_")},
         )
         _OPEN.add(self)
         assert self._process.stdout
@@ -70,6 +91,7 @@ class Sandbox:
         }
         self.messages = Messages(self)
         self.clock = Clock(self)
+        self._receivers: list[_Receiver] = []
 
     def __enter__(self) -> Sandbox:
         return self
@@ -81,11 +103,40 @@ class Sandbox:
         return f"<Sandbox {self.url}>"
 
     def close(self) -> None:
+        for receiver in getattr(self, "_receivers", []):
+            receiver.stop()
         with self._process:
             self._process.kill()
 
-    def webhook(self, url: str, events: Sequence[str]) -> Webhook:
-        """Subscribes `url` to events of one of the services."""
+    @overload
+    def webhook(self, events: Sequence[str]) -> Hook: ...
+
+    @overload
+    def webhook(self, events: Sequence[str], *, url: str) -> Webhook: ...
+
+    def webhook(self, events: Sequence[str], *, url: str | None = None) -> Webhook:
+        """Subscribes a receiver in this process, which verifies what it gets, to events of one service.
+
+        With a `url`, it subscribes a receiver of the application.
+        """
+        __tracebackhide__ = True
+        if isinstance(events, str):
+            raise TypeError('webhook needs a list of events, such as ["email.bounced"]')
+        if url is not None:
+            return Webhook(*self._subscribe(events, url), url=url)
+        receiver = _Receiver()
+        self._receivers.append(receiver)
+        with receiver.changed:
+            id, receiver.secret = self._subscribe(events, receiver.url)
+        return Hook(id, receiver.secret, receiver.url, receiver, tuple(events))
+
+    def due(self) -> list[Due]:
+        """What is due next by the sandbox's clock, at most 100, the earliest first."""
+        __tracebackhide__ = True
+        found = self.call("GET", "/_sandbox/due?limit=100")["data"]
+        return [Due(_time(each["at"]), each["kind"], each["subject"], each["description"]) for each in found]
+
+    def _subscribe(self, events: Sequence[str], url: str) -> tuple[str, str]:
         __tracebackhide__ = True
         extraction = any(event.startswith("extraction.") for event in events)
         path, key, secret = (
@@ -94,7 +145,7 @@ class Sandbox:
             else ("/api/v1/webhooks", "EMAIL_KEY", "signingSecret")
         )
         webhook = self.call("POST", path, {"url": url, "events": list(events)}, key=self.env[key])
-        return Webhook(webhook["id"], webhook[secret])
+        return webhook["id"], webhook[secret]
 
     def fault(
         self,
@@ -194,47 +245,72 @@ class Messages:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
-    def wait(self, *, to: str | None = None, subject: str | None = None, timeout: float = 10) -> Message:
-        """The first message to `to` with `subject` in its subject, now or within `timeout` seconds.
+    def wait(self, *, to: str, subject: Subject | None = None, timeout: float = TIMEOUT) -> Message:
+        """The newest message to `to` whose subject has `subject` in it, in any case, or matches it.
 
-        The error names what has arrived instead, and why mail has not.
+        It is there at once or arrives within `timeout` seconds. The error names what has arrived instead,
+        and why mail has not.
         """
         __tracebackhide__ = True
-        query = _query(to=to, subject=subject, timeout=_milliseconds(timeout))
-        try:
-            found = self._sandbox.call("GET", f"/_sandbox/messages/wait?{query}")
-        except SandboxError as error:
-            if error.status != 408:
+        if not to:
+            raise TypeError("wait needs the recipient, such as to='ada@example.test'")
+        end = time.monotonic() + timeout
+        after = None
+        while True:
+            # What does not fit is not looked at again.
+            found = self._pages(to=to, after=after)
+            for each in found:
+                if _fits(each["subject"], subject):
+                    return _message(self._sandbox, self._sandbox.call("GET", f"/_sandbox/messages/{each['id']}"))
+            after = found[0]["id"] if found else after
+            left = _milliseconds(max(0.0, end - time.monotonic()))
+            try:
+                self._sandbox.call("GET", f"/_sandbox/messages/wait?{_query(to=to, after=after, timeout=left)}")
+            except SandboxError as error:
+                if error.status != 408:
+                    raise
+                wanted = f"no message to {to}{_wanted(subject)} within {timeout:g} s"
+                instead = str(error).partition("; ")[2]
+                error.args = ("; ".join([wanted, instead, *self._obstacles(to)]),)
                 raise
-            wanted = "no message" + (f" to {to}" if to else "") + (f' with "{subject}"' if subject else "")
-            instead = str(error).partition("; ")[2]
-            error.args = ("; ".join([f"{wanted} within {timeout:g} s", instead, *self._obstacles(to)]),)
-            raise
-        return _message(self._sandbox, found)
 
-    def all(self, *, to: str | None = None, subject: str | None = None) -> list[Message]:
+    def all(self, *, to: str | None = None, subject: Subject | None = None) -> list[Message]:
         """What has arrived once all that is due has happened, the oldest first."""
         __tracebackhide__ = True
         found = [self._sandbox.call("GET", f"/_sandbox/messages/{each['id']}") for each in self._list(to, subject)]
         return [_message(self._sandbox, each) for each in found]
 
-    def subjects(self, *, to: str | None = None) -> list[str]:
+    def subjects(self, *, to: str | None = None, subject: Subject | None = None) -> list[str]:
         """The subjects of what has arrived once all that is due has happened, the oldest first."""
         __tracebackhide__ = True
-        return [each["subject"] for each in self._list(to)]
+        return [each["subject"] for each in self._list(to, subject)]
 
-    def _list(self, to: str | None, subject: str | None = None) -> list[dict[str, Any]]:
+    def delete(self, *, to: str | None = None, subject: Subject | None = None) -> None:
+        """Deletes what has arrived once all that is due has happened."""
+        __tracebackhide__ = True
+        if isinstance(subject, re.Pattern):
+            for each in self._list(to, subject):
+                self._sandbox.call("DELETE", f"/_sandbox/messages/{each['id']}")
+            return
+        self._sandbox.settle()
+        self._sandbox.call("DELETE", f"/_sandbox/messages?{_query(to=to, subject=subject)}")
+
+    def _list(self, to: str | None, subject: Subject | None) -> list[dict[str, Any]]:
         __tracebackhide__ = True
         self._sandbox.settle()
+        return [each for each in self._pages(to=to) if _fits(each["subject"], subject)][::-1]
+
+    def _pages(self, **query: str | None) -> list[dict[str, Any]]:
+        """All messages, the newest first."""
+        __tracebackhide__ = True
         found: list[dict[str, Any]] = []
         cursor = None
         while True:
-            query = _query(to=to, subject=subject, limit="100", cursor=cursor)
-            page = self._sandbox.call("GET", f"/_sandbox/messages?{query}")
+            page = self._sandbox.call("GET", f"/_sandbox/messages?{_query(**query, limit='100', cursor=cursor)}")
             found += page["data"]
             cursor = page["next"]
             if not cursor:
-                return found[::-1]
+                return found
 
     def _obstacles(self, to: str | None) -> Iterator[str]:
         """The newest emails that have not arrived, and the newest request to send that was refused."""
@@ -306,7 +382,102 @@ class Attachment:
 @dataclass(frozen=True)
 class Webhook:
     id: str
+    #: The signing secret.
     secret: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Hook(Webhook):
+    """A webhook whose deliveries this process receives and verifies."""
+
+    _receiver: _Receiver
+    _events: tuple[str, ...]
+
+    def next(self, event: str | None = None, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+        """The oldest delivery that was not yet returned, of this event or of any, within `timeout` seconds.
+
+        The error names what has arrived instead.
+        """
+        __tracebackhide__ = True
+        if event is not None and event not in self._events:
+            raise SandboxError(f"this hook does not get {event}: it has subscribed to {', '.join(self._events)}")
+        return self._receiver.next(event, timeout)
+
+
+class _Receiver:
+    """Receives the deliveries of one webhook, and keeps those that the service signed."""
+
+    secret = ""
+
+    def __init__(self) -> None:
+        self._waiting: list[dict[str, Any]] = []
+        self._arrived: list[str] = []
+        #: What arrives while this is held waits for it.
+        self.changed = threading.Condition()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                given = self.headers.get("x-service-signature") or f"sha256={self.headers.get('mail-signature', '')}"
+                self.send_response(204 if receiver._take(given, body) else 401)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        # The default is half a second, which each test would wait for at its end.
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def next(self, event: str | None, timeout: float) -> dict[str, Any]:
+        __tracebackhide__ = True
+
+        def found() -> dict[str, Any] | None:
+            return next((each for each in self._waiting if event in (None, each["event"])), None)
+
+        with self.changed:
+            delivery = self.changed.wait_for(found, timeout)
+            if delivery:
+                self._waiting.remove(delivery)
+                return delivery
+            arrived = f"since the start came {', '.join(self._arrived)}" if self._arrived else "nothing came"
+        raise SandboxError(f"no {event or 'delivery'} arrived within {timeout:g} s; {arrived}")
+
+    def _take(self, given: str, body: bytes) -> bool:
+        with self.changed:
+            expected = "sha256=" + hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
+            is_genuine = hmac.compare_digest(expected.encode(), given.encode())
+            if is_genuine:
+                delivery = json.loads(body)
+                recipient = delivery["data"].get("recipient")
+                self._waiting.append(delivery)
+                self._arrived.append(delivery["event"] + (f" for {recipient}" if recipient else ""))
+            else:
+                self._arrived.append("a request whose signature does not match")
+            self.changed.notify_all()
+        return is_genuine
+
+
+@dataclass(frozen=True)
+class Due:
+    """Something that is due."""
+
+    at: datetime
+    #: `email`, `recipient`, `relay`, `message`, `delivery` or `expiry`.
+    kind: str
+    #: The ID of the email, of the message or of the delivery; the key of an expiry.
+    subject: str
+    #: What happens, to whom and why.
+    description: str
 
 
 class Clock:
@@ -315,13 +486,25 @@ class Clock:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
-    def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Moves the clock, and returns when what fell due has happened."""
+    def now(self) -> datetime:
+        """The time of the sandbox."""
         __tracebackhide__ = True
-        by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        if by < timedelta():
-            raise ValueError(f"the clock never goes back: cannot advance it by {by.total_seconds():g} s")
-        self._sandbox.call("POST", "/_sandbox/clock", {"advance": _milliseconds(by.total_seconds())})
+        return _time(self._sandbox.call("GET", "/_sandbox/clock")["now"])
+
+    def advance(
+        self, by: str | None = None, /, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> None:
+        """Moves the clock by `"24h"` or by `hours=24`, and returns when what fell due has happened."""
+        __tracebackhide__ = True
+        if by is not None:
+            if days or hours or minutes or seconds:
+                raise TypeError('advance takes a text such as "24h" or numbers such as hours=24, not both')
+        else:
+            wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+            if wanted < 0:
+                raise ValueError(f"the clock never goes back: cannot advance it by {wanted:g} s")
+            by = _milliseconds(wanted)
+        self._sandbox.call("POST", "/_sandbox/clock", {"advance": by})
 
 
 class Fault:
@@ -352,6 +535,11 @@ class Fault:
         self._hits = self.hits
         self._sandbox.call("DELETE", self._path)
 
+
+#: A part of a subject, in any case, or what it matches.
+Subject = Union[str, "re.Pattern[str]"]
+
+_KEPT = ("SVC_SANDBOX_SEED", "SVC_SANDBOX_SET")
 
 #: Requests to this machine pass through no proxy.
 _DIRECT = build_opener(ProxyHandler({}))
@@ -394,6 +582,23 @@ def _message_of_error(body: str) -> str:
         return str(json.loads(body)["error"]["message"])
     except (ValueError, LookupError, TypeError):
         return body
+
+
+def _fits(text: str, subject: Subject | None) -> bool:
+    if isinstance(subject, re.Pattern):
+        return subject.search(text) is not None
+    return (subject or "").lower() in text.lower()
+
+
+def _wanted(subject: Subject | None) -> str:
+    if isinstance(subject, re.Pattern):
+        return f" that matches {subject.pattern!r}"
+    return f' with "{subject}"' if subject else ""
+
+
+def _time(text: str) -> datetime:
+    # Python 3.10 reads no `Z`.
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _query(**parameters: str | None) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import signal
 import smtplib
 import subprocess
@@ -12,7 +13,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.request import urlopen
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -91,13 +94,13 @@ def test_what_is_missing_is_said_beside_what_is_there(svc_sandbox: Sandbox) -> N
 
 
 def test_a_wait_in_vain_says_why(svc_sandbox: Sandbox) -> None:
-    def failure(to: str | None = None, subject: str | None = None) -> str:
+    def failure(to: str, subject: str | re.Pattern[str] | None = None) -> str:
         with pytest.raises(SandboxError) as raised:
             svc_sandbox.messages.wait(to=to, subject=subject, timeout=0.01)
         return str(raised.value)
 
     assert failure(ADA, "Hi") == f'no message to {ADA} with "Hi" within 0.01 s; the mailbox is empty'
-    assert failure().startswith("no message within 0.01 s; ")
+    assert failure(ADA, re.compile("^H")).startswith(f"no message to {ADA} that matches '^H' within 0.01 s; ")
     send(svc_sandbox)
     send(svc_sandbox, subject="Reminder", scheduledAt="2100-01-01T00:00:00Z")
     send(svc_sandbox, to="bounced@example.test")
@@ -122,6 +125,70 @@ def test_the_clock_brings_what_is_scheduled(svc_sandbox: Sandbox) -> None:
     svc_sandbox.clock.advance(seconds=60)
     assert svc_sandbox.messages.subjects(to=ADA) == ["Welcome", "Reminder"]
     assert [mail.text for mail in svc_sandbox.messages.all(to=ADA, subject="remind")] == ["Hello"]
+    before = svc_sandbox.clock.now()
+    assert before - now >= timedelta(days=1)
+    svc_sandbox.clock.advance("24h")
+    assert svc_sandbox.clock.now() - before == timedelta(days=1)
+
+
+def test_what_python_lets_pass_is_refused(svc_sandbox: Sandbox) -> None:
+    with pytest.raises(TypeError):
+        svc_sandbox.messages.wait()  # type: ignore[call-arg]
+    for nobody in ("", None):
+        with pytest.raises(TypeError, match="wait needs the recipient"):
+            svc_sandbox.messages.wait(to=nobody)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r'needs a list of events, such as \["email.bounced"\]'):
+        svc_sandbox.webhook("email.bounced")
+    with pytest.raises(TypeError, match='"24h" or numbers such as hours=24, not both'):
+        svc_sandbox.clock.advance("24h", hours=1)
+
+
+def test_what_is_due_next_is_told(svc_sandbox: Sandbox) -> None:
+    assert svc_sandbox.due() == []
+    send(svc_sandbox, subject="Reminder", scheduledAt="2999-01-01T00:00:00Z")
+    [due] = svc_sandbox.due()
+    assert (due.at.isoformat(), due.kind, due.subject[:4]) == ("2999-01-01T00:00:00+00:00", "email", "eml_")
+    assert due.description == f'"Reminder" to {ADA} is sent, as scheduled'
+
+
+def test_a_subject_may_be_a_regular_expression_and_messages_are_deleted(svc_sandbox: Sandbox) -> None:
+    for subject in ("One", "Two", "Three"):
+        send(svc_sandbox, subject=subject)
+    send(svc_sandbox, to="bob@example.test")
+    assert svc_sandbox.messages.wait(to=ADA, subject=re.compile("^tw", re.I)).subject == "Two"
+    svc_sandbox.messages.delete(to=ADA, subject=re.compile("^T"))
+    assert svc_sandbox.messages.subjects() == ["One", "Welcome"]
+    svc_sandbox.messages.delete(to=ADA, subject="one")
+    assert svc_sandbox.messages.subjects(subject="wel") == ["Welcome"]
+    svc_sandbox.messages.delete()
+    assert svc_sandbox.messages.subjects() == []
+
+
+def test_a_hook_verifies_and_keeps_what_is_not_asked_for_yet(svc_sandbox: Sandbox) -> None:
+    hook = svc_sandbox.webhook(["email.sent", "email.bounced", "email.opened"])
+    send(svc_sandbox, to="bounced@example.test")
+    bounced = hook.next("email.bounced")
+    assert (bounced["event"], bounced["data"]["recipient"]) == ("email.bounced", "bounced@example.test")
+    assert hook.next()["event"] == "email.sent"
+    forged = Request(hook.url, b'{"event":"email.opened"}', {"mail-signature": "0" * 64})
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(forged)
+    extraction = svc_sandbox.webhook(["extraction.completed"])
+    svc_sandbox.call("POST", "/_sandbox/extractions", {"event": "extraction.completed", "data": {"total": 12}})
+    assert extraction.next("extraction.completed")["data"] == {"total": 12}
+    came = "email.sent for bounced@example.test, email.bounced for bounced@example.test, a request whose signature"
+    with pytest.raises(SandboxError, match=f"^no email.opened arrived within 0 s; since the start came {came}"):
+        hook.next("email.opened", timeout=0)
+    with pytest.raises(SandboxError, match="does not get email.failed: it has subscribed to email.sent, "):
+        hook.next("email.failed")
+
+
+def test_a_seed_file_reaches_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = tmp_path / "seed.toml"
+    seed.write_text('[[organizations]]\nname = "Shop"\n')
+    monkeypatch.setenv("SVC_SANDBOX_SEED", str(seed))
+    with Sandbox() as sandbox:
+        assert "Shop" in [each["name"] for each in sandbox.call("GET", "/_sandbox/organizations")]
 
 
 def test_many_messages_are_all_listed(svc_sandbox: Sandbox) -> None:
@@ -156,8 +223,8 @@ def test_a_fault_of_smtp_refuses_a_recipient(svc_sandbox: Sandbox) -> None:
 
 
 def test_webhooks_are_signed_with_their_secret(svc_sandbox: Sandbox, receiver: Receiver) -> None:
-    email = svc_sandbox.webhook(receiver.url, ["email.bounced"])
-    extraction = svc_sandbox.webhook(receiver.url, ["extraction.completed"])
+    email = svc_sandbox.webhook(["email.bounced"], url=receiver.url)
+    extraction = svc_sandbox.webhook(["extraction.completed"], url=receiver.url)
     send(svc_sandbox, to="bounced@example.test")
     svc_sandbox.settle()
     svc_sandbox.call("POST", "/_sandbox/extractions", {"event": "extraction.completed"})

@@ -1,6 +1,6 @@
 // The call that sends an email, in the languages that people copy.
 
-import { BASE, SEEDED } from './api.js';
+import { BASE, SEEDED, blob, get } from './api.js';
 import { rust, shell } from './text.js';
 
 /**
@@ -8,44 +8,79 @@ import { rust, shell } from './text.js';
  * @typedef {{key: string | null, header: string, from: string}} Caller
  */
 
+/** @param {any} body @param {Caller | null} caller */
+export const callsOf = (body, caller) => [
+  { id: 'svc', name: 'svc', text: asCaller(svc(body), caller?.key) },
+  { id: 'curl', name: 'curl', text: curl(body, caller) },
+  { id: 'typescript', name: 'TypeScript', text: typescript(body, caller) },
+  { id: 'python', name: 'Python', text: python(body, caller) },
+  { id: 'rust', name: 'Rust', text: program(body) },
+];
+
 /**
+ * The email of a story as a request sends it: that of its own request, or what is stored of it. `lacks` says
+ * what is not known, so that the request would send another email.
  * @param {import('control').EmailStory} story
- * @param {Caller | null} caller
- * @returns {{complete: boolean, calls: {id: string, name: string, text: string}[]}}
+ * @returns {Promise<{body: any, lacks: string}>}
  */
-export function callsOf(story, caller) {
-  const { body, complete } = bodyOf(story);
+export async function bodyOf(story) {
+  const { request, email, messages } = story;
+  const recorded = request?.operation === 'emails.send' ? request.requestBody : null;
+  const isRedacted = recorded?.text.includes('[redacted]') ?? false;
+  /** @type {any} */
+  let body;
+  let lacks = '';
+  if (recorded && !recorded.truncated && (!isRedacted || messages.length === 0)) {
+    body = JSON.parse(recorded.text);
+    if (isRedacted) lacks = 'The log redacts secrets, and no message of this email was delivered that has them.';
+  } else {
+    body = { from: email.from, to: email.to, subject: email.subject };
+    for (const name of /** @type {const} */ (['cc', 'bcc',
+      'replyTo'])) if (email[name]?.length > 0) body[name] = email[name];
+    if (email.tags && Object.keys(email.tags).length > 0) body.tags = email.tags;
+    if (email.scheduledAt) body.scheduledAt = email.scheduledAt;
+    if (messages.length > 0) Object.assign(body, await contentOf(messages[0].id));
+    else {
+      body.text = '…';
+      lacks = 'The log does not have all of the request, and no message of this email was delivered that has its '
+        + 'content.';
+    }
+  }
+  // Its time has passed.
+  if (email.status !== 'queued') delete body.scheduledAt;
+  return { body, lacks };
+}
+
+/** The fields of the header that the service writes itself. */
+const OWN_FIELDS = new RegExp('^(?:from|to|cc|bcc|reply-to|sender|subject|date|message-id|mime-version|return-path'
+  + '|received|content-.*|dkim-signature|authentication-results|received-spf)$', 'i');
+
+/** The content of an email, from a message of it, as it was before its tracking was added. @param {string} id */
+async function contentOf(id) {
+  const message = await get(`/_sandbox/messages/${id}`);
+  let { html } = message;
+  for (const { url, tracked_url: tracked } of message.links) {
+    if (tracked) html = html?.replaceAll(tracked, url.replaceAll('&', '&amp;').replaceAll('"', '&quot;')) ?? null;
+  }
+  html = html?.replace(/<img src="[^"]*\/t\/o\/eml_[^"]*" width="1" height="1" alt="">/, '') ?? null;
+  const headers = Object.entries(message.headers).filter(([name]) => !OWN_FIELDS.test(name));
+  const attachments = await Promise.all(message.attachments.map(async (one, n) => ({
+    filename: one.filename ?? `attachment-${n + 1}`, contentType: one.contentType,
+    ...(one.contentId && { contentId: one.contentId }),
+    content: await base64(await blob(`/_sandbox/messages/${id}/attachments/${n + 1}`)) })));
   return {
-    complete,
-    calls: [
-      { id: 'svc', name: 'svc', text: asCaller(svc(body), caller?.key) },
-      { id: 'curl', name: 'curl', text: curl(body, caller) },
-      { id: 'rust', name: 'Rust', text: program(body) },
-    ],
+    ...(html !== null && { html }), ...(message.text !== null && { text: message.text }),
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers) }), ...(attachments.length > 0 && { attachments }),
   };
 }
 
-/** The email of the request, or what is known of it. @param {import('control').EmailStory} story */
-function bodyOf(story) {
-  const { request, email } = story;
-  if (request?.operation === 'emails.send' && request.requestBody && !request.requestBody.truncated) {
-    try {
-      const body = JSON.parse(request.requestBody.text);
-      if (body && typeof body === 'object' && !Array.isArray(body)) return { body, complete: true };
-    } catch {
-      // The log has only a part of it.
-    }
-  }
-  /** @type {any} */
-  const body = { from: email.from, to: email.to, subject: email.subject };
-  for (const name of /** @type {const} */ (['cc', 'bcc',
-    'replyTo'])) if (email[name]?.length > 0) body[name] = email[name];
-  if (email.tags && Object.keys(email.tags).length > 0) body.tags = email.tags;
-  if (email.scheduledAt) body.scheduledAt = email.scheduledAt;
-  if (email.templateId) body.templateId = email.templateId;
-  else body.text = '…';
-  return { body, complete: false };
-}
+/** @param {Blob} content @returns {Promise<string>} */
+const base64 = (content) => new Promise((done, failed) => {
+  const reader = new FileReader();
+  reader.onload = () => done(String(reader.result).split(',')[1] ?? '');
+  reader.onerror = () => failed(reader.error);
+  reader.readAsDataURL(content);
+});
 
 /** @param {any} value @returns {any[]} */
 const all = (value) => (value === undefined || value === null ? [] : Array.isArray(value) ? value : [value]);
@@ -91,11 +126,46 @@ export function asCaller(command, key) {
 }
 
 /** @param {any} body @param {Caller | null} caller */
-function curl(body, caller) {
-  const { key, header = 'authorization' } = caller ?? {};
-  return [`curl ${location.origin}${BASE}/api/v1/emails`,
-    `-H "${header}: ${header === 'authorization' ? 'Bearer ' : ''}${key ?? '$SVC_EMAIL_KEY'}"`,
+export function curl(body, caller) {
+  const [name, value] = keyHeader(caller, '$SVC_EMAIL_KEY');
+  return [`curl ${location.origin}${BASE}/api/v1/emails`, `-H "${name}: ${value}"`,
     "-H 'content-type: application/json'", `-d ${shell(JSON.stringify(body))}`].join(' \\\n  ');
+}
+
+/**
+ * The header with the key. @param {Caller | null} caller @param {string} [unknown] @returns {[string, string]}
+ */
+function keyHeader(caller, unknown = 'KEY') {
+  const { key, header = 'authorization' } = caller ?? {};
+  return [header, `${header === 'authorization' ? 'Bearer ' : ''}${key ?? unknown}`];
+}
+
+/** @param {any} body @param {Caller | null} caller */
+function typescript(body, caller) {
+  const [name, value] = keyHeader(caller);
+  const headers = JSON.stringify({ [name]: value, 'content-type': 'application/json' });
+  return `const email = ${JSON.stringify(body, null, 2)};
+const response = await fetch(${JSON.stringify(`${location.origin}${BASE}/api/v1/emails`)}, {
+  method: "POST",
+  headers: ${headers},
+  body: JSON.stringify(email),
+});
+if (!response.ok) throw new Error(await response.text());
+console.log(await response.json());`;
+}
+
+/** @param {any} body @param {Caller | null} caller */
+function python(body, caller) {
+  const [name, value] = keyHeader(caller);
+  return `import json
+from urllib.request import Request, urlopen
+
+true, false, null = True, False, None  # With these, JSON is Python.
+email = ${JSON.stringify(body, null, 4)}
+headers = ${JSON.stringify({ [name]: value, 'content-type': 'application/json' })}
+request = Request(${JSON.stringify(`${location.origin}${BASE}/api/v1/emails`)}, json.dumps(email).encode(), headers)
+with urlopen(request) as response:
+    print(json.load(response))`;
 }
 
 /** @param {any} body */

@@ -156,4 +156,10 @@ export function useList(path, params, type, opened) {
   return { items, next: state.next, loaded: state.loaded, error: state.error, more, refresh };
 }
 
+/**
+ * How many items a list has, as far as it was loaded; nothing before.
+ * @param {{items: unknown[], next: string | null, loaded: boolean}} list
+ */
+export const matchesOf = ({ items, next, loaded }) => (loaded ? `${items.length}${next ? '+' : ''}` : undefined);
+
 const PAGE = 100;

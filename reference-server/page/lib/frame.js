@@ -86,6 +86,9 @@ function decoded(value) {
 
 const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
 
+/** The pixels by which the sandbox sees that a message was opened: to look at it here is not to open it. */
+const PIXEL = /(?:https?:\/\/[^\s"'<>/]+)?\/t\/o\/eml_[\da-f-]{36}\/\d+/gi;
+
 /** How many resources of the HTML load from elsewhere. @param {Document} document */
 export function remoteContent(document) {
   let count = 0;
@@ -101,18 +104,22 @@ export function remoteContent(document) {
   return count;
 }
 
-/** @param {{content: string, title: string, images?: () => Promise<Record<string, string>>}} props */
-export function HtmlView({ content, title, images }) {
+/**
+ * @param {{content: string, title: string, images?: () => Promise<Record<string, string>>,
+ *   children?: import('./ui.js').Children}} props
+ */
+export function HtmlView({ content, title, images, children }) {
   const [width, setWidth] = useState('full');
   const [theme, setTheme] = useState('light');
   const [remote, setRemote] = useState(false);
   const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
-  const count = useMemo(() => remoteContent(parse(content)), [content]);
+  const seen = useMemo(() => content.replace(PIXEL, 'data:,'), [content]);
+  const count = useMemo(() => remoteContent(parse(seen)), [seen]);
   useEffect(() => {
     if (images) images().then(setInline, () => setInline(Object.create(null)));
     else setInline(Object.create(null));
   }, [content]);
-  let shown = replaceEmbedded(content, (id) => inline?.[id]);
+  let shown = replaceEmbedded(seen, (id) => inline?.[id]);
   // Which colors the system prefers must not matter, so the queries for them are decided here.
   shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) =>
     (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
@@ -127,6 +134,7 @@ export function HtmlView({ content, title, images }) {
         ['full', 'Full']]} />
       <${Choice} label="Colors" value=${theme} onChange=${setTheme} options=${[['light', 'Light'], ['dark', 'Dark'],
         ['forced', 'Forced dark']]} />
+      ${children}
       ${count > 0 && html`<span class="notice">${remote ? 'Remote content is shown' :
         `Remote content is blocked (${count})`}
         <${Button} kind="small" onClick=${() => setRemote(!remote)}>${remote ? 'Block' : 'Show'}<//></span>`}

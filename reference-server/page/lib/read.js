@@ -3,13 +3,13 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { get, selectedOrganization } from './api.js';
-import { useEvents } from './live.js';
+import { useEvents, useThrottle } from './live.js';
 
 const MAX = 2000;
 
 /** The organization that `state` is of. @type {string | null | undefined} */
 let owner;
-let state = { upTo: '', ids: new Set() };
+let state = { upTo: '', ids: /** @type {Set<string>} */ (new Set()) };
 /** Called when messages were read. @type {Set<() => void>} */
 const watchers = new Set();
 
@@ -53,26 +53,53 @@ function save() {
   for (const watcher of [...watchers]) watcher();
 }
 
-/** The number of unread messages, as text: of the newest 100, and `+` if there are more; empty for none. */
+/** Forgets messages that were deleted. @param {string[]} ids */
+export function forget(ids) {
+  for (const id of ids) current().ids.delete(id);
+  save();
+}
+
+/** Forgets the messages that others have deleted. Those that were read are among the newest as a rule. */
+async function forgetDeleted() {
+  const { upTo, ids } = current();
+  const read = [...ids].filter((id) => id > upTo).sort();
+  if (read.length === 0) return;
+  const left = new Set();
+  let cursor;
+  do {
+    /** @type {import('control').MessageSummaryList} */
+    const page = await get(/** @type {string} */ ('/_sandbox/messages'), { after: upTo, limit: 100, cursor });
+    for (const { id } of page.data) left.add(id);
+    cursor = page.data.some(({ id }) => id <= read[0]) ? null : page.next;
+  } while (cursor);
+  forget(read.filter((id) => !left.has(id)));
+}
+
+/** The number of unread messages. */
 export function useUnread() {
   const organization = selectedOrganization();
-  const [found, setFound] = useState({ ids: /** @type {string[]} */ ([]), more: false });
-  const load = async () => {
-    const page = await get('/_sandbox/messages', { after: current().upTo, limit: 100 });
-    setFound({ ids: page.data.map(({ id }) => id), more: page.next !== null });
-  };
+  const [total, setTotal] = useState(0);
+  const [, update] = useState(0);
+  const load = async () => setTotal((await get('/_sandbox/messages/count', { after: current().upTo })).count);
   const reload = () => void load().catch(() => {});
+  // With many messages a second, the server is asked a few times.
+  const soon = useThrottle(reload, 500);
+  const clean = useThrottle(() => void forgetDeleted().then(load).catch(() => {}), 1000);
   useEffect(reload, [organization]);
   useEffect(() => {
-    const update = () => setFound((old) => ({ ...old, ids: old.ids.filter((id) => !isRead(id)) }));
-    watchers.add(update);
-    return () => void watchers.delete(update);
+    let { upTo } = current();
+    const read = () => {
+      if (upTo !== current().upTo) reload();
+      ({ upTo } = current());
+      update((n) => n + 1);
+    };
+    watchers.add(read);
+    return () => void watchers.delete(read);
   }, []);
   useEvents((event) => {
-    if (event.type === 'reset' || (event.type === 'change' && event.resource === 'messages')) reload();
-    if (event.type === 'message') setFound((old) => ({ ...old, ids: [event.id, ...old.ids.filter((id) =>
-      id !== event.id)] }));
+    if (event.type === 'message') soon();
+    if (event.type === 'reset' || (event.type === 'change' && event.resource === 'messages')) clean();
   });
-  const count = found.ids.filter((id) => !isRead(id)).length;
-  return found.more ? `${count}+` : count > 0 ? String(count) : '';
+  const { upTo, ids } = current();
+  return Math.max(0, total - [...ids].filter((id) => id > upTo).length);
 }

@@ -34,6 +34,21 @@ export function duration(ms) {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
+/** A number of things. @param {number} n @param {string} one @param {string} [many] */
+export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
+
+/** How far a clock is from that of the computer, in words; empty if it is not. @param {number} ms */
+export function ahead(ms) {
+  const seconds = Math.round(Math.abs(ms) / 1000);
+  if (seconds < 2) return '';
+  // An advance takes a while itself.
+  const minutes = Math.round(seconds / 60);
+  const parts = seconds < 120 ? [count(seconds, 'second')] : [[Math.floor(minutes / 1440), 'day'],
+    [Math.floor(minutes / 60) % 24, 'hour'], [minutes % 60, 'minute']].filter(([n]) => n).map(([n, unit]) =>
+      count(Number(n), String(unit)));
+  return `${parts.slice(0, 2).join(' ')} ${ms > 0 ? 'ahead of' : 'behind'} this computer`;
+}
+
 /** The name of a mailbox, or its address. @param {string} mailbox */
 export function nameOf(mailbox) {
   const name = mailbox.endsWith('>') ? mailbox.slice(0, mailbox.lastIndexOf('<')).trim() : '';

@@ -56,6 +56,7 @@ const ICONS = {
   link: 'M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.700L12 7M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.700L12 17',
   download: 'M12 4v11M7 11l5 5 5-5M4 20h16',
   play: 'M7 4v16l13-8Z',
+  due: 'M5 4h14M5 20h14M7 4c0 5 3 6 5 8-2 2-5 3-5 8M17 4c0 5-3 6-5 8 2 2 5 3 5 8',
   pause: 'M8 4v16M16 4v16',
 };
 /** @typedef {keyof typeof ICONS} IconName */
@@ -149,11 +150,14 @@ export function Copy({ text, label = 'Copy', children }) {
   </button>`;
 }
 
-/** @param {{text: string, label?: string, wrap?: boolean}} props */
-export function Code({ text, label = 'Code', wrap = false }) {
-  return html`<div class="code">
+/**
+ * Text with a button that copies it, unless it would be of no use elsewhere.
+ * @param {{text: string, label?: string, wrap?: boolean, fixed?: boolean}} props
+ */
+export function Code({ text, label = 'Code', wrap = false, fixed = false }) {
+  return html`<div class=${`code ${fixed ? 'fixed' : ''}`}>
     <pre tabindex="0" role="region" aria-label=${label} class=${wrap ? 'wrap' : ''}>${text}</pre>
-    <${Copy} text=${text} label=${`Copy ${label.toLowerCase()}`} />
+    ${!fixed && html`<${Copy} text=${text} label=${`Copy ${label.toLowerCase()}`} />`}
   </div>`;
 }
 
@@ -269,13 +273,32 @@ export function Head({ title, children }) {
 }
 
 /**
- * A search field: `/` moves the focus to it. @param {{value: string, hint: string, onSearch: (text: string) => void}}
- * props
+ * A search field: `/` moves the focus to it, and Enter and ↓ from it to the first row. `matches` says how many
+ * rows match, once they are loaded.
+ * @param {{value: string, hint: string, onSearch: (text: string) => void, matches?: string}} props
  */
-export function Search({ value, hint, onSearch }) {
+export function Search({ value, hint, onSearch, matches }) {
   const [text, setText] = useState(value);
   const timer = useRef(0);
+  const leaves = useRef(false);
   useEffect(() => setText(value), [value]);
+  const leave = () => {
+    leaves.current = false;
+    /** @type {HTMLElement | null} */ (document.querySelector('.list .row'))?.focus();
+  };
+  useEffect(() => {
+    if (leaves.current && matches !== undefined && text === value) leave();
+  });
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== 'Enter' && event.key !== 'ArrowDown') return;
+    event.preventDefault();
+    clearTimeout(timer.current);
+    if (text === value && matches !== undefined) leave();
+    else {
+      leaves.current = true;
+      onSearch(text);
+    }
+  };
   const input = (/** @type {Event} */ event) => {
     const now = valueOf(event);
     setText(now);
@@ -284,7 +307,8 @@ export function Search({ value, hint, onSearch }) {
   };
   return html`<div class="search"><${Icon} name="search" />
     <input id="search" type="search" aria-label="Search" placeholder=${hint} title=${hint} value=${text}
-      onInput=${input} spellcheck=${false} autocomplete="off" />
+      onInput=${input} onKeyDown=${keys} spellcheck=${false} autocomplete="off" />
+    <span class="matches" role="status">${value && matches}</span>
   </div>`;
 }
 
@@ -314,10 +338,10 @@ export function isTyping(event) {
  * @template {{id: string}} T
  * @param {{label: string, items: T[], height: number, selected: string, linkOf: (item: T) => string,
  *   row: (item: T) => Children, rowClass?: (item: T) => string, onEnd: () => void, back: string,
- *   picked?: Set<string>, onPick?: (id: string) => void}} props
+ *   picked?: Set<string>, onPick?: (id: string) => void, nameOf?: (item: T) => string}} props
  */
 export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back, picked,
-  onPick }) {
+  onPick, nameOf }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [range, setRange] = useState({ top: 0, size: 800 });
   const focus = useRef('');
@@ -404,11 +428,11 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     <div role="list" aria-label=${label} class="list-all" style=${{ height: `${items.length * height}px` }}>
       ${shown.map((item, at) => html`<div role="listitem" key=${item.id} class="list-item"
         style=${{ top: `${(from + at) * height}px`, height: `${height}px` }}>
-        <a class=${`row ${rowClass(item)}`} href=${linkOf(item)} data-id=${item.id}
+        <a class=${`row ${onPick ? 'pickable' : ''} ${rowClass(item)}`} href=${linkOf(item)} data-id=${item.id}
           aria-current=${item.id === selected ? 'true' : undefined}
           tabindex=${item.id === tabStop ? 0 : -1} draggable=${false}>${row(item)}</a>
-        ${onPick && html`<input type="checkbox" class="pick" aria-label="Select" tabindex="-1"
-          checked=${picked?.has(item.id)} onChange=${() => onPick(item.id)} />`}
+        ${onPick && html`<label class="pick"><input type="checkbox" aria-label=${`Select ${nameOf?.(item) ?? item.id}`}
+          tabindex="-1" checked=${picked?.has(item.id)} onChange=${() => onPick(item.id)} /></label>`}
       </div>`)}
     </div>
   </div>`;
@@ -416,10 +440,31 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
 
 /** The list and the opened item. @param {{list: Children, detail: Children, open: string}} props */
 export function Split({ list, detail, open }) {
-  return html`<div class=${`split ${open ? 'open' : ''}`}><section class="split-list"
-    aria-label="List">${list}</section><section class="split-detail" aria-label="Details"
-      key="detail">${detail}</section></div>`;
+  const [width, setWidth] = useState(() => Number(localStorage.getItem(WIDTH)) || 400);
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const resize = (/** @type {number} */ wanted) => {
+    const most = Math.max(260, (box.current?.clientWidth ?? 900) - 360);
+    const kept = Math.round(Math.min(Math.max(wanted, 260), most));
+    setWidth(kept);
+    localStorage.setItem(WIDTH, String(kept));
+  };
+  const drag = (/** @type {PointerEvent} */ event) => {
+    const bar = /** @type {HTMLElement} */ (event.currentTarget);
+    if (event.type === 'pointerdown') bar.setPointerCapture(event.pointerId);
+    if (!bar.hasPointerCapture(event.pointerId)) return;
+    event.preventDefault();
+    resize(event.clientX - (box.current?.getBoundingClientRect().left ?? 0));
+  };
+  return html`<div class=${`split ${open ? 'open' : ''}`} ref=${box} style=${{ '--list': `${width}px` }}><section
+    class="split-list" aria-label="List">${list}</section><div class="splitter" role="separator"
+      aria-orientation="vertical" aria-label="Size of the list" aria-valuenow=${width} aria-valuemin="260"
+      aria-valuemax="2000" tabindex="0" onPointerDown=${drag} onPointerMove=${drag}
+      onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => /^Arrow(Left|Right)$/.test(key) && resize(width +
+        (key === 'ArrowLeft' ? -20 : 20))}></div><section
+      class="split-detail" aria-label="Details" key="detail">${detail}</section></div>`;
 }
+
+const WIDTH = 'svc.list-width';
 
 /**
  * What is above the opened item: back to the list where there is room for one of them, and whether

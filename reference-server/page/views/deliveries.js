@@ -2,7 +2,7 @@
 
 import { useMemo } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { useList, useResource } from '../lib/data.js';
+import { matchesOf, useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search } from '../lib/text.js';
 import { Badge, Bar, Button, Code, Copy, Due, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
@@ -31,7 +31,7 @@ export function Deliveries({ route }) {
   const failed = problem ?? deliveries.error;
   const back = href('deliveries', '', { q, state });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Address, subject, event, webhook:, state:"
+    <div class="filters"><${Search} value=${q} hint="Address, subject, event, webhook:, state:" matches=${matchesOf(deliveries)}
       onSearch=${(/** @type {string} */ text) => go(href('deliveries', id, { q: text, state }), true)} />
       <select aria-label="State" value=${state} onChange=${(/** @type {Event} */ event) =>
         go(href('deliveries', id, { q, state: valueOf(event) }), true)}>
@@ -159,10 +159,11 @@ function Attempts({ delivery, brief }) {
       label=${one.status ?? 'no response'} /><span class="spacer"></span><span
         class="muted">${duration(one.durationMs)} · <${Time} at=${one.startedAt} /></span></summary>
     <div class="inside">
-      ${one.error && html`<p>${one.error}</p>`}
+      ${one.error && html`<p>No response: ${one.error}</p>`}
       ${!brief && html`<h3>Request headers</h3><${Headers} headers=${one.requestHeaders} />`}
       ${one.responseBody && html`<h3>Response body</h3><${Code} label="Response body" wrap
         text=${pretty(one.responseBody)} />`}
+      ${one.responseBody === '' && html`<p class="muted">The response has no body.</p>`}
     </div></details>`)}
     ${delivery.nextDueAt && html`<p class="muted">The next attempt is due at <${Due}
       at=${delivery.nextDueAt} />.</p>`}
@@ -171,9 +172,14 @@ function Attempts({ delivery, brief }) {
 
 /** A delivery among others. @param {{delivery: DeliveryData}} props */
 export function DeliveryCard({ delivery }) {
+  // A list of deliveries has no bodies of responses.
+  const hasFailed = delivery.attempts?.some((one) => one.status !== null && !succeeded(one));
+  const { data } = useResource(async () => (hasFailed ? api.get(`/_sandbox/deliveries/${delivery.id}`) : null),
+    [delivery.id, delivery.attemptCount]);
   return html`<div class="card"><header><h2><a href=${href('deliveries',
     delivery.id)}>${delivery.event}</a></h2><${Badge} value=${delivery.state} /><${Replay}
       delivery=${delivery} /></header>
     <div class="card-body">${delivery.recipient && html`<p>${delivery.recipient}</p>`}<code
-      class="muted">${urlOf(delivery)}</code><${Attempts} delivery=${delivery} brief /></div></div>`;
+      class="muted">${urlOf(delivery)}</code><${Attempts} delivery=${{ ...delivery,
+        attempts: data?.attempts ?? delivery.attempts }} brief /></div></div>`;
 }

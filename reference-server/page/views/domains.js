@@ -31,6 +31,10 @@ export function Domains() {
         name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
 }
 
+/** A value on one line, and on request all of it. @param {{text: string}} props */
+const Value = ({ text }) => (text.length <= 60 ? text : html`<details class="fold"><summary>${text.slice(0,
+  44)}…</summary>${text}</details>`);
+
 /** @param {{domain: import('control').Domain, reload: () => void}} props */
 function Domain({ domain, reload }) {
   const action = useAction();
@@ -88,7 +92,7 @@ function Domain({ domain, reload }) {
           label=${record.kind.toUpperCase()} /><span class="sr">${domain[`${record.kind}_verified`] ? 'found' :
             'not found'}</span></td>
         <td>${record.type}</td><td class="mono record-name">${record.name}</td><td
-          class="mono record-value">${record.priority ? `${record.priority} ` : ''}${record.value}</td><td
+          class="mono record-value"><${Value} text=${`${record.priority ? `${record.priority} ` : ''}${record.value}`} /></td><td
             class="right"><${Copy} text=${record.value}
               label=${`Copy the ${record.kind.toUpperCase()} value`} /></td></tr>`)}
     </tbody></table></div>

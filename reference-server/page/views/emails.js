@@ -2,8 +2,8 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { callsOf } from '../lib/calls.js';
-import { useList, useResource } from '../lib/data.js';
+import { bodyOf, callsOf } from '../lib/calls.js';
+import { matchesOf, useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { addressOf, duration, search } from '../lib/text.js';
 import { Badge, Bar, Button, Choice, Code, Copy, Due, Empty, Facts, Failure, Head, List, Search, Section, Split,
@@ -39,7 +39,7 @@ export function Emails({ route }) {
   const failed = problem ?? emails.error;
   const back = href('emails', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Address, subject, words, tag:, after:"
+    <div class="filters"><${Search} value=${q} hint="Address, subject, words, tag:, after:" matches=${matchesOf(emails)}
       onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
       <select aria-label="Status" value=${status} onChange=${(/** @type {Event} */ event) =>
         go(href('emails', id, { q, status: valueOf(event) }), true)}>
@@ -78,7 +78,7 @@ function Story({ id, tab = 'story', back, keep }) {
       event.type === 'delivery' || event.type === 'attempt' || changesWebhooks(event));
   const bar = html`<${Bar} back=${back}>
     <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${story &&
-      html`<${Status} email=${story.email} />`}<//>`;
+      html`<${Again} story=${story} /><${Status} email=${story.email} />`}<//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!story) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   const { email } = story;
@@ -90,7 +90,7 @@ function Story({ id, tab = 'story', back, keep }) {
     <div class="detail-head">${bar}
       <${Subject} text=${email.subject} />
       <${Facts} rows=${[['From', email.from], ['To', email.to.join(', ')], ['Cc', email.cc?.join(', ')], ['Bcc',
-        email.bcc?.join(', ')], ['Template', email.templateId && html`<a href=${href('templates',
+        email.bcc?.join(', ')], ['Reply-To', email.replyTo?.join(', ')], ['Template', email.templateId && html`<a href=${href('templates',
           email.templateId)}>${email.templateId}</a>`],
         ['Scheduled', email.scheduledAt && html`<span class="actions">${isScheduled(email) ?
           html`<span><${Due} at=${email.scheduledAt} /></span><${Waiting} id=${id} />` :
@@ -123,9 +123,22 @@ function Waiting({ id }) {
       `/api/v1/emails/${id}/cancel`), 'The email is cancelled')}>Cancel it<//>`;
 }
 
-/** @type {[import('control').EmailEvent['event'], string][]} */
-const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Open'], ['clicked', 'Click'],
-  ['complained', 'Complain'], ['failed', 'Fail']];
+/** Sends the same email once more. @param {{story: EmailStory}} props */
+function Again({ story }) {
+  const action = useAction();
+  return html`<${Button} icon="replay" title="Send this email again, as a new one" onClick=${() => action(async () => {
+    const { body, lacks } = await bodyOf(story);
+    if (lacks) throw new Error(`The email cannot be sent again. ${lacks}`);
+    const { id } = await api.documented('POST', '/api/v1/emails', body);
+    go(href('emails', id));
+  }, 'The email was sent again, as a new one')}>Send again<//>`;
+}
+
+/** What can be simulated, and in which statuses of a recipient. @type {[import('control').EmailEvent['event'], string,
+ * string[]][]} */
+const EVENTS = [['delivered', 'Deliver', ['sending', 'sent']], ['bounced', 'Bounce', ['sending', 'sent', 'delivered']],
+  ['opened', 'Open', ['delivered', 'complained']], ['clicked', 'Click', ['delivered', 'complained']],
+  ['complained', 'Complain', ['delivered']], ['failed', 'Fail', ['sending']]];
 
 /** Makes something happen to the email. @param {{story: EmailStory}} props */
 function Simulate({ story }) {
@@ -137,13 +150,22 @@ function Simulate({ story }) {
     if (recipient) body.recipient = recipient;
     await api.post(`/_sandbox/emails/${story.email.id}/events`, body);
   }, `The email is ${event} now`);
+  const concerned = story.recipients.filter((one) => !recipient || one.address === recipient);
+  const statuses = [...new Set(concerned.map((one) => one.status))].join(' or ');
+  const isPossible = (/** @type {string[]} */ from) => concerned.some((one) => from.includes(one.status));
+  const impossible = EVENTS.filter(([, , from]) => !isPossible(from));
+  const reason = (/** @type {string[]} */ from) => `Only possible while a recipient is ${from.join(' or ')}; now: ${
+    statuses}`;
   return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient"
     style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {Event} */ event) =>
       setRecipient(valueOf(event))}>
       <option value="">All recipients</option>${story.recipients.map((one) => html`<option
         value=${one.address}>${one.address}</option>`)}</select>`}>
-    <div class="actions">${EVENTS.map(([event, label]) => html`<${Button} key=${event} onClick=${() =>
-      happen(event)}>${label}<//>`)}</div>
+    <div class="actions">${EVENTS.map(([event, label, from]) => html`<${Button} key=${event}
+      disabled=${!isPossible(from)} title=${isPossible(from) ? undefined : reason(from)} onClick=${() =>
+        happen(event)}>${label}<//>`)}</div>
+    ${impossible.length > 0 && html`<p class="muted">Not possible now, as the recipient is ${statuses}: ${
+      impossible.map(([, label]) => label).join(', ')}.</p>`}
   <//>`;
 }
 
@@ -164,13 +186,13 @@ function Recipients({ story }) {
   const message = (/** @type {string} */ address) => story.messages.find((one) => one.recipient === address ||
     one.recipient === addressOf(address));
   return html`<div class="table-box"
-    tabindex="0"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
+    tabindex="0"><table class="stacked"><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
     ${story.recipients.map((one) => {
       const found = message(one.address);
       const reason = typeof one.detail === 'string' ? one.detail : one.detail?.reason;
       return html`<tr key=${one.address}><td>${one.address}</td><td><${Badge} value=${one.status} />${reason &&
-        html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Open</a>` :
-          html`<span class="muted">none</span>`}</td></tr>`;
+        html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Message</a>` :
+          html`<span class="muted">no message</span>`}</td></tr>`;
     })}
   </tbody></table></div>`;
 }
@@ -178,16 +200,24 @@ function Recipients({ story }) {
 /** @param {{story: EmailStory}} props */
 function Calls({ story }) {
   const { data: caller, error, reload } = useCaller();
-  const { complete, calls } = callsOf(story, caller);
+  const { data: email, error: unknown } = useResource(() => bodyOf(story), [story.email.id, story.email.updatedAt]);
   const [shown, setShown] = useState('svc');
+  if (unknown) return html`<${Failure} error=${unknown} />`;
+  if (!email) return html`<p class="loading">Loading…</p>`;
+  const calls = callsOf(email.body, caller);
   const call = calls.find((one) => one.id === shown) ?? calls[0];
+  const isTooLong = /svc|curl/.test(call.id) && call.text.length > MAX_COMMAND;
   return html`<${Section} title="The same call">
-    ${!complete && html`<p class="muted">The log does not have all of the request, so the content is left out: add it
-      before you run the call.</p>`}
+    ${email.lacks && html`<p class="failure" role="note">This call cannot be copied. ${email.lacks}</p>`}
+    ${isTooLong && html`<p class="failure" role="note">This is too long for a command line: use TypeScript or
+      Python.</p>`}
     <div><${Choice} label="Language" options=${calls.map((one) => [one.id, one.name])} value=${call.id}
       onChange=${setShown} /></div>
     ${error && html`<${Failure} error=${error} />`}
     ${caller && !caller.key && html`<${NewKeyButton} done=${reload} />`}
-    <${Code} label="Call" wrap text=${call.text} />
+    <${Code} label="Call" wrap text=${call.text} fixed=${Boolean(email.lacks) || isTooLong} />
   <//>`;
 }
+
+/** Linux allows an argument of 128 KiB. */
+const MAX_COMMAND = 120_000;

@@ -2,7 +2,7 @@
 
 import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { asCaller } from '../lib/calls.js';
+import { asCaller, curl } from '../lib/calls.js';
 import { loadAll, useResource } from '../lib/data.js';
 import { sendCommand } from '../lib/text.js';
 import { Badge, Button, Code, Copy, Dialog, Failure, Field, FormDialog, Head, Page, Time, html,
@@ -38,6 +38,17 @@ export function Hint({ text, command }) {
 /** How to send an email. */
 export const SendHint = () => html`<${Hint} text="Send an email, and it appears here at once:"
   command=${sendCommand} />`;
+
+/** How mail gets into the mailbox. */
+export function MailHint() {
+  const caller = useCaller().data;
+  const smtp = useResource(() => api.get('/_sandbox/health'), []).data?.addresses.smtp;
+  const { key = null, from = '' } = caller ?? {};
+  return html`<${SendHint} />${key && html`<p>The same with curl:</p><${Code} label="Request" wrap
+    text=${curl({ from, to: 'ada@example.test', subject: 'Hi', text: 'Hello' }, caller)} />
+    <p>The key is <code>${key}</code><${Copy} text=${key} label="Copy the key" />${smtp && html`, and SMTP is at
+      <code>${smtp}</code><${Copy} text=${smtp} label="Copy the SMTP address" />, without a login`}.</p>`}`;
+}
 
 export function Keys() {
   const page = useContext(Page);

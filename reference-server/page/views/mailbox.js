@@ -4,12 +4,12 @@ import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
 import { HtmlView, contentId, parse, remoteContent, replaceEmbedded } from '../lib/frame.js';
-import { isRead, markAllRead, markRead } from '../lib/read.js';
+import { forget, isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
-import { addressOf, nameOf, search, size } from '../lib/text.js';
-import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Field, FormDialog, Head, Icon, Linked, List, Page, Search,
-  Section, Split, Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
-import { SendHint } from './keys.js';
+import { addressOf, count, nameOf, search, size } from '../lib/text.js';
+import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Field, FormDialog, Head, Icon, Linked, List, Page,
+  Search, Section, Split, Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
+import { MailHint } from './keys.js';
 
 /** @typedef {import('control').Message} Message */
 /** @typedef {import('control').MessageSummaryList['data'][number]} MessageSummary */
@@ -36,13 +36,15 @@ export function Mailbox({ route }) {
   const step = (/** @type {number} */ by) => (at >= 0 && items[at + by] ? () => go(link(items[at + by])) : undefined);
   const remove = async (/** @type {string[]} */ ids) => {
     for (const one of ids) await api.del(`/_sandbox/messages/${one}`);
+    forget(ids);
     setPicked(new Set());
   };
-  const removeMany = () => page.ask({
-    title: picked.size > 0 ? `Delete ${picked.size} selected ${picked.size === 1 ? 'message' : 'messages'}?` : q ?
-      `Delete all messages that match ${q}?` : 'Delete all messages?',
-    text: `${picked.size > 0 ? 'They' : 'Those that are not in view, too. They'} cannot be restored. Emails with their `
-      + 'statuses, webhooks, deliveries, domains and templates stay.',
+  const ask = (/** @type {number} */ total) => page.ask({
+    title: picked.size > 0 ? `Delete ${count(picked.size, 'selected message')}?` : q ?
+      `Delete ${count(total, 'message')} that ${total === 1 ? 'matches' : 'match'} ${q}?` : total === 1 ?
+        'Delete the only message?' : `Delete all ${total} messages?`,
+    text: `${picked.size > 0 || total === items.length ? '' : 'Those that are not in view are deleted, too. '}This cannot `
+      + 'be undone. Emails with their statuses, webhooks, deliveries, domains and templates stay.',
     action: 'Delete', danger: true,
     run: async () => {
       if (picked.size > 0) await remove([...picked]);
@@ -50,6 +52,10 @@ export function Mailbox({ route }) {
       if (!q || picked.has(id)) go(href('mailbox', '', { q }));
     },
   });
+  const removeMany = () => action(async () => ask(picked.size ||
+    (await api.get('/_sandbox/messages/count', params)).count));
+  const total = useResource(async () => (q && !problem ? api.get('/_sandbox/messages/count', params) : null), [params,
+    api.selectedOrganization()], (event) => q !== '' && (event.type === 'message' || event.type === 'change'));
   const removeOne = () => action(async () => {
     const other = items[at + 1] ?? items[at - 1];
     await remove([id]);
@@ -57,6 +63,7 @@ export function Mailbox({ route }) {
   }, 'The message was deleted');
   const list = html`
     <div class="filters"><${Search} value=${q} hint="Address, subject, words, code, to:, from:"
+      matches=${q ? messages.loaded && total.data ? String(total.data.count) : undefined : ''}
       onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
       <${Button} icon="check" label="Mark all as read" disabled=${items.length === 0} onClick=${() =>
         { markAllRead(items[0].id); update((n) => n + 1); }} />
@@ -67,10 +74,11 @@ export function Mailbox({ route }) {
     ${problem ? '' : messages.loaded && items.length === 0 && !failed ? html`<${Nothing} searched=${q} />`
     : html`<${List} label="Messages" items=${items} height=${76} selected=${id} linkOf=${link} back=${href('mailbox',
       '', { q })} onEnd=${messages.more} picked=${picked} onPick=${pick}
+      nameOf=${(/** @type {MessageSummary} */ item) => `${item.subject || '(no subject)'} to ${item.recipient}`}
       rowClass=${(/** @type {MessageSummary} */ item) => (isRead(item.id) ? '' : 'unread')}
       row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong"
         dir="auto">${item.subject || '(no subject)'}</span>${item.attachments > 0 && html`<${Icon}
-          name="attachment" /><span class="sr">${item.attachments} attachments</span>`}<${Time}
+          name="attachment" /><span class="sr">${count(item.attachments, 'attachment')}</span>`}<${Time}
             at=${item.createdAt} /></div>
         <div class="line"><span><bdi>${nameOf(item.from)}</bdi> to ${item.recipient}</span>${item.direction ===
           'incoming' && html`<${Badge} value="received" />`}</div>
@@ -87,7 +95,7 @@ export function Mailbox({ route }) {
 function Nothing({ searched }) {
   if (searched) return html`<${Empty} title="No message matches">Search for a part of an address, a name, words or a
     code, or use <code>to:</code>, <code>from:</code>, <code>subject:</code> and <code>after:</code>.<//>`;
-  return html`<${Empty} title="The mailbox is empty"><${SendHint} /><//>`;
+  return html`<${Empty} title="The mailbox is empty"><${MailHint} /><//>`;
 }
 
 /**
@@ -103,7 +111,10 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     onRead();
   }, [message?.id]);
   const action = useAction();
+  const page = useContext(Page);
   const [releasing, setReleasing] = useState(false);
+  const open = () => action(() => api.post(`/_sandbox/emails/${message?.emailId}/events`, { event: 'opened',
+    recipient: message?.recipient }), 'The email counts as opened');
   const bar = html`<${Bar} back=${href('mailbox', '', { q })}>
     <${Button} kind="quiet" icon="up" label="Previous message (k)" disabled=${!previous} onClick=${previous} />
     <${Button} kind="quiet" icon="down" label="Next message (j)" disabled=${!next} onClick=${next} />
@@ -112,12 +123,8 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     <${Button} kind="quiet" icon="trash" label="Delete the message" onClick=${onDelete} />
     <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () =>
       save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
-    <${Button} onClick=${() => setReleasing(true)}>Release<//>
-    ${releasing && html`<${FormDialog} title="Release the message" action="Send" onClose=${() => setReleasing(false)}
-      onSubmit=${(/** @type {import('../lib/ui.js').Values} */ values) => api.post(`/_sandbox/messages/${id}/release`,
-        { to: values.to })}>
-      <${Field} label="To" hint="gets it through the relay"><input name="to" type="email" required autofocus /><//>
-    <//>`}
+    ${message && html`<${Button} title="Send this message to a real address" onClick=${() =>
+      setReleasing(true)}>Release…<//>`}
     ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}
       title="Requests, statuses and deliveries of the email">Story</a>`}
   <//>`;
@@ -139,7 +146,7 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     <div class="detail-head">${bar}
       <${Subject} text=${message.subject} />
       <${Facts} rows=${[['From', message.from], ['To', message.to.join(', ')], ['Cc', message.cc.join(', ')],
-        ['Delivered to', message.to.length === 1 && message.cc.length === 0 &&
+        ['Reply-To', header(message, 'reply-to').replace(/^<(.*)>$/, '$1')], ['Delivered to', message.to.length === 1 && message.cc.length === 0 &&
           addressOf(message.to[0]) === message.recipient ? null : message.recipient],
         ['Date', html`<${Time} at=${message.createdAt} /> <span class="muted">· ${size(message.size)}</span>`],
         ['Tags', message.tags && Object.keys(message.tags).length > 0 ? html`<span
@@ -150,7 +157,8 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
       go(href('mailbox', id, { q, tab: one }), true)} />
     <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${label}>
       ${shown === 'html' && html`<${HtmlView} content=${message.html} title=${`HTML of ${message.subject}`}
-        images=${() => embedded(message)} />`}
+        images=${() => embedded(message)}>${message.emailId && html`<${Button} kind="small"
+          title="To look at the message here does not count" onClick=${open}>Simulate opening<//>`}<//>`}
       ${shown === 'text' && html`<div class="text-body" dir="auto" tabindex="0"><${Linked}
         text=${message.text ?? ''} /></div>`}
       ${shown === 'links' && html`<${Links} message=${message} />`}
@@ -160,7 +168,21 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
       ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html}
         embedded=${shownIn(message).map((n) => message.attachments[n].contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
-    </div>`;
+    </div>
+    ${releasing && html`<${FormDialog} title="Release the message" action="Send" onClose=${() => setReleasing(false)}
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ { to }) => {
+        const path = /** @type {string} */ (`/_sandbox/messages/${id}/release`);
+        await api.post(path, { to });
+        page.toast(`The message goes to ${to}`);
+      }}><p>The message goes through the relay to a real address. The server needs a relay that allows it: options
+        --relay and --relay-to.</p>
+      <${Field} label="To"><input name="to" type="email" required autofocus /><//><//>`}`;
+}
+
+/** A field of the header of a message, or nothing. @param {Message} message @param {string} name */
+function header({ headers }, name) {
+  const found = Object.entries(headers).find(([one]) => one.toLowerCase() === name);
+  return found ? String(found[1]) : '';
 }
 
 /** Loaded when it is opened, like the data that it needs. @param {{content: string, embedded?: string[]}} props */
@@ -314,10 +336,6 @@ export const isAligned = (domain, signer) =>
 
 /** What the message says about its sender, its list, and its content. @param {{message: Message}} props */
 function Checks({ message }) {
-  const header = (/** @type {string} */ name) => {
-    const found = Object.entries(message.headers).find(([one]) => one.toLowerCase() === name);
-    return found ? String(found[1]) : '';
-  };
   const domain = addressOf(message.from).split('@')[1]?.toLowerCase() ?? '';
   /** @type {[string, string, import('../lib/ui.js').Children][]} */
   const rows = [];
@@ -328,7 +346,7 @@ function Checks({ message }) {
       if (verdict) rows.push([name.toUpperCase(), verdict, '']);
     }
   }
-  const signature = header('dkim-signature');
+  const signature = header(message, 'dkim-signature');
   const tag = (/** @type {string} */ name) =>
     new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(signature)?.[1].replace(/\s+/g, '') ?? '';
   if (signature) {
@@ -337,10 +355,10 @@ function Checks({ message }) {
     rows.push(['DMARC alignment', aligned ? 'pass' : 'fail', aligned ? 'The signature is of the domain in From.' :
       html`The signature is of <code>${tag('d')}</code>, the sender of <code>${domain}</code>.`]);
   } else if (!verdicts) rows.push(['DKIM signature', 'none', 'The message is not signed.']);
-  const list = header('list-unsubscribe');
+  const list = header(message, 'list-unsubscribe');
   if (list) {
     const https = /<https:[^>]*>/i.test(list);
-    const oneClick = /^\s*List-Unsubscribe=One-Click\s*$/i.test(header('list-unsubscribe-post'));
+    const oneClick = /^\s*List-Unsubscribe=One-Click\s*$/i.test(header(message, 'list-unsubscribe-post'));
     const signed = tag('h').toLowerCase().split(':').includes('list-unsubscribe');
     rows.push(['List-Unsubscribe', https ? 'pass' : 'fail', html`<code>${list}</code>${https ? '' :
       ' has no https URL.'}`]);

@@ -2,7 +2,7 @@
 
 import { useMemo } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { useList, useResource } from '../lib/data.js';
+import { matchesOf, useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search, size } from '../lib/text.js';
 import { Badge, Bar, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
@@ -25,7 +25,7 @@ export function Requests({ route }) {
   const failed = problem ?? requests.error;
   const back = href('requests', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Operation, address, words, status:, key:, after:"
+    <div class="filters"><${Search} value=${q} hint="Operation, address, words, status:, key:, after:" matches=${matchesOf(requests)}
       onSearch=${(/** @type {string} */ text) => go(href('requests', id, { q: text, status }), true)} />
       <select aria-label="Status" value=${status} onChange=${(/** @type {Event} */ event) =>
         go(href('requests', id, { q, status: valueOf(event) }), true)}>

@@ -24,9 +24,25 @@ export const changesWebhooks = (event) => (event.type === 'request' &&
 const useWebhooks = () => useResource(() => api.get('/_sandbox/webhooks'), [api.selectedOrganization()],
   changesWebhooks);
 
-/** @param {{active: boolean}} webhook */
-const State = ({ active }) => html`<${Badge} value=${active ? 'active' : 'pending'} label=${active ? 'active' :
-  'paused'} />`;
+/** What came of the last deliveries of each webhook, by its ID. @param {WebhookData[]} webhooks */
+const useOutcomes = (webhooks) => useResource(async () => Object.fromEntries(await Promise.all(
+  webhooks.slice(0, 50).map(async ({ id }) => {
+    const { data } = await api.get('/_sandbox/deliveries', { webhook: id, limit: 20 });
+    const last = data.map((one) => one.attempts?.at(-1)).filter((one) => one !== undefined);
+    const failed = last.filter(({ status }) => status === null || status < 200 || status > 299).length;
+    return [id, { tried: last.length, failed, status: last[0]?.status }];
+  }))), [webhooks.map(({ id }) => id).join()], (event) => /^(delivery|attempt)$/.test(event.type)).data ?? {};
+
+/**
+ * Whether a webhook is active, and whether its last deliveries all failed.
+ * @param {{active: boolean, outcome?: {tried: number, failed: number, status?: number | null}}} props
+ */
+function State({ active, outcome }) {
+  if (!active) return html`<${Badge} value="pending" label="paused" />`;
+  if (!outcome || outcome.failed === 0 || outcome.failed < outcome.tried) return html`<${Badge} value="active" />`;
+  return html`<${Badge} value="failed" label=${`${outcome.failed} of ${outcome.tried} failed: ${outcome.status ??
+    'no response'}`} />`;
+}
 
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Webhooks({ route }) {
@@ -34,12 +50,13 @@ export function Webhooks({ route }) {
   const [adding, setAdding] = useState(false);
   const webhooks = useWebhooks();
   const found = webhooks.data?.find((one) => one.id === id);
+  const outcomes = useOutcomes(webhooks.data ?? []);
   const list = webhooks.error ? html`<${Failure} error=${webhooks.error} retry=${webhooks.reload} />`
     : webhooks.data?.length === 0 ? html`<${Empty} title="No webhook"><${Listen} /><//>`
     : html`<${List} label="Webhooks" items=${webhooks.data ?? []} height=${58} selected=${id} back=${href('webhooks')}
       onEnd=${() => {}} linkOf=${(/** @type {WebhookData} */ item) => href('webhooks', item.id)}
       row=${(/** @type {WebhookData} */ item) => html`<div class="line"><span class="strong">${item.url}</span><${State}
-        active=${item.active} /></div>
+        active=${item.active} outcome=${outcomes[item.id]} /></div>
         <div class="line second"><span>${item.events.join(', ')}</span></div>`} />`;
   const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     const events = EVENTS.filter((event) => values[event] && event.startsWith(values.service));
@@ -50,7 +67,7 @@ export function Webhooks({ route }) {
   };
   return html`<${Head} title="Webhooks"><${Button} kind="primary" icon="plus" onClick=${() =>
     setAdding(true)}>New webhook<//><//>
-    <${Split} open=${id} list=${list} detail=${found ? html`<${Webhook} key=${id} webhook=${found}
+    <${Split} open=${id} list=${list} detail=${found ? html`<${Webhook} key=${id} webhook=${found} outcome=${outcomes[id]}
       reload=${webhooks.reload} />` : id && webhooks.data ? html`<${Empty}
         title="This webhook does not exist"><a href=${href('webhooks')}>All webhooks</a><//>` :
           html`<${Empty} title="No webhook is open">A webhook shows its secret and its last deliveries.<//>`} />
@@ -72,8 +89,8 @@ function NewWebhook({ onClose, onSubmit }) {
       rewrites links.</p>`}<//>`;
 }
 
-/** @param {{webhook: WebhookData, reload: () => Promise<void>}} props */
-function Webhook({ webhook, reload }) {
+/** @param {{webhook: WebhookData, outcome: any, reload: () => Promise<void>}} props */
+function Webhook({ webhook, outcome, reload }) {
   const { id, service } = webhook;
   const page = useContext(Page);
   const action = useAction();
@@ -83,7 +100,13 @@ function Webhook({ webhook, reload }) {
     await api.documented('PATCH', `/api/v1/webhooks/${id}`, { active: !webhook.active });
     await reload();
   }, webhook.active ? 'The webhook is paused: it misses what happens from now on' : 'The webhook is active');
-  const test = () => action(() => api.documented('POST', `/api/v1/webhooks/${id}/test`), 'The test event was sent');
+  const test = () => action(async () => {
+    const { error, durationMs: _, ...rest } = await api.documented('POST', `/api/v1/webhooks/${id}/test`);
+    // A compatibility setting names the field of the status.
+    const [status] = Object.values(rest);
+    if (typeof status !== 'number') page.toast(`No response: ${error ?? 'the endpoint did not answer'}`, 'bad');
+    else page.toast(`The endpoint responded ${status}`, status >= 200 && status < 300 ? 'good' : 'bad');
+  });
   const remove = () => page.ask({ title: 'Delete the webhook?', action: 'Delete', danger: true,
     text: `${webhook.url} gets no deliveries from now on. Those that are on their way are dropped.`,
     run: async () => {
@@ -97,7 +120,7 @@ function Webhook({ webhook, reload }) {
       'play'} onClick=${pause}>${webhook.active ? 'Pause' : 'Resume'}<//>`}
     <${Button} kind="quiet" icon="trash" label="Delete the webhook" onClick=${remove} /><//>
     <h2>${webhook.url}</h2>
-    <${Facts} rows=${[['State', html`<${State} active=${webhook.active} />`], ['Service', service],
+    <${Facts} rows=${[['State', html`<${State} active=${webhook.active} outcome=${outcome} />`], ['Service', service],
       ['Events', html`<span class="actions">${webhook.events.map((event) => html`<${Badge}
         value=${event} />`)}</span>`],
       ['Created', html`<${Time} at=${webhook.createdAt} />`],
@@ -115,8 +138,9 @@ function LastDeliveries({ id }) {
   if (error) return html`<${Failure} error=${error} />`;
   if (!data) return html`<p class="loading">Loading…</p>`;
   return html`<${Section} title="Last deliveries" actions=${html`<a href=${href('deliveries', '',
-    { q: `webhook:${id}` })}>All deliveries</a>`}>${data.data.length === 0 ? html`<p class="muted">It was sent nothing
-      yet.</p>` : html`<div class="table-box" tabindex="0"><table><thead><tr><th>Event</th><th>Recipient</th>
+    { q: `webhook:${id}` })}>All deliveries</a>`}>${data.data.length === 0 ? html`<p class="muted">Nothing was sent to
+      it yet.</p>` : html`<div class="table-box" tabindex="0"><table
+      class="stacked"><thead><tr><th>Event</th><th>Recipient</th>
       <th>State</th><th>Last attempt</th></tr></thead><tbody>${data.data.map((one) => {
         const last = one.attempts?.at(-1);
         return html`<tr key=${one.id}><td><a href=${href('deliveries', one.id)}>${one.event}</a></td>

@@ -44,6 +44,8 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(declared::clock::CLOCK, clock::get);
     r.control(declared::clock::CHANGE, clock::set);
     r.control(declared::clock::SETTLE, clock::settle);
+    r.control(declared::clock::DUE, clock::due);
+    r.control(declared::clock::RUN, clock::run);
 
     r.tag("Sandbox organizations");
     r.control(declared::organizations::CREATE, organizations::create)
@@ -78,6 +80,7 @@ pub(crate) fn routes(r: &mut Routes) {
 
     r.tag("Sandbox messages");
     r.control(declared::messages::LIST, messages::list);
+    r.control(declared::messages::COUNT, messages::count);
     r.control(declared::messages::WAIT, messages::wait);
     r.control(declared::messages::MESSAGE, messages::view::get);
     r.control(declared::messages::DELETE_ALL, messages::delete_all);

@@ -117,7 +117,7 @@ macro_rules! assets {
     };
 }
 
-const ASSETS: [(&str, &[u8]); 30] = assets![
+const ASSETS: [(&str, &[u8]); 31] = assets![
     "app.js",
     "icon.svg",
     "lib/api.js",
@@ -140,6 +140,7 @@ const ASSETS: [(&str, &[u8]); 30] = assets![
     "views/compatibility.js",
     "views/deliveries.js",
     "views/domains.js",
+    "views/due.js",
     "views/emails.js",
     "views/faults.js",
     "views/keys.js",

@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Advance(Millis),
     Freeze,
     Resume,
+    /// Sets the clock to the time of this computer, and lets it run.
+    Real,
     /// The outcome of an attempt waits for the database, and with it what is to advance the clock.
     FailAdvances(ApiError),
     /// Aborts attempts to deleted webhooks.

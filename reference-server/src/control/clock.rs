@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, POST};
+use super::endpoint::{Cursor, Endpoint, GET, POST, Page};
 use crate::model::schema;
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
@@ -16,7 +16,7 @@ pub(crate) const CLOCK: Endpoint<(), Clock> =
 pub(crate) const CHANGE: Endpoint<ClockChange, Clock> = Endpoint::new(
     POST,
     "/_sandbox/clock",
-    "Change the clock: freeze, advance or resume it",
+    "Change the clock: freeze, advance or resume it, or set it to real time",
 )
 .of_server();
 
@@ -29,6 +29,14 @@ pub(crate) const SETTLE: Endpoint<Settle, Clock> = Endpoint::new(
 .optional_body()
 .changes_nothing();
 
+pub(crate) const DUE: Endpoint<(), Page<Due>> =
+    Endpoint::list("/_sandbox/due", "List what is due next", Cursor::Text);
+pub(crate) const RUN: Endpoint<(), ()> = Endpoint::new(
+    POST,
+    "/_sandbox/due/{id}/run",
+    "Run what is due later about an email, a message or a delivery now",
+);
+
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settle {
@@ -40,7 +48,7 @@ pub(crate) struct Settle {
 /// How long it waits by default until all that is due has happened, and at most.
 pub(crate) const SETTLE_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), MAX_ADVANCE];
 
-/// Exactly one of the fields; `freeze` and `resume` are true.
+/// Exactly one of the fields; `freeze`, `resume` and `real` are true.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{"advance": "24h"}]))]
@@ -49,6 +57,8 @@ pub(crate) struct ClockChange {
     #[schemars(with = "Option<schema::Duration>")]
     pub(crate) advance: Option<String>,
     pub(crate) resume: Option<bool>,
+    /// Back to the time of the server's computer, and running.
+    pub(crate) real: Option<bool>,
 }
 
 /// The state of the server's clock.
@@ -63,6 +73,26 @@ pub struct Clock {
     pub settled: bool,
     /// When the next work is due.
     pub next_due: Option<Timestamp>,
+    /// How far it is ahead of the clock of the server's computer, in milliseconds; negative if it is
+    /// behind it.
+    pub ahead: i64,
+}
+
+/// Something that is due.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Due {
+    /// When, by the server's clock.
+    pub at: Timestamp,
+    /// `email`: it is sent; `recipient`: a delayed one gets an email; `relay`: an email goes there;
+    /// `message`: a received one is announced; `delivery`: an attempt of it is made; `expiry`: of an
+    /// idempotency key.
+    #[schemars(extend("enum" = ["email", "recipient", "relay", "message", "delivery", "expiry"]))]
+    pub kind: String,
+    /// The ID of the email, of the message or of the delivery; the key of an expiry.
+    pub subject: String,
+    /// What happens, to whom and why, as a sentence.
+    pub description: String,
 }
 
 /// How long an advance may take: it runs all work that falls due.
@@ -72,6 +102,16 @@ impl Client {
     /// Returns the state of the clock, which all organizations of the server share.
     pub fn clock(&self) -> Request<Clock> {
         self.call(&CLOCK, &[])
+    }
+
+    /// Lists what an organization has due, earliest first.
+    pub fn due(&self) -> Request<Page<Due>> {
+        self.call(&DUE, &[])
+    }
+
+    /// Runs what is due later about an email, a message or a delivery now.
+    pub fn run_due(&self, id: &str) -> Request<()> {
+        self.call(&RUN, &[id])
     }
 
     /// Freezes the clock.
@@ -95,6 +135,16 @@ impl Client {
     pub fn resume(&self) -> Request<Clock> {
         self.change(&ClockChange {
             resume: Some(true),
+            ..ClockChange::default()
+        })
+    }
+
+    /// Sets the clock to the time of the server's computer, even if this sets it back, and lets it run.
+    ///
+    /// Work that was scheduled while the clock was ahead keeps its times.
+    pub fn real_time(&self) -> Request<Clock> {
+        self.change(&ClockChange {
+            real: Some(true),
             ..ClockChange::default()
         })
     }

@@ -17,6 +17,11 @@ pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageFilter> = Endpo
     "List delivered and received messages",
     Cursor::Id,
 );
+pub(crate) const COUNT: Endpoint<(), MessageCount, MessageFilter> = Endpoint::new(
+    GET,
+    "/_sandbox/messages/count",
+    "Count the messages that match",
+);
 pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> =
     Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message").waits(30, 600);
 pub(crate) const MESSAGE: Endpoint<(), Message> =
@@ -94,6 +99,14 @@ pub struct MessageFilter {
     /// Only messages after this time, or after the message or the email with this ID.
     #[schemars(with = "schema::Position")]
     pub after: Option<String>,
+}
+
+/// How many messages match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct MessageCount {
+    /// The number of messages.
+    pub count: usize,
 }
 
 /// A message with its content.
@@ -269,6 +282,11 @@ pub enum DkimVerdict {
 names!(SpfVerdict, DkimVerdict);
 
 impl Client {
+    /// Counts the messages that match.
+    pub fn count_messages(&self, filter: &MessageFilter) -> Request<MessageCount> {
+        self.select(&COUNT, &[], filter)
+    }
+
     /// Lists the messages that the mail engine delivered, and those that arrived, newest first.
     pub fn messages(&self, filter: &MessageFilter) -> Request<Page<MessageSummary>> {
         self.select(&LIST, &[], filter)

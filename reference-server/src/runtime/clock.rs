@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::time::Millis;
 
-/// A clock that can be frozen and advanced, and never goes back.
+/// A clock that can be frozen and advanced, and never goes back, except to real time.
 #[derive(Debug)]
 pub(crate) struct Clock(Mutex<State>);
 
@@ -99,8 +99,8 @@ impl Clock {
         state.latest = state.latest.max(time);
     }
 
-    /// Follows the system clock again, even if this sets the clock back. Used only to
-    /// reset the whole server.
+    /// Follows the system clock again, even if this sets the clock back. Used to reset the whole
+    /// server, and on request.
     pub(crate) fn restart(&self) {
         *self.state() = State {
             mode: ClockMode::Running { offset: 0 },

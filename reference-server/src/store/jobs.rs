@@ -8,6 +8,7 @@
 use rusqlite::Row;
 
 use super::rows::Json;
+use crate::control::clock::Due;
 use crate::model::error::ApiError;
 use crate::model::job::{Job, Queue};
 use crate::model::time::Millis;
@@ -90,6 +91,38 @@ pub(crate) fn due(
             row.get(2)?,
         ))
     })
+}
+
+/// What is due of an organization, after the first `offset`, earliest first: its jobs, and the expiry of
+/// the oldest idempotency key.
+pub(crate) fn upcoming(
+    reader: Reader<'_>,
+    organization: i64,
+    now: Millis,
+    has_relay: bool,
+    limit: usize,
+    offset: u32,
+) -> Result<Vec<Due>, ApiError> {
+    let values = (organization, now, has_relay, limit as i64, offset);
+    reader.all(include_str!("due.sql"), values, |row| {
+        Ok(Due {
+            at: row.get::<_, Millis>(0)?.into(),
+            subject: row.get(1)?,
+            kind: row.get(2)?,
+            description: row.get(3)?,
+        })
+    })
+}
+
+/// Makes what is due later about a subject due now, or fails if nothing is.
+pub(crate) fn hasten(tx: &mut Tx<'_>, organization: i64, subject: &str) -> Result<(), ApiError> {
+    tx.jobs_added();
+    let sql = "UPDATE job SET due_at = ?3 WHERE organization = ?1 AND subject = ?2 AND due_at > ?3";
+    tx.change(
+        "work that is due later",
+        sql,
+        (organization, subject, tx.now),
+    )
 }
 
 /// When the first job of a queue is due after `after`.

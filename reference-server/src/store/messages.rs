@@ -222,6 +222,25 @@ impl Search {
         Ok(found)
     }
 
+    /// Returns how many messages of an organization match. The page asks for all with each new one.
+    pub(crate) fn count(&self, reader: Reader<'_>, organization: i64) -> Result<usize, ApiError> {
+        let after = self
+            .after
+            .as_ref()
+            .map_or(Some(String::new()), |after| after.id("msg_"));
+        let Some(after) = after.filter(|_| {
+            self.to.is_none()
+                && self.from.is_none()
+                && self.subject.is_none()
+                && self.terms.is_none()
+        }) else {
+            return Ok(self.find(reader, organization, usize::MAX)?.len());
+        };
+        let sql = "SELECT COUNT(*) FROM message WHERE organization = ?1 AND id > ?2";
+        let count = reader.find(sql, (organization, after), |row| row.get::<_, i64>(0))?;
+        Ok(count.unwrap_or(0) as usize)
+    }
+
     fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, ApiError> {
         let is_from = |from: &String| match Mailbox::parse(&message.from) {
             Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),

@@ -13,10 +13,11 @@ async fn freezes_advances_and_resumes() {
     let now = sandbox.freeze().await;
     for _ in 0..2 {
         let state = sandbox.control("GET /_sandbox/clock", "").await;
-        let expected = format!(r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":null}}"#);
-        assert_eq!(
-            (state.status, state.body.as_str()),
-            (200, expected.as_str())
+        let expected =
+            format!(r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":null,"ahead":-"#);
+        assert!(
+            state.status == 200 && state.body.starts_with(&expected),
+            "a frozen clock falls behind: {state:?}"
         );
     }
     let later = sandbox.advance("36500d").await;
@@ -43,6 +44,8 @@ async fn rejects_invalid_changes() {
         r#"{"freeze":false}"#,
         r#"{"resume":false}"#,
         r#"{"freeze":true,"resume":true}"#,
+        r#"{"real":false}"#,
+        r#"{"real":true,"freeze":true}"#,
         r#"{"advance":"90"}"#,
         r#"{"advance":"-1s"}"#,
         r#"{"advance":90}"#,
@@ -131,7 +134,7 @@ async fn an_advance_runs_the_work_that_it_causes() {
     let email = sandbox.call("POST /api/v1/emails", body).await.id();
     let state = sandbox.advance("1h").await;
     assert!(
-        state.body.ends_with(r#""settled":true,"next_due":null}"#),
+        state.body.contains(r#""settled":true,"next_due":null,"#),
         "{state:?}"
     );
     assert_eq!(
@@ -254,7 +257,7 @@ async fn an_advance_over_ten_thousand_emails_settles() {
     let years = 2999 - now[..4].parse::<i64>().unwrap() + 1;
     let state = sandbox.advance(&format!("{}d", years * 366)).await;
     assert!(
-        state.body.ends_with(r#""settled":true,"next_due":null}"#),
+        state.body.contains(r#""settled":true,"next_due":null,"#),
         "{state:?}"
     );
 }
@@ -287,4 +290,40 @@ async fn an_advance_finishes_if_its_client_disconnects() {
     let time = |text: &str| DateTime::parse_from_rfc3339(text).expect("a time");
     let passed = time(&state.between(r#""now":""#)) - time(&before);
     assert_eq!(passed.num_minutes(), 60, "{state:?}");
+}
+
+/// Also after a restart, although the stored times are of the clock that was ahead.
+#[tokio::test]
+async fn real_time_sets_the_clock_back_for_good() {
+    let directory = private_dir();
+    let year = |clock: &str| clock[..4].parse::<i64>().unwrap();
+    let real = chrono::Utc::now().to_rfc3339();
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let ahead = sandbox.advance("3650d").await;
+    let (_, milliseconds) = ahead.body.split_once(r#""ahead":"#).unwrap();
+    let milliseconds: i64 = milliseconds.trim_end_matches('}').parse().unwrap();
+    assert!(
+        (315_359_900_000..=315_360_000_000).contains(&milliseconds),
+        "{milliseconds}"
+    );
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    sandbox.settle().await;
+    sandbox.freeze().await;
+    let state = sandbox
+        .control("POST /_sandbox/clock", r#"{"real":true}"#)
+        .await;
+    assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
+    assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");
+    sandbox.server.stop().await;
+
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let state = sandbox.control("GET /_sandbox/clock", "").await;
+    assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");
+    // What happens next is found after what happened then.
+    let body = r#"{"from":"a@sandbox.test","to":"c@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    sandbox.settle().await;
+    let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
+    assert_eq!(newest.between(r#""recipient":""#), "c@x.test");
 }

@@ -129,9 +129,9 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     let id = sent.id();
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     let expected = format!(
-        r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":"2999-12-31T22:00:00.000Z"}}"#
+        r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":"2999-12-31T22:00:00.000Z","#
     );
-    assert_eq!(state.body, expected);
+    assert!(state.body.starts_with(&expected), "{state:?}");
 
     let cancelled = sandbox
         .call(&format!("PATCH /api/v1/emails/{id}/cancel"), "")
@@ -151,7 +151,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         (409, "not_cancellable")
     );
     let state = sandbox.control("GET /_sandbox/clock", "").await;
-    assert!(state.body.ends_with(r#""next_due":null}"#), "{state:?}");
+    assert!(state.body.contains(r#""next_due":null,"#), "{state:?}");
 }
 
 /// The `Date` header is the scheduled time.

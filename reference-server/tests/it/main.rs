@@ -16,6 +16,7 @@ mod descriptors;
 mod dialect;
 mod dns;
 mod domains;
+mod due;
 mod durable;
 mod emails;
 mod endpoints;

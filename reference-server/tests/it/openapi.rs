@@ -65,6 +65,7 @@ async fn every_operation_responds_as_described() {
     webhooks(s).await;
     emails(s).await;
     control(s).await;
+    due(s).await;
     s.control("POST /_sandbox/reset", "").await;
 
     let description = s.description().await;
@@ -182,6 +183,16 @@ async fn emails(s: &Sandbox) {
         .await;
     s.control("DELETE /_sandbox/messages?to=bob@example.test", "")
         .await;
+}
+
+async fn due(s: &Sandbox) {
+    let later =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
+    let later = s.call("POST /api/v1/emails", later).await.id();
+    s.control("GET /_sandbox/due", "").await;
+    s.control(&format!("POST /_sandbox/due/{later}/run"), "")
+        .await;
+    s.control("GET /_sandbox/messages/count", "").await;
 }
 
 async fn control(s: &Sandbox) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use svc_reference_server::client::Clock;
 
+use super::due;
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
 use crate::control;
@@ -28,9 +29,12 @@ pub enum Command {
     Freeze,
     /// Advance the clock and wait until the work then due is done
     ///
-    /// It waits for 10 minutes, or --timeout. The advance itself goes on.
-    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
-    #[command(after_long_help = "svc sandbox clock advance 90s")]
+    /// It waits for 10 minutes, or --timeout. The advance itself goes on. With --dry-run, the clock
+    /// stays, and what falls due until then is listed, without what that causes.
+    #[command(add = changes(&[], of::<Clock>).of_organization())]
+    #[command(after_long_help = "\
+  svc sandbox clock advance 90s
+  svc sandbox clock advance 24h --dry-run")]
     Advance {
         /// Duration, such as 90s, 2h or 1d
         #[arg(value_parser = duration::parse)]
@@ -39,6 +43,11 @@ pub enum Command {
     /// Resume the clock
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
     Resume,
+    /// Set the clock to the time of the sandbox's computer, and let it run
+    ///
+    /// What was scheduled while the clock was ahead keeps its time: see svc sandbox due.
+    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    Real,
 }
 
 /// Wait until all that is due has happened
@@ -61,12 +70,16 @@ impl Settle {
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let (Self::Advance { duration }, true) = (&self, context.settings.dry_run) {
+            return due::until(context, *duration).await;
+        }
         let client = control::client(context).await?;
         let request = match self {
             Self::Show => client.clock(),
             Self::Freeze => client.freeze(),
             Self::Advance { duration } => client.advance(duration),
             Self::Resume => client.resume(),
+            Self::Real => client.real_time(),
         };
         control::show(context, VIEW, request)
             .await

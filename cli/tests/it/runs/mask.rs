@@ -212,7 +212,7 @@ const SIGNED: &str = r#"(v=1; a=rsa-sha256)[^"]*?(", "|",|"\n|, From=|\n)"#;
 const BOUNDARY: &str = "=_alternative_[0-9a-f]{24}";
 const PORT: &str = r"\b127\.0\.0\.1:(\d{5})\b";
 const MILLISECONDS: &str = r"( in )[\d.]+( ms)";
-const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|Duration ms(?:\x1b\[22m)? +)[\d.]+"#;
+const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|"ahead": ?|(?:Duration ms|Ahead)(?:\x1b\[22m)? +)-?[\d.]+"#;
 /// Milliseconds at the end of a table row, after a status.
 const LAST_COLUMN: &str = r"(?m)( (?:\x1b\[32m)?200(?:\x1b\[39m)?)( +\d+)$";
 /// The same in the table of a delivery's attempts.

@@ -87,10 +87,19 @@ pub fn server_rows() -> Vec<Row> {
             .also("a dry run", 0, "sandbox clock freeze --dry-run"),
         Row::control("sandbox clock advance", "sandbox clock advance 2m")
             .wrong("sandbox clock advance far")
-            .never(NotFound, "it takes no id"),
+            .not_found("sandbox clock advance 2m --dry-run --organization Nobody")
+            .also("a dry run", 0, "sandbox clock advance 24h --dry-run"),
         Row::control("sandbox clock resume", "sandbox clock resume")
             .wrong("sandbox clock resume now")
             .never(NotFound, "it takes no id"),
+        Row::control("sandbox clock real", "sandbox clock real")
+            .wrong("sandbox clock real now")
+            .never(NotFound, "it takes no id"),
+        Row::control("sandbox due", "sandbox due")
+            .given("emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --at +1h")
+            .given("emails send --from hello@sandbox.test --to delayed@example.test --subject Hi --text Hello")
+            .wrong("sandbox due now")
+            .not_found("sandbox due --organization Nobody"),
         Row::control("sandbox settle", "sandbox settle")
             .wrong("sandbox settle down")
             .never(NotFound, "it takes no id"),

@@ -1,12 +1,16 @@
-//! `/_sandbox/clock`: freezes, advances and resumes the server's clock
+//! `/_sandbox/clock`: freezes, advances and resumes the server's clock, and sets it to real time
 //! (`docs/control-interface.md#the-clock`).
+
+use std::sync::Arc;
 
 use crate::api::framework::ControlCall;
 use crate::app::engine_handle::Command;
-use crate::control::clock::{Clock, ClockChange, SETTLE_TIMEOUT, Settle};
+use crate::control::clock::{Clock, ClockChange, Due, SETTLE_TIMEOUT, Settle};
+use crate::control::endpoint::Page;
 use crate::control::query::timeout;
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
+use crate::store::jobs;
 
 pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
     call.data.app.engine.send(Command::State).await
@@ -14,9 +18,9 @@ pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
 
 pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiError> {
     let (app, change) = (&call.data.app, &call.body);
-    let command = match (change.freeze, &change.advance, change.resume) {
-        (Some(true), None, None) => Command::Freeze,
-        (None, Some(duration), None) => {
+    let command = match (change.freeze, &change.advance, change.resume, change.real) {
+        (Some(true), None, None, None) => Command::Freeze,
+        (None, Some(duration), None, None) => {
             let by = time::parse_duration(duration).ok_or_else(|| {
                 ApiError::field(
                     "advance",
@@ -25,10 +29,10 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiErro
             })?;
             Command::Advance(by)
         }
-        (None, None, Some(true)) => Command::Resume,
+        (None, None, Some(true), None) => Command::Resume,
+        (None, None, None, Some(true)) => Command::Real,
         _ => {
-            let message =
-                "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}";
+            let message = "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}, {\"real\":true}";
             return Err(ApiError::field("", message));
         }
     };
@@ -49,4 +53,25 @@ pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, ApiError>
             Err(ApiError::new(Code::RequestTimeout, message))
         }
     }
+}
+
+/// Lists what is due, earliest first.
+pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>, ApiError> {
+    let (limit, app) = (call.limit, Arc::clone(&call.data.app));
+    let offset = call.cursor.as_deref().unwrap_or("0").parse::<u32>();
+    let invalid = |_| ApiError::field("cursor", "must be the `next` value of the previous page");
+    let offset = offset.map_err(invalid)?;
+    let found = call.data.read(move |reader, organization| {
+        let (now, has_relay) = (app.clock.now(), app.relay.is_some());
+        jobs::upcoming(reader, organization, now, has_relay, limit + 1, offset)
+    });
+    let next = offset.saturating_add(limit as u32);
+    Ok(Page::of(found.await?, limit, |_| next.to_string()))
+}
+
+/// Runs what is due later about one subject now.
+pub(crate) async fn run(call: ControlCall) -> Result<(), ApiError> {
+    let id = call.id();
+    let run = call.data.write(move |tx, _, of| jobs::hasten(tx, of, &id));
+    run.await
 }

@@ -11,7 +11,7 @@ use crate::api::framework::ControlCall;
 use crate::api::framework::control::find_organization;
 use crate::app::Shared;
 use crate::control::endpoint::Page;
-use crate::control::messages::{Message, MessageFilter, MessageSummary};
+use crate::control::messages::{Message, MessageCount, MessageFilter, MessageSummary};
 use crate::model::error::{ApiError, Code};
 use crate::store::Reader;
 use crate::store::messages::{self, Search};
@@ -29,6 +29,15 @@ pub(crate) async fn list(
         .data
         .read(move |reader, of| search.find(reader, of, limit + 1));
     Ok(Page::of(found.await?, limit, |last| last.id.clone()))
+}
+
+/// Counts the matching messages.
+pub(crate) async fn count(call: ControlCall<(), MessageFilter>) -> Result<MessageCount, ApiError> {
+    let search = Search::new(&call.query)?;
+    let count = call.data.read(move |reader, of| search.count(reader, of));
+    Ok(MessageCount {
+        count: count.await?,
+    })
 }
 
 /// How many messages one transaction deletes: others write between two of them.
