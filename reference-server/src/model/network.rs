@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum Network {
     /// Only this machine. The default.
     ///
-    /// The server listens on a loopback address and has seed data. Requests for a foreign `Host`
+    /// The server listens on a loopback address and has seed data. Webhooks reach loopback addresses
+    /// only. Requests for a foreign `Host`
     /// cannot use the control interface or the seeded keys, because a web page could send them
     /// through the browser of a developer.
     #[default]
@@ -20,7 +21,7 @@ pub enum Network {
     /// A network whose machines trust each other: containers, services of a CI job, a team.
     ///
     /// The server listens on all addresses and has seed data. Every `Host` is accepted, and
-    /// webhooks may use `http`, private addresses and 169.254.0.0/16.
+    /// webhooks may use `http` and all addresses.
     Trusted,
     /// A network with others in it. The listen address must be given.
     ///

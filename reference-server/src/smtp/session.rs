@@ -22,6 +22,7 @@ use crate::control::inbound::ReceivedMessage;
 use crate::control::messages::Authentication;
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
+use crate::mail::header::has_bare_line_break;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
@@ -457,6 +458,11 @@ impl<'a> Session<'a> {
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
         }
+        // The next server could take such a line end for one, and read another message.
+        if has_bare_line_break(&data.source) {
+            return "554 5.6.0 the message has a bare CR or LF; lines must end in <CR><LF>"
+                .to_owned();
+        }
         let id = id::new(id::REQUEST);
         match self.receive(&id, transaction, data.source).await {
             Ok(received) if received.is_empty() => {
@@ -488,9 +494,12 @@ impl<'a> Session<'a> {
         } else {
             None
         };
-        let mut traced = self.trace(id, helo, &transaction, results).into_bytes();
-        traced.extend_from_slice(&source);
-        drop(source);
+        let mut traced = self
+            .trace(id, helo, &transaction, results.as_ref())
+            .into_bytes();
+        traced.append(&mut authentication::without_own_results(
+            Arc::unwrap_or_clone(source),
+        ));
         let Transaction {
             recipients,
             organization,
@@ -513,7 +522,7 @@ impl<'a> Session<'a> {
         id: &str,
         helo: &str,
         transaction: &Transaction,
-        results: Option<Authentication>,
+        results: Option<&Authentication>,
     ) -> String {
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
         // The client chose this name. Remove characters that could end a field or a
@@ -523,8 +532,12 @@ impl<'a> Session<'a> {
             .filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c))
             .collect();
         let results = results.map(|Authentication { spf, dkim, .. }| {
+            let signer = dkim.domain.as_ref();
+            let signer = signer.map_or(String::new(), |domain| format!(" header.d={domain}"));
             format!(
-                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}\r\n"
+                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo};\r\n\t\
+                 dkim={}{signer}\r\n",
+                dkim.result
             )
         });
         let results = results.unwrap_or_default();

@@ -14,7 +14,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the schema, in `PRAGMA user_version`. There are no migrations before the first
 /// release.
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -6,12 +6,16 @@
 //! the parser reads, the last letter of such words is an `x`, so that it sees an attached message as
 //! a file. What the parser returns gets its letters back.
 //!
+//! A line of white space in the header of a part would continue its last field, and hide the text
+//! after it. For a relaxed DKIM signature it is the empty line that ends the header, so it is one here.
+//!
 //! A quoted-printable part that ends with a soft line break loses its last letters, or overflows. The
 //! copy has spaces in place of the break, which the parser leaves out.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::mail::dkim::field_length;
+use crate::mail::header::field_length;
 
 /// Maximum number of multiparts that are taken apart. Further ones are read as text.
 const MAX_MULTIPARTS: usize = 100;
@@ -36,8 +40,15 @@ pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
     let mut start = 0;
     let (mut boundaries, mut is_header, mut is_quoted) = (Vec::new(), true, false);
     while start < source.len() {
-        let field = start..start + field_length(&source[start..]);
+        let mut field = start..start + field_length(&source[start..]);
         start = field.end;
+        let white_line =
+            white_line(&source[field.clone()]).filter(|_| is_header && field.start > 0);
+        if let Some(line) = &white_line {
+            start = field.start + line.end;
+            field.end = field.start + line.start;
+            copy.to_mut()[field.end] = b'\n';
+        }
         let text = &source[field.clone()];
         let is_multipart = find(text, MULTIPART.0).is_some();
         if text.contains(&b'/') && (is_multipart || find(text, b"message").is_some()) {
@@ -68,6 +79,7 @@ pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
             }
             (is_header, is_quoted) = (true, false);
         }
+        is_header &= white_line.is_none();
         let stars = text.iter().filter(|byte| **byte == b'*').count();
         if stars > MAX_PIECES && find(text, b"content").is_some() {
             let stars = copy.to_mut()[field]
@@ -77,6 +89,19 @@ pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
         }
     }
     copy
+}
+
+/// The first line of white space in a field, with its line end.
+fn white_line(field: &[u8]) -> Option<Range<usize>> {
+    let mut start = 0;
+    for line in field.split_inclusive(|&byte| byte == b'\n') {
+        let end = start + line.len();
+        if matches!(line[0], b' ' | b'\t') && line.trim_ascii().is_empty() {
+            return Some(start..end);
+        }
+        start = end;
+    }
+    None
 }
 
 /// Gives the words in what the parser returned their letters back.
@@ -138,6 +163,15 @@ mod tests {
             guarded(b"Subject: a message\r\n\r\nx/y"),
             Cow::Borrowed(_)
         ));
+    }
+
+    #[test]
+    fn a_line_of_white_space_ends_the_header_of_a_part() {
+        let source = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
+            Content-Type: text/plain\r\n \t\r\nshown: yes\r\n--b--\r\n";
+        let copy = guarded(source).into_owned();
+        let expected = String::from_utf8_lossy(source).replace("\r\n \t", "\r\n\n\t");
+        assert_eq!(String::from_utf8_lossy(&copy), expected);
     }
 
     #[test]

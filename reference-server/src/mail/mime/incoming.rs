@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail_parser::{
-    Addr, Address, HeaderName, MessageParser, MessagePart, MimeHeaders as _, PartType,
-};
+use mail_parser::{MessageParser, MessagePart, MimeHeaders as _, PartType};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::guard::{guarded, restored};
+use crate::mail::header::{Field, FieldText, Header};
 use crate::model::schema;
 
 /// Content of a received message.
@@ -56,11 +55,44 @@ fn base64<S: Serializer>(content: &[u8], serializer: S) -> Result<S::Ok, S::Erro
 impl Incoming {
     /// Parses a message. Returns `None` if it has no header.
     pub(crate) fn parse(source: &[u8]) -> Option<Self> {
-        let copy = guarded(source);
-        let message = MessageParser::default().parse(&copy[..])?;
-        if message.headers().is_empty() {
+        let header = Header::parse(source);
+        let headers = headers(&header);
+        if headers.is_empty() {
             return None;
         }
+        let texts = |name: &str| -> Vec<String> {
+            let mailboxes = header.mailboxes(name);
+            mailboxes.iter().map(ToString::to_string).collect()
+        };
+        let subject = header.all("Subject").last().and_then(Field::text);
+        let mut message = Self {
+            from: texts("From").into_iter().next().unwrap_or_default(),
+            to: texts("To"),
+            cc: texts("Cc"),
+            subject: subject.map(|subject| subject.value).unwrap_or_default(),
+            headers,
+            ..Self::default()
+        };
+        message.read_content(&header);
+        Some(message)
+    }
+
+    /// Reads the texts and the attachments. The parser sees only the fields that are about them, so
+    /// that it cannot take a part of another field for one of them.
+    fn read_content(&mut self, header: &Header<'_>) {
+        let mut content = b"MIME-Version: 1.0\r\n".to_vec();
+        let is_of_content =
+            |field: &&Field<'_>| field.is_shown() && !field.is("From") && !field.is("Subject");
+        for field in header.fields.iter().filter(is_of_content) {
+            content.extend_from_slice(field.raw);
+            content.extend_from_slice(b"\r\n");
+        }
+        content.extend_from_slice(b"\r\n");
+        content.extend_from_slice(header.body);
+        let copy = guarded(&content);
+        let Some(message) = MessageParser::default().parse(&copy[..]) else {
+            return;
+        };
         let is_changed = matches!(copy, Cow::Owned(_));
         let bytes = |bytes: &[u8]| {
             if is_changed {
@@ -84,41 +116,23 @@ impl Incoming {
                 content: bytes(part.contents()),
             }
         };
-        Some(Self {
-            from: mailboxes(message.from())
-                .first()
-                .map(|from| text(from))
-                .unwrap_or_default(),
-            to: mailboxes(message.to()).iter().map(|to| text(to)).collect(),
-            cc: mailboxes(message.cc()).iter().map(|cc| text(cc)).collect(),
-            subject: message.subject().map(text).unwrap_or_default(),
-            text: message.text_bodies().find_map(|part| match &part.body {
-                PartType::Text(body) => Some(text(body)),
-                _ => None,
-            }),
-            html: message.html_bodies().find_map(|part| match &part.body {
-                PartType::Html(body) => Some(text(body)),
-                _ => None,
-            }),
-            headers: headers(source),
-            attachments: message.attachments().map(attachment).collect(),
-        })
+        self.text = message.text_bodies().find_map(|part| match &part.body {
+            PartType::Text(body) => Some(text(body)),
+            _ => None,
+        });
+        self.html = message.html_bodies().find_map(|part| match &part.body {
+            PartType::Html(body) => Some(text(body)),
+            _ => None,
+        });
+        self.attachments = message.attachments().map(attachment).collect();
     }
 }
 
-fn headers(source: &[u8]) -> Map<String, Value> {
-    // Parse every value as text. Without any rule the parser would apply its defaults.
-    let texts = MessageParser::new()
-        .header_text(HeaderName::Subject)
-        .default_header_text();
+fn headers(header: &Header<'_>) -> Map<String, Value> {
     let mut headers = Map::new();
-    let Some(parsed) = texts.parse_headers(source) else {
-        return headers;
-    };
-    for header in parsed.headers() {
-        let value = header.value().as_text().unwrap_or_default();
+    for FieldText { name, value } in header.fields.iter().filter_map(Field::text) {
         let value = value.trim().replace(['\r', '\n'], " ");
-        let joined = headers.entry(header.name()).and_modify(|before| {
+        let joined = headers.entry(name).and_modify(|before| {
             if let Value::String(before) = before {
                 before.extend(["\n", &value]);
             }
@@ -126,24 +140,6 @@ fn headers(source: &[u8]) -> Map<String, Value> {
         joined.or_insert(Value::String(value));
     }
     headers
-}
-
-fn mailboxes(addresses: Option<&Address<'_>>) -> Vec<String> {
-    addresses
-        .map(|list| list.iter().filter_map(mailbox).collect())
-        .unwrap_or_default()
-}
-
-fn mailbox(addr: &Addr<'_>) -> Option<String> {
-    let address = addr.address()?;
-    Some(match addr.name().filter(|name| !name.is_empty()) {
-        None => address.to_owned(),
-        Some(name) if name.contains(['<', '>', ',', ';', '"', '\\']) => {
-            let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
-            format!("\"{quoted}\" <{address}>")
-        }
-        Some(name) => format!("{name} <{address}>"),
-    })
 }
 
 #[cfg(test)]

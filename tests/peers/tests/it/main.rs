@@ -5,4 +5,5 @@ mod dig;
 mod dkim;
 mod receivers;
 mod sandbox;
+mod signed;
 mod smtp;
