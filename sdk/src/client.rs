@@ -36,7 +36,7 @@ pub use wait::{Poll, Wait};
 pub(crate) use blocking::block;
 pub(crate) use body::{FileSource, Piece};
 pub(crate) use environment::required;
-pub(crate) use guard::{ActiveGuard, refuse, shown};
+pub(crate) use guard::{ActiveGuard, breaks_line, refuse, shown};
 pub(crate) use payload::{Payload, write_json};
 pub(crate) use raw::raw;
 pub(crate) use response::{FromResponse, Received};

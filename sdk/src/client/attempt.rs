@@ -109,6 +109,9 @@ pub(super) async fn attempt(
         headers.remove(TRANSFER_ENCODING);
         headers.remove(CONTENT_LENGTH);
         headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
+        if let Some(guard) = &shared.guard {
+            guard.check_headers(headers).map_err(Failed::permanent)?;
+        }
     }
     outgoing
         .headers_mut()

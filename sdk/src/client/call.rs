@@ -225,11 +225,11 @@ impl<T> Call<T> {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
-        Ok(RequestPreview::new(
-            &self.shared,
-            &self.request?,
-            &self.options,
-        ))
+        let request = self.request?;
+        if let Some(guard) = &self.shared.guard {
+            guard.check_request(&self.shared, &request, &self.options)?;
+        }
+        Ok(RequestPreview::new(&self.shared, &request, &self.options))
     }
 
     /// The operation. `None` for a raw request that matches no documented operation.
@@ -329,6 +329,7 @@ impl<T: 'static> IntoFuture for Call<T> {
             let request = self.request?;
             let guard = self.shared.guard.as_ref();
             if let Some(guard) = guard {
+                guard.check_request(&self.shared, &request, &self.options)?;
                 guard
                     .count(request.recipients)
                     .map_err(|error| error.with_operation(request.operation))?;
