@@ -25,10 +25,13 @@ use crate::model::time::{self, Millis};
 use crate::store::deliveries::{self, Pending, State as DeliveryState};
 use crate::store::{Reader, Tx, emails, jobs, meta, webhooks};
 
-/// Maximum number of attempts in progress: of all webhooks, and of each, so that a slow endpoint
-/// delays only its own deliveries.
-const MAX_ATTEMPTS: usize = 64;
+/// How many attempts are in progress at the same time: webhooks share them, and one is left for a
+/// webhook that has none, so that slow endpoints delay only their own deliveries.
+const SHARED_ATTEMPTS: usize = 64;
+/// Maximum number of attempts in progress of one webhook.
 const MAX_ATTEMPTS_EACH: usize = 16;
+/// Maximum number of attempts in progress: with this many busy webhooks, each has one.
+const MAX_ATTEMPTS: usize = 256;
 /// Maximum number of messages that are announced at the same time.
 const MAX_ANNOUNCED: usize = 8;
 /// How long the engine waits after a failure, in real time: twice as long after each further one.
@@ -160,9 +163,9 @@ impl Engine {
             Ok(reached) => {
                 self.failures = 0;
                 if let Some(reached) = reached.filter(|at| *at > self.app.clock.now())
-                    && self.advancing.is_some()
+                    && let Some(advancing) = &self.advancing
                 {
-                    self.app.clock.freeze(reached);
+                    self.app.clock.advance(reached, advancing.was_running);
                 }
             }
             Err(error) => self.fail(&error),
@@ -199,7 +202,7 @@ impl Engine {
         let clock = Arc::clone(&self.app.clock);
         if let Some(advancing) = self.advancing.take() {
             if next.min(clock.now() + 1) <= advancing.target {
-                clock.freeze(next.min(advancing.target));
+                clock.advance(next.min(advancing.target), advancing.was_running);
                 self.advancing = Some(advancing);
             } else {
                 if advancing.was_running {
@@ -231,6 +234,7 @@ impl Engine {
             Command::State => drop(reply.send(self.state().await)),
             Command::Settle => self.settled_waiters.push(reply),
             Command::Reload => drop(reply.send(self.reload().await)),
+            Command::Restart => drop(reply.send(self.restart().await)),
             Command::FailAdvances(error) => self.fail_advances(&error),
             Command::Freeze | Command::Resume | Command::Advance(_) => {
                 // Fail before the change if the database is not writable: an advance cannot be
@@ -257,7 +261,7 @@ impl Engine {
                         let advancing = advancing.get_or_insert(begun);
                         advancing.target = target;
                         advancing.replies.push(reply);
-                        clock.freeze(clock.now());
+                        clock.advance(clock.now(), advancing.was_running);
                         return;
                     }
                     (Command::Freeze, advancing) => {
@@ -277,7 +281,7 @@ impl Engine {
 
     /// Saves the state of the clock, so that it continues from there after a restart.
     async fn save_clock(&self) -> Result<(), ApiError> {
-        let mode = self.app.clock.mode();
+        let mode = self.app.clock.lasting_mode();
         self.app
             .store
             .write(move |tx| meta::set_clock(tx, mode))
@@ -300,6 +304,17 @@ impl Engine {
         for reply in replies {
             let _ = reply.send(state.clone());
         }
+    }
+
+    /// Follows the clock of the system again, after a reset of the whole server.
+    async fn restart(&mut self) -> Result<Clock, ApiError> {
+        self.fail_advances(&ApiError::new(
+            Code::Unavailable,
+            "the server was reset during the advance",
+        ));
+        self.app.clock.restart();
+        self.save_clock().await?;
+        self.reload().await
     }
 
     /// Aborts the attempts to deleted webhooks. Other webhooks, including those of other
@@ -357,11 +372,18 @@ fn find(
     running: &HashSet<Job>,
     has_relay: bool,
 ) -> Result<Found, ApiError> {
-    let is_attempt = |job: &&Job| matches!(job.queue, Queue::Webhook(_));
-    let mut free_attempts = MAX_ATTEMPTS.saturating_sub(running.iter().filter(is_attempt).count());
-    let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
     let mut queues = jobs::queues(reader, has_relay)?;
+    let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
     queues.sort_by_cached_key(|(queue, _)| busy(queue));
+
+    let attempts = running.iter().filter(|job| is_webhook(&job.queue)).count();
+    let mut free_attempts = MAX_ATTEMPTS.saturating_sub(attempts);
+    let busy_webhooks = queues
+        .iter()
+        .filter(|(queue, at)| is_webhook(queue) && *at <= now)
+        .count();
+    let attempts_each = (SHARED_ATTEMPTS / (busy_webhooks + 1)).clamp(1, MAX_ATTEMPTS_EACH);
+
     let mut found = Found {
         jobs: Vec::new(),
         next: Millis::MAX,
@@ -372,8 +394,13 @@ fn find(
             continue;
         }
         let busy = busy(&queue);
-        let mut free = limit(&queue).saturating_sub(busy);
-        if let Queue::Webhook(_) = queue {
+        let limit = match queue {
+            Queue::Mail | Queue::Relay => 1,
+            Queue::Received => MAX_ANNOUNCED,
+            Queue::Webhook(_) => attempts_each,
+        };
+        let mut free = limit.saturating_sub(busy);
+        if is_webhook(&queue) {
             free = free.min(free_attempts);
         }
         if free == 0 {
@@ -393,7 +420,7 @@ fn find(
                 Queue::Webhook(_) => deliveries::pending(reader, &job),
                 _ => Ok(None),
             };
-            free_attempts -= usize::from(matches!(queue, Queue::Webhook(_)));
+            free_attempts -= usize::from(is_webhook(&queue));
             found.jobs.push((job, pending));
         }
         let next = jobs::next_after(reader, &queue, now)?;
@@ -402,13 +429,8 @@ fn find(
     Ok(found)
 }
 
-/// How many jobs of a queue run at the same time.
-fn limit(queue: &Queue) -> usize {
-    match queue {
-        Queue::Mail | Queue::Relay => 1,
-        Queue::Received => MAX_ANNOUNCED,
-        Queue::Webhook(_) => MAX_ATTEMPTS_EACH,
-    }
+fn is_webhook(queue: &Queue) -> bool {
+    matches!(queue, Queue::Webhook(_))
 }
 
 /// Does a job.

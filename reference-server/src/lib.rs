@@ -76,6 +76,8 @@ mod mail;
 #[cfg(feature = "server")]
 mod net;
 #[cfg(feature = "server")]
+mod retention;
+#[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
 mod runtime;

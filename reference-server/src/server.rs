@@ -37,7 +37,7 @@ use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
 use crate::store::keys::{self, random_hex};
 use crate::store::request_log::RequestLog;
 use crate::store::{Store, dns_records, faults};
-use crate::{routes, smtp};
+use crate::{retention, routes, smtp};
 
 /// A running local server for the email service and the extraction service.
 ///
@@ -244,8 +244,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         (None, None) => None,
     };
     let directory = settings.data_dir.clone();
-    let (max_bytes, keep) = (settings.limits.max_database_bytes, settings.limits.keep);
-    let open = move || Store::open(directory.as_deref(), max_bytes, keep);
+    let max_bytes = settings.limits.max_database_bytes;
+    let open = move || Store::open(directory.as_deref(), max_bytes);
     let (store, clock) = match tokio::task::spawn_blocking(open).await {
         Ok(opened) => opened.map_err(|error| StartError::Database(error.to_string()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
@@ -305,6 +305,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let mut running = JoinSet::new();
     running.spawn(engine::run_jobs(Arc::clone(&app), commands));
+    running.spawn(retention::run(Arc::clone(&app)));
     running.spawn(listen::run(
         Arc::clone(&app),
         listener,

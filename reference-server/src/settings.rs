@@ -15,9 +15,10 @@ use crate::model::compatibility::{Compatibility, ErrorFormat};
 use crate::model::error::Code;
 use crate::model::network::Network;
 use crate::net::certificate::Certificate;
-use crate::net::target::is_local;
+use crate::net::target::{is_internal, is_local};
 use crate::store::keys::SEEDED;
 use crate::store::request_log::OnRequest;
+use crate::store::retention::Keep;
 
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -26,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) addr: Option<SocketAddr>,
     /// Where clients and mail readers reach the server, if not at its address.
     pub(crate) public_url: Option<Url>,
+    /// Further names that requests may have in `Host`, in lower case.
+    pub(crate) allowed_hosts: Vec<String>,
     /// `None` for data in memory.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) seed: bool,
@@ -69,8 +72,8 @@ pub struct Limits {
     pub(crate) max_connections: usize,
     /// Maximum size of the database; `None` for no limit.
     pub max_database_bytes: Option<u64>,
-    /// How many emails, and how many received messages, are kept; `None` for all.
-    pub(crate) keep: Option<u32>,
+    /// What is kept; everything without a limit.
+    pub(crate) keep: Keep,
 }
 
 impl Default for Limits {
@@ -84,7 +87,7 @@ impl Default for Limits {
             stop_timeout: Duration::from_secs(1),
             max_connections: 4096,
             max_database_bytes: None,
-            keep: None,
+            keep: Keep::default(),
         }
     }
 }
@@ -117,23 +120,28 @@ impl Settings {
 
     /// Whether a request may name this host, with or without a port.
     ///
-    /// On loopback, only `localhost`, IP addresses and the host of the public URL: any other name
-    /// may be that of a web page that reaches the server through the browser of a developer (DNS
-    /// rebinding).
+    /// Any other name may be that of a web page that reaches the server through the browser of a
+    /// developer (DNS rebinding). A public server requires its token instead.
     pub(crate) fn accepts_host(&self, host: &str) -> bool {
         // No browser sends an empty name.
-        if self.network != Network::Loopback || host.is_empty() || host.starts_with(':') {
+        if self.network == Network::Public || host.is_empty() || host.starts_with(':') {
             return true;
         }
         let Ok(url) = Url::parse(&format!("http://{host}")) else {
             return false;
         };
-        match url.host() {
-            Some(Host::Domain(name)) => {
-                is_local(name) || self.public_url.as_ref().and_then(Url::host_str) == Some(name)
-            }
-            address => address.is_some(),
-        }
+        let name = match url.host() {
+            Some(Host::Domain(name)) => name,
+            address => return address.is_some(),
+        };
+
+        let is_of_network = match self.network {
+            Network::Trusted => is_local(name) || is_internal(name),
+            _ => is_local(name),
+        };
+        let is_public_url = self.public_url.as_ref().and_then(Url::host_str) == Some(name);
+        let is_allowed = self.allowed_hosts.iter().any(|allowed| allowed == name);
+        is_of_network || is_public_url || is_allowed
     }
 }
 
@@ -144,6 +152,7 @@ impl Default for Settings {
             network: Network::default(),
             addr: None,
             public_url: None,
+            allowed_hosts: Vec::new(),
             data_dir: None,
             seed: true,
             seed_file: None,
@@ -194,11 +203,36 @@ mod tests {
             "sandbox:4080",
         ] {
             assert!(!settings.accepts_host(host), "{host}");
-            let trusted = Settings {
-                network: Network::Trusted,
-                ..Settings::default()
-            };
-            assert!(trusted.accepts_host(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_server_in_a_trusted_network_accepts_names_that_the_public_dns_does_not_have() {
+        let settings = Settings {
+            network: Network::Trusted,
+            allowed_hosts: vec!["mail.dev.example".to_owned()],
+            ..Settings::default()
+        };
+        for host in [
+            "10.0.0.7:4080",
+            "localhost:4080",
+            "sandbox:4080",
+            "Sandbox.Team.Test",
+            "svc.cluster.local:80",
+            "build.internal.",
+            "MAIL.dev.example:4080",
+        ] {
+            assert!(settings.accepts_host(host), "{host}");
+        }
+        for host in [
+            "evil.example:4080",
+            "test.evil.example",
+            "sandbox.test.evil.example",
+            "notinternal.com",
+            "mail.dev.example.evil.example",
+            ".test",
+        ] {
+            assert!(!settings.accepts_host(host), "{host}");
         }
     }
 }

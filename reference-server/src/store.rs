@@ -24,11 +24,13 @@ pub(crate) mod keys;
 mod lock;
 pub(crate) mod messages;
 pub(crate) mod meta;
+mod migrations;
 pub(crate) mod notifications;
 mod open;
 pub(crate) mod organizations;
 mod readers;
 pub(crate) mod request_log;
+pub(crate) mod retention;
 pub(crate) mod rows;
 pub(crate) mod templates;
 mod threads;
@@ -41,13 +43,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use file_identity::Files;
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use readers::Read;
-use threads::Threads;
+use threads::{Queue, Threads};
 pub(crate) use tx::{NO_ORGANIZATION, Reader, Tx, Wake};
-use writer::Write;
+use writer::{Write, Writer};
 
 use crate::model::error::ApiError;
 use crate::runtime::clock::Clock;
@@ -64,28 +65,21 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the database, creates it if it is new, and starts the threads. It is the file `svc.db`
     /// in the directory, or in memory. Also returns the clock, which continues from where it was
-    /// saved. The database may grow to `max_bytes`, and keeps the newest emails and received messages
-    /// if their number is limited.
+    /// saved. The database may grow to `max_bytes`.
     pub(crate) fn open(
         directory: Option<&Path>,
         max_bytes: Option<u64>,
-        keep: Option<u32>,
     ) -> Result<(Self, Arc<Clock>), OpenError> {
         let path = directory.map(|directory| directory.join("svc.db"));
         let connection = path.as_deref().map_or_else(open::memory, open::file)?;
         if let Some(bytes) = max_bytes {
             open::limit_size(&connection, bytes)?;
         }
-        if let Some(keep) = keep {
-            open::keep_newest(&connection, keep)?;
-        }
         let clock = Arc::new(meta::restore_clock_and_ids(Reader::new(&connection))?);
         let wake = Arc::<Wake>::default();
         let readers = path.as_deref().map(readers::start).transpose()?;
-        let files = path.as_deref().map(Files::of).unwrap_or_default();
-        let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
-        let write =
-            move |queue| writer::run(connection, path.as_deref(), &queue, &now, &told, &files);
+        let writer = Writer::new(connection, path, Arc::clone(&clock), Arc::clone(&wake));
+        let write = move |queue: Queue<Write>| writer.run(&queue);
         let writer = Threads::start("svc-writer", [write])?;
         Ok((
             Self {
@@ -176,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
-        let (store, _) = Store::open(None, None, None).unwrap();
+        let (store, _) = Store::open(None, None).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())

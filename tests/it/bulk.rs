@@ -20,7 +20,7 @@ const ROWS: usize = 1_500;
 /// How long a test waits for one run of `svc`.
 const TIME_LIMIT: Duration = Duration::from_secs(90);
 
-/// How many jobs each test runs; each is killed three times. More in `.ci/peers`.
+/// How many jobs each test runs; each is killed three times. More in `.ci/databases`.
 fn rounds() -> u64 {
     std::env::var("SVC_BULK_ROUNDS")
         .ok()

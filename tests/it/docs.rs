@@ -171,7 +171,7 @@ fn the_search_finds_what_people_look_for() {
     }
 }
 
-/// The blocks of the guides are parts of the applications in `examples/`, which `.ci/peers` tests.
+/// The blocks of the guides are parts of the applications in `examples/`, which `.ci/applications` tests.
 #[test]
 fn guides_show_parts_of_the_examples() {
     let guides = [

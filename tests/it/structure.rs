@@ -199,7 +199,7 @@ fn the_local_server_switches_on_no_feature_that_changes_its_host() {
 }
 
 /// Programs that use a server in a container need no server of their own.
-/// Otherwise `.ci/peers` compiles again what the workspace has compiled.
+/// Otherwise `.ci/programs` compiles again what the workspace has compiled.
 #[test]
 fn the_separate_test_workspaces_have_the_profile_of_the_workspace() {
     let profile = |folder: &str| {

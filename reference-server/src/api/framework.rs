@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod fault;
 mod idempotency;
 pub(crate) mod input;
+mod lingering;
 pub(crate) mod listen;
 pub(crate) mod memory;
 pub(crate) mod response;

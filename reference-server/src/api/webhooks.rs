@@ -79,8 +79,8 @@ pub(crate) fn check(
     Ok(events)
 }
 
-/// Validates a webhook URL. A public server accepts only `https` for the email service, as its
-/// reference says, and any absolute http(s) URL for the extraction service
+/// Validates a webhook URL. For the email service it is `https`, as its reference says, except for
+/// local addresses; for the extraction service, any absolute http(s) URL
 /// (`docs/undocumented/services.md#webhook-urls`). An address that the attempts would refuse is
 /// refused here, if the URL names it.
 fn check_url(service: Service, network: Network, text: &str) -> Result<(), String> {
@@ -100,8 +100,16 @@ fn check_url(service: Service, network: Network, text: &str) -> Result<(), Strin
     if text.len() > 2048 {
         return Err("must not be longer than 2048 bytes".to_owned());
     }
-    if service == Service::Email && url.scheme() == "http" && network == Network::Public {
-        return Err("must be an https URL on a public server".to_owned());
+    if service == Service::Email && url.scheme() == "http" && !target::is_in_network(network, &url)
+    {
+        return Err(format!(
+            "must be an https URL; with --network {network}, http is for {}",
+            match network {
+                Network::Loopback => "this machine only",
+                Network::Trusted => "private addresses and names without dots only",
+                Network::Public => "no address",
+            }
+        ));
     }
     target::check_url(network, &url).map_err(|refused| format!("is refused: {refused}"))
 }

@@ -20,6 +20,8 @@ pub(crate) enum Command {
     FailAdvances(ApiError),
     /// Aborts attempts to deleted webhooks.
     Reload,
+    /// The server was reset: ends an advance, sets the clock to that of the system, and reloads.
+    Restart,
 }
 
 /// Gets the state after a command.

@@ -65,9 +65,9 @@ impl Message {
         );
         let tracked = match (&email.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => {
+                // Two recipients may differ in case only.
                 let mut states = self.email.recipients.iter();
-                let position =
-                    states.position(|state| state.address.eq_ignore_ascii_case(recipient));
+                let position = states.position(|state| state.address == recipient);
                 Some(tracking::add_to(
                     tracking,
                     &self.email.id,

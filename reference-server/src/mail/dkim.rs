@@ -14,7 +14,7 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use crate::mail::header::{Field, Header};
 use crate::model::error::ApiError;
 use canonical::{Form, canonical_body};
-pub(crate) use keys::new_key;
+pub(crate) use keys::{StoredKey, new_key};
 pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key. It has no `Debug`: it is secret.

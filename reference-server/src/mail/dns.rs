@@ -26,7 +26,7 @@ pub(crate) mod testing {
             Record::new(*kind, (*name).to_owned(), (*value).to_owned(), Some(10))
         };
         let zone = Zone::new();
-        zone.set(&records.iter().map(record).collect::<Vec<_>>());
+        zone.set_records(&records.iter().map(record).collect::<Vec<_>>());
         Arc::new(zone)
     }
 }

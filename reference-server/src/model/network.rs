@@ -20,8 +20,10 @@ pub enum Network {
     Loopback,
     /// A network whose machines trust each other: containers, services of a CI job, a team.
     ///
-    /// The server listens on all addresses and has seed data. Every `Host` is accepted, and
-    /// webhooks may use `http` and all addresses.
+    /// The server listens on all addresses and has seed data. A `Host` is an address, a name without
+    /// dots, one below `.test`, `.internal` or `.local`, or one of
+    /// [`Builder::allow_host`](crate::Builder::allow_host). Webhooks may use all addresses,
+    /// and `http` for private addresses and such names.
     Trusted,
     /// A network with others in it. The listen address must be given.
     ///

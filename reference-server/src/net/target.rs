@@ -47,6 +47,44 @@ pub(crate) fn is_local(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
+/// Whether a name belongs to a private network: one without dots, as Docker and Kubernetes give, or
+/// below a domain that the public DNS does not have. A web page cannot be served under such a name
+/// from elsewhere.
+pub(crate) fn is_internal(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_below = |domain: &str| {
+        name.strip_suffix(domain)
+            .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+    };
+    !name.contains('.') || ["test", "internal", "local"].into_iter().any(is_below)
+}
+
+/// Whether a URL is of this machine or, in a trusted network, of that network: there is nobody in
+/// between who could read what is sent without TLS.
+pub(crate) fn is_in_network(network: Network, url: &Url) -> bool {
+    let is_local_address = |address: IpAddr| {
+        let address = embedded_v4(address).map_or(address, IpAddr::V4);
+        RANGES.iter().any(|(name, range)| {
+            let is_near = match network {
+                Network::Loopback => *name == "loopback",
+                Network::Trusted => ["loopback", "private", LINK_LOCAL].contains(name),
+                Network::Public => false,
+            };
+            is_near && contains(range, address) == Some(true)
+        })
+    };
+    match url.host() {
+        Some(Host::Ipv4(address)) => is_local_address(address.into()),
+        Some(Host::Ipv6(address)) => is_local_address(address.into()),
+        Some(Host::Domain(name)) => match network {
+            Network::Loopback => is_local(name),
+            Network::Trusted => is_local(name) || is_internal(name),
+            Network::Public => false,
+        },
+        None => false,
+    }
+}
+
 /// Webhooks may not reach an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedTarget {

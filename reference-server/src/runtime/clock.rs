@@ -16,6 +16,8 @@ pub(crate) struct Clock(Mutex<State>);
 #[derive(Debug)]
 struct State {
     mode: ClockMode,
+    /// Whether the clock is frozen only for an advance, after which it runs on.
+    runs_on: bool,
     /// The latest time returned. If the system clock is set back, this clock runs on from here.
     latest: Millis,
 }
@@ -33,24 +35,55 @@ pub(crate) enum ClockMode {
 
 impl Clock {
     pub(crate) fn new(mode: ClockMode) -> Self {
-        Self(Mutex::new(State { mode, latest: 0 }))
+        Self(Mutex::new(State {
+            mode,
+            runs_on: false,
+            latest: 0,
+        }))
     }
 
     pub(crate) fn now(&self) -> Millis {
         self.state().at(system())
     }
 
-    pub(crate) fn mode(&self) -> ClockMode {
-        self.state().mode
+    /// How the clock goes on after a restart of the server.
+    pub(crate) fn lasting_mode(&self) -> ClockMode {
+        let now = self.now();
+        let running = self.state().mode;
+        self.mode_at(now).unwrap_or(running)
+    }
+
+    /// How the clock goes on if the server ends when the work of `time` is stored: the clock is frozen,
+    /// or advanced to there. `None` while it runs.
+    pub(crate) fn mode_at(&self, time: Millis) -> Option<ClockMode> {
+        let state = self.state();
+        let ClockMode::Frozen { at } = state.mode else {
+            return None;
+        };
+        let at = at.max(time);
+        Some(if state.runs_on {
+            ClockMode::Running {
+                offset: at - system(),
+            }
+        } else {
+            ClockMode::Frozen { at }
+        })
     }
 
     pub(crate) fn is_frozen(&self) -> bool {
-        matches!(self.mode(), ClockMode::Frozen { .. })
+        matches!(self.state().mode, ClockMode::Frozen { .. })
     }
 
     /// Freezes the clock at `at`, which must not be before [`Clock::now`].
     pub(crate) fn freeze(&self, at: Millis) {
-        self.state().mode = ClockMode::Frozen { at };
+        self.advance(at, false);
+    }
+
+    /// Freezes the clock at `at` for an advance. Afterwards it may run on.
+    pub(crate) fn advance(&self, at: Millis, runs_on: bool) {
+        let mut state = self.state();
+        state.mode = ClockMode::Frozen { at };
+        state.runs_on = runs_on;
     }
 
     /// Lets the clock run from `from`.
@@ -71,6 +104,7 @@ impl Clock {
     pub(crate) fn restart(&self) {
         *self.state() = State {
             mode: ClockMode::Running { offset: 0 },
+            runs_on: false,
             latest: 0,
         };
     }
@@ -120,6 +154,7 @@ mod tests {
     fn runs_on_while_the_system_clock_is_set_back() {
         let mut state = State {
             mode: ClockMode::Running { offset: 500 },
+            runs_on: false,
             latest: 0,
         };
         assert_eq!(state.at(100_000), 100_500);

@@ -1,7 +1,12 @@
 //! Budgets of memory for what is large, in KiB each, of all servers of this process: what does not
 //! fit waits (`reference-server/LIMITS.md`).
 
+use std::time::Duration;
+
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use crate::model::error::{ApiError, Code};
 
 /// The bodies of requests.
 pub(crate) static REQUESTS: Budget = Budget::new(128 << 10);
@@ -43,5 +48,25 @@ impl Budget {
             .acquire_many((bytes >> 10).min(self.kib) as u32)
             .await
             .ok()
+    }
+
+    /// Adds `bytes` to what is reserved, for something that grows. It may hold a part of the budget
+    /// that another one waits for, so that it gives up after `patience`: 503.
+    pub(crate) async fn extend(
+        &'static self,
+        reserved: &mut Reserved,
+        bytes: usize,
+        patience: Duration,
+    ) -> Result<(), ApiError> {
+        let more = self.free.acquire_many((bytes >> 10) as u32);
+        let Ok(Ok(more)) = timeout(patience, more).await else {
+            let message = "the server has no memory for this request at the moment";
+            return Err(ApiError::new(Code::Unavailable, message).retry_after(1));
+        };
+        match reserved {
+            Some(reserved) => reserved.merge(more),
+            None => *reserved = Some(more),
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use svc_sdk::Secret;
 use url::Url;
@@ -14,6 +15,7 @@ use crate::control::seed_file::{InvalidSeed, SeedFile};
 use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
+use crate::model::time::Millis;
 use crate::net::certificate::{Certificate, InvalidCertificate};
 use crate::settings::{Limits, Settings};
 use crate::store::request_log::OnRequest;
@@ -70,6 +72,16 @@ impl Builder {
         }
         self.settings.public_url = Some(parsed);
         Ok(self)
+    }
+
+    /// Accepts requests that name this host, such as `mail.dev.example`, in addition to those that
+    /// the [`network`](Self::network) allows. Without it, a name of the public DNS is refused,
+    /// because a web page could have made it resolve to this server.
+    pub fn allow_host(mut self, name: impl Into<String>) -> Self {
+        self.settings
+            .allowed_hosts
+            .push(name.into().to_ascii_lowercase());
+        self
     }
 
     /// Creates what a seed file in TOML declares, at each start: organizations with keys, domains,
@@ -226,17 +238,24 @@ impl Builder {
         self
     }
 
-    /// Sets how many emails, and how many received messages, are kept, at least 1: the oldest go
-    /// first, with their messages and deliveries. An email that has not ended stays.
-    ///
-    /// Without it, all are kept.
+    /// Sets how many emails, and how many received messages, are kept of each organization, at least
+    /// 1: the oldest go first, with their messages and deliveries, in the background. An email that
+    /// has no final status, or whose deliveries are due, stays. Default: all.
     ///
     /// # Panics
     ///
     /// Panics if `newest` is 0.
     pub fn keep(mut self, newest: u32) -> Self {
         assert!(newest > 0, "at least one email is kept");
-        self.settings.limits.keep = Some(newest);
+        self.settings.limits.keep.newest = Some(newest);
+        self
+    }
+
+    /// Sets for how long emails, received messages and deliveries are kept, by the server's clock. What
+    /// is still due stays. Default: for ever.
+    pub fn keep_for(mut self, duration: Duration) -> Self {
+        let millis = Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX);
+        self.settings.limits.keep.duration = Some(millis);
         self
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::audiences::Audience;
 use super::rows::{Json, Row, json};
+use crate::model::address::Address;
 use crate::model::error::{ApiError, Code};
 use crate::model::id;
 use crate::model::time::Millis;
@@ -52,13 +53,21 @@ impl Contact {
     }
 }
 
+/// The form of an address in which it is unique: without case, and with the ASCII form of its domain.
+pub(crate) fn email_key(email: &str) -> String {
+    match Address::parse(email) {
+        Ok(address) => format!("{}@{}", address.local().to_lowercase(), address.domain()),
+        Err(_) => email.to_lowercase(),
+    }
+}
+
 /// Inserts a contact. Returns 404 if there is no such audience, and 409 if it has a contact with
 /// this address.
 pub(crate) fn insert(tx: &Tx<'_>, organization: i64, contact: &Contact) -> Result<(), ApiError> {
     let audience: Audience = tx.reader().get(&contact.audience_id, organization)?;
     let sql = "INSERT INTO contact (id, organization, audience, email_key, data)
                VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-    let key = contact.email.to_lowercase();
+    let key = email_key(&contact.email);
     if tx.execute(
         sql,
         (&contact.id, organization, audience.id, key, Json(contact)),
@@ -98,5 +107,5 @@ pub(crate) fn find_by_email(
     email: &str,
 ) -> Result<Option<Contact>, ApiError> {
     let sql = "SELECT data FROM contact WHERE audience = ?1 AND email_key = ?2";
-    Ok(reader.find(sql, (audience, email.to_lowercase()), |row| json(row, 0))?)
+    Ok(reader.find(sql, (audience, email_key(email)), |row| json(row, 0))?)
 }

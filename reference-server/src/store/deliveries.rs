@@ -375,7 +375,7 @@ mod tests {
     /// A delivery whose webhook was deleted meanwhile.
     #[tokio::test]
     async fn an_attempt_of_a_dropped_delivery_counts() {
-        let (store, _) = Store::open(None, None, None).unwrap();
+        let (store, _) = Store::open(None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             let new = new("whk_1".to_owned(), Service::Email, "email.sent", tx.now);

@@ -36,7 +36,21 @@ pub(crate) fn delete(
     Ok(tx.execute(sql, (organization, domain, kind.map(RecordKind::as_str)))? > 0)
 }
 
-/// All records.
-pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<Record>, ApiError> {
-    reader.all("SELECT data FROM dns_record", [], |row| json(row, 0))
+/// The name of the domain that has this ID, if it has published records.
+pub(crate) fn domain_of(reader: Reader<'_>, id: &str) -> Result<Option<String>, ApiError> {
+    let sql = "SELECT domain FROM dns_record WHERE owner = ?1 LIMIT 1";
+    Ok(reader.find(sql, [id], |row| row.get(0))?)
+}
+
+/// The records of the domains with this name, of all organizations.
+pub(crate) fn of_domain(reader: Reader<'_>, domain: &str) -> Result<Vec<Record>, ApiError> {
+    let sql = "SELECT data FROM dns_record WHERE domain = ?1";
+    reader.all(sql, [domain], |row| json(row, 0))
+}
+
+/// All records, each with the name of its domain.
+pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError> {
+    reader.all("SELECT domain, data FROM dns_record", [], |row| {
+        Ok((row.get(0)?, json(row, 1)?))
+    })
 }

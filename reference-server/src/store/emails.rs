@@ -223,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_email_that_fails_by_a_defect_has_changed() {
-        let (store, _) = Store::open(None, None, None).unwrap();
+        let (store, _) = Store::open(None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             for (id, data) in [

@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn hits_do_not_count_for_the_limit() {
-        let (store, _) = Store::open(None, None, None).unwrap();
+        let (store, _) = Store::open(None, None).unwrap();
         let written = store.write(|tx| {
             let organization = organizations::insert(tx, None, 0)?.number;
             add(tx, organization, NewFault::default())?;

@@ -4,7 +4,7 @@ use svc_sdk::Service;
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::Tx;
+use crate::store::{Reader, Tx};
 
 /// How long a response is stored, in milliseconds.
 const LIFETIME: Millis = 24 * 3_600_000;
@@ -26,15 +26,19 @@ pub(crate) struct StoredResponse {
     pub(crate) body: Vec<u8>,
 }
 
-pub(crate) fn find(tx: &Tx<'_>, request: &Request) -> Result<Option<StoredResponse>, ApiError> {
-    Ok(tx.reader().find(
+pub(crate) fn find(
+    reader: Reader<'_>,
+    request: &Request,
+    now: Millis,
+) -> Result<Option<StoredResponse>, ApiError> {
+    Ok(reader.find(
         "SELECT fingerprint, status, body FROM idempotency
          WHERE organization = ?1 AND service = ?2 AND key = ?3 AND expires_at > ?4",
         (
             request.organization,
             request.service.as_str(),
             &request.key,
-            tx.now,
+            now,
         ),
         |row| {
             Ok(StoredResponse {

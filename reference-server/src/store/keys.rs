@@ -152,9 +152,11 @@ pub(crate) fn service_from(text: &str) -> Service {
     }
 }
 
-/// The start of a key: enough to recognize it, too little to use it.
+/// The start of a key: enough to recognize it, too little to use it. Of a short key, which a seed file may
+/// have, it is at most a half.
 fn hint(secret: &str) -> String {
-    let shown: String = secret.chars().take(11).collect();
+    let most = (secret.chars().count() / 2).min(11);
+    let shown: String = secret.chars().take(most).collect();
     format!("{shown}…")
 }
 

@@ -1,5 +1,7 @@
 //! The table `meta`: what is known about the database as a whole.
 
+use rusqlite::Connection;
+
 use super::rows::{Json, json};
 use super::tx::{Reader, Tx};
 use crate::model::error::ApiError;
@@ -42,6 +44,14 @@ fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
 pub(crate) fn set_clock(tx: &Tx<'_>, mode: ClockMode) -> Result<(), ApiError> {
     delete_clock(tx)?;
     tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [Json(mode)])?;
+    Ok(())
+}
+
+/// Saves the time that an advance has reached, with the work that was done at it.
+pub(super) fn save_clock(connection: &Connection, mode: ClockMode) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)")?
+        .execute([Json(mode)])?;
     Ok(())
 }
 

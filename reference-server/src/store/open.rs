@@ -8,23 +8,32 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::data_dir;
 use super::lock::lock;
+use super::migrations::{self, OLDEST, VERSION};
 use super::threads::{Queue, Threads};
-
-const SCHEMA: &str = include_str!("schema.sql");
-
-/// The version of the schema, in `PRAGMA user_version`. There are no migrations before the first
-/// release.
-const VERSION: u32 = 10;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// The database has another schema. It was not changed.
+    /// The database was written by a newer version. It was not changed.
     #[error(
-        "{path} is not a database of this version of svc (schema version {found}; this version \
-         reads {VERSION}) and was not changed; move the data directory away, or use another one"
+        "{path} was written by a newer svc (schema version {found}; this version reads up to \
+         {VERSION}) and was not changed; use that svc, or another data directory"
     )]
-    OtherSchema { path: PathBuf, found: u32 },
+    Newer { path: PathBuf, found: u32 },
+    /// The database is older than what migrations begin with, or of another program. It was not
+    /// changed.
+    #[error(
+        "{path} is not a database that this version of svc can upgrade (schema version {found}; it \
+         reads {OLDEST} to {VERSION}) and was not changed; move the data directory away, or use \
+         another one"
+    )]
+    Foreign { path: PathBuf, found: u32 },
+    /// An upgrade failed. The database is as it was.
+    #[error("{path} cannot be upgraded and was not changed: {source}{hint}", hint = hint(.source))]
+    NotUpgraded {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
     #[error("{0}{hint}", hint = hint(.0))]
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
@@ -46,15 +55,21 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     let found = version(&connection)?;
-    if found != 0 && found != VERSION {
-        return Err(OpenError::OtherSchema {
-            path: path.to_owned(),
-            found,
-        });
+    if found > VERSION {
+        let path = path.to_owned();
+        return Err(OpenError::Newer { path, found });
+    }
+    if found != 0 && found < OLDEST {
+        let path = path.to_owned();
+        return Err(OpenError::Foreign { path, found });
     }
     // A new file holds no data that could be lost. The first durable commit syncs the
     // schema as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
+    if found == 0 {
+        // Free pages can be given back. This must be set before there is a table.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // In pages of 4 KiB: under load, a page that is written again and again is copied from the log to
     // the database, and synced, once in 32 MiB of log.
@@ -63,39 +78,18 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "cache_size", -8_000)?;
     // Truncates the log after a burst of writes.
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    if found != 0 && found < VERSION {
+        migrations::upgrade(&connection, path, found).map_err(|source| OpenError::NotUpgraded {
+            path: path.to_owned(),
+            source,
+        })?;
+    }
     prepare(&connection)?;
     if found == 0 {
         sync_new_file(path)?;
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
-}
-
-/// Deletes the oldest emails that have ended, and the oldest received messages, beyond `keep` of each.
-/// It takes time to find them, so they are looked for once in `keep` / 16 new ones. The triggers
-/// belong to this connection, and end with it.
-pub(super) fn keep_newest(connection: &Connection, keep: u32) -> rusqlite::Result<()> {
-    let every = (keep / 16).max(1);
-    connection.execute_batch(&format!(
-        "CREATE TEMP TABLE stored (emails INTEGER NOT NULL, messages INTEGER NOT NULL);
-         INSERT INTO stored VALUES (0, 0);
-         CREATE TEMP TRIGGER count_emails AFTER INSERT ON main.email BEGIN
-             UPDATE stored SET emails = (emails + 1) % {every};
-         END;
-         CREATE TEMP TRIGGER keep_emails AFTER INSERT ON main.email
-         WHEN (SELECT emails FROM stored) = 0 BEGIN
-             DELETE FROM email WHERE status NOT IN ('queued', 'sending', 'sent') AND id <=
-                 (SELECT id FROM email ORDER BY id DESC LIMIT 1 OFFSET {keep});
-         END;
-         CREATE TEMP TRIGGER count_messages AFTER INSERT ON main.message WHEN NEW.email IS NULL BEGIN
-             UPDATE stored SET messages = (messages + 1) % {every};
-         END;
-         CREATE TEMP TRIGGER keep_messages AFTER INSERT ON main.message
-         WHEN NEW.email IS NULL AND (SELECT messages FROM stored) = 0 BEGIN
-             DELETE FROM message WHERE email IS NULL AND id <= (SELECT id FROM message
-                 WHERE email IS NULL ORDER BY id DESC LIMIT 1 OFFSET {keep});
-         END;"
-    ))
 }
 
 /// Makes the new database file durable. SQLite discards the write-ahead log of an empty
@@ -160,8 +154,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(256);
     keep_plans(connection)?;
     if version(connection)? == 0 {
-        let create = format!("BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;");
-        connection.execute_batch(&create)?;
+        migrations::create(connection)?;
     }
     connection.pragma_update(None, "foreign_keys", "ON")
 }
@@ -183,8 +176,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejects_an_unknown_database_and_leaves_it_unchanged() {
-        for version in [VERSION + 1, 99] {
+    fn rejects_a_database_of_a_newer_version_and_of_another_program_and_leaves_it_unchanged() {
+        let newer = "was written by a newer svc";
+        for (version, problem) in [
+            (VERSION + 1, newer),
+            (99, newer),
+            (OLDEST - 1, "can upgrade"),
+        ] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("svc.db");
             drop(file(&path).unwrap());
@@ -202,7 +200,7 @@ mod tests {
                 text.contains(&format!("(schema version {version};")),
                 "{text}"
             );
-            assert!(text.contains("move the data directory away"), "{text}");
+            assert!(text.contains(problem), "{text}");
             assert_eq!(std::fs::read(&path).unwrap(), before);
             assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         }

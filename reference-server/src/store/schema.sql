@@ -64,6 +64,7 @@ CREATE TABLE dns_record (
     data TEXT NOT NULL,
     PRIMARY KEY (owner, kind)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX dns_record_domain ON dns_record (domain);
 
 CREATE TABLE template (
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
@@ -123,6 +124,7 @@ CREATE TABLE message (
 CREATE INDEX message_organization ON message (organization, id);
 CREATE INDEX message_recipient ON message (organization, recipient, id);
 CREATE INDEX message_email ON message (email) WHERE email IS NOT NULL;
+CREATE INDEX message_received ON message (organization, id) WHERE email IS NULL;
 CREATE INDEX message_source ON message (source) WHERE source IS NOT NULL;
 
 CREATE TABLE webhook (

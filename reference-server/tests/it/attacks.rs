@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 mod amplification;
+mod cliffs;
 mod deletions;
 mod dns;
 mod doors;

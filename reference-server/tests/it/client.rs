@@ -384,12 +384,14 @@ fn the_client_covers_every_endpoint() {
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let source = std::fs::read_to_string(&path).unwrap();
+        // However the calls are formatted.
+        let calls: String = source.split_whitespace().collect();
         let constants = source.split("pub(crate) const ").skip(1);
         let constants = constants.filter_map(|rest| rest.split_once(": Endpoint<"));
         for (name, _) in constants {
             count += 1;
             let is_other = ["LEASE", "READY", "STREAM"].contains(&name);
-            let is_used = source.contains(&format!("(&{name},"));
+            let is_used = calls.contains(&format!("(&{name},"));
             assert!(
                 is_other || is_used,
                 "no method of the client uses {name} of {path:?}"

@@ -344,6 +344,15 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
     // One that waits for its date is not forgotten.
     let later = r#"{"from":"a@sandbox.test","to":"b@else.test","subject":"Later","text":"x","scheduledAt":"2999-01-01"}"#;
     let later = sandbox.call("POST /api/v1/emails", later).await.id();
+    // Their deliveries are due until they have failed.
+    sandbox.advance("1h").await;
+    let forgotten = async {
+        let fourth = format!("GET /api/v1/emails/{}", ids[3]);
+        while sandbox.call(&fourth, "").await.status != 404 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    crate::receiver::within("retention", forgotten).await;
     for (at, id) in ids.iter().enumerate() {
         let status = sandbox
             .call(&format!("GET /api/v1/emails/{id}"), "")

@@ -123,13 +123,7 @@ async fn rejects_invalid_urls_and_events() {
             .status,
         422
     );
-    for host in [
-        "127.0.0.1:9",
-        "localhost:9",
-        "[::1]:9",
-        "10.0.0.1:3000",
-        "app:3000",
-    ] {
+    for host in ["127.0.0.1:9", "localhost:9", "[::1]:9"] {
         let body = format!(r#"{{"url":"http://{host}/","events":["email.sent"]}}"#);
         assert_eq!(sandbox.call(CREATE, &body).await.status, 201, "{host}");
     }
@@ -145,7 +139,10 @@ async fn rejects_invalid_urls_and_events() {
     let public = Sandbox::public().await;
     let (key, extraction_key) = public.organization().await;
     for (url, reason) in [
-        ("http://a.test/", "must be an https URL on a public server"),
+        (
+            "http://a.test/",
+            "must be an https URL; with --network public",
+        ),
         (
             "https://10.0.0.1/",
             "10.0.0.1 is a private address (10.0.0.0/8)",

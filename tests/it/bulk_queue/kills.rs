@@ -17,7 +17,7 @@ const ROWS: usize = 5_000;
 /// The most disturbances of one job. Without idempotency keys, each may make two requests unknown.
 const MAX_IN_JOB: u64 = 30;
 
-/// How often each of the two tests below kills or suspends something. More in `.ci/peers`.
+/// How often each of the two tests below kills or suspends something. More in `.ci/databases`.
 fn disturbances() -> u64 {
     std::env::var("SVC_BULK_DISTURBANCES")
         .ok()

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Local};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -15,7 +16,7 @@ use svc_reference_server::{Builder, InvalidSeed, Network, Server, StartError};
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, with_causes};
-use crate::input::{address, switch};
+use crate::input::{address, duration, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{PORT, cannot_start, in_memory_dir, seeded};
@@ -45,9 +46,9 @@ pub struct Serve {
     /// Who can reach it [default: loopback]
     ///
     /// loopback: this machine; requests for another host name are refused. trusted: containers, CI
-    /// services or a team; listens on all addresses, with the seeded keys, and accepts every host
-    /// name. public: nothing is seeded, the control interface needs a token, webhooks to private
-    /// addresses are refused, and --addr is required.
+    /// services or a team; listens on all addresses, with the seeded keys, and accepts host names
+    /// without dots or below .test, .internal and .local. public: nothing is seeded, the control
+    /// interface needs a token, webhooks to private addresses are refused, and --addr is required.
     #[arg(long, value_name = "NETWORK", value_parser = networks(), hide_possible_values = true)]
     #[arg(default_value = "loopback", hide_default_value = true)]
     network: Network,
@@ -63,6 +64,17 @@ pub struct Serve {
     /// email was sent to.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// Host name that requests may have; repeatable
+    ///
+    /// In addition to what --network accepts. A web page could make any other name of the public DNS
+    /// resolve to the server, and drive it through a browser.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    allow_host: Vec<String>,
     /// Data directory [env: SVC_SANDBOX_DIR]
     ///
     /// The default is the `sandbox` path that `svc config path` prints.
@@ -112,11 +124,16 @@ pub struct Serve {
     relay: Option<String>,
     /// Number of emails to keep; the oldest go first
     ///
-    /// As many received messages are kept beside them. For servers that run for weeks. An email that has
-    /// not ended stays. Default: all.
+    /// Of each organization, and as many received messages beside them. For servers that run for weeks.
+    /// What is still due stays. Default: all.
     #[arg(long, value_name = "N", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
+    /// How long emails, messages and deliveries are kept
+    ///
+    /// By the server's clock, such as 7d or 12h. What is still due stays. Default: for ever.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
+    keep_for: Option<Duration>,
     /// Maximum requests per second for each API key
     ///
     /// Requests above the limit get the response 429. Default: no limit.
@@ -279,10 +296,14 @@ impl Serve {
         if let Some(url) = &self.public_url {
             builder = builder.public_url(url).map_err(refused("--public-url"))?;
         }
+        for name in &self.allow_host {
+            builder = builder.allow_host(name);
+        }
         builder = given(builder, self.dns, Builder::dns);
         builder = given(builder, self.resolver, Builder::resolver);
         builder = given(builder, self.smtp, Builder::smtp);
         builder = given(builder, self.keep, Builder::keep);
+        builder = given(builder, self.keep_for, Builder::keep_for);
         builder = given(builder, self.rate_limit, Builder::rate_limit);
         match (&self.smtp_cert_file, &self.smtp_key_file, self.smtp) {
             (None, None, _) => {}
@@ -463,4 +484,4 @@ fn line(request: &RequestHandled) -> String {
 }
 
 /// How long a stop may take. The server itself needs less, unless the disk is slow.
-pub(super) const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1900);
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_millis(1900);

@@ -26,7 +26,7 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Api
             return Err(ApiError::field("domain", message));
         }
         publish_records(tx, organization, &domain, &kinds)?;
-        update_zone(tx, &app.zone)?;
+        update_zone_of(tx, &app.zone, &domain.name)?;
         let published = |record: &Record| kinds.contains(&record.kind);
         Ok(Published {
             published: domain.records.into_iter().filter(published).collect(),
@@ -45,11 +45,12 @@ pub(crate) async fn withdraw(call: ControlCall) -> Result<(), ApiError> {
     };
     let domain = domain_param(&call.input);
     let withdrawn = call.data.write(move |tx, app, organization| {
+        let named = dns_records::domain_of(tx.reader(), &domain)?;
         // The domain itself may already be deleted.
         if !dns_records::delete(tx, organization, &domain, kind)? {
             domains::find_named(tx.reader(), &domain, organization)?;
         }
-        update_zone(tx, &app.zone)
+        update_zone_of(tx, &app.zone, &named.unwrap_or(domain))
     });
     withdrawn.await
 }
@@ -71,7 +72,19 @@ pub(crate) fn publish_records(
     Ok(())
 }
 
-/// The built-in zone has the stored records, once the transaction commits.
+/// The built-in zone has the stored records of a domain, once the transaction commits.
+pub(crate) fn update_zone_of(
+    tx: &mut Tx<'_>,
+    zone: &Arc<Zone>,
+    domain: &str,
+) -> Result<(), ApiError> {
+    let records = dns_records::of_domain(tx.reader(), domain)?;
+    let (zone, domain) = (Arc::clone(zone), domain.to_owned());
+    tx.after_commit(move || zone.set_domain(&domain, &records));
+    Ok(())
+}
+
+/// The built-in zone has all stored records, once the transaction commits.
 pub(crate) fn update_zone(tx: &mut Tx<'_>, zone: &Arc<Zone>) -> Result<(), ApiError> {
     let (zone, records) = (Arc::clone(zone), dns_records::all(tx.reader())?);
     tx.after_commit(move || zone.set(&records));

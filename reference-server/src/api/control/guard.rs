@@ -1,6 +1,6 @@
 //! Access control of the control interface.
 //!
-//! On loopback, requests with a foreign `Host` are rejected, and everywhere those with a foreign
+//! Except on a public server, requests with a foreign `Host` are rejected, and everywhere those with a foreign
 //! `Origin` or `Sec-Fetch-Site`, so that a web page cannot use the control interface through the
 //! browser of a developer. A public server requires the control token.
 
@@ -12,6 +12,7 @@ use url::Position;
 use crate::api::framework::auth::names_this_server;
 use crate::app::App;
 use crate::model::error::{ApiError, Code};
+use crate::model::network::Network;
 
 /// The paths of probes, which know neither the token nor the name of the server.
 pub(crate) const PROBES: [&str; 2] = ["/_sandbox/health", "/readyz"];
@@ -55,9 +56,17 @@ fn foreign_page() -> ApiError {
 /// `Origin` of another site.
 pub(crate) fn guard_host(app: &App, parts: &Parts) -> Result<(), ApiError> {
     if !parts.headers.contains_key(HOST) || !names_this_server(app, parts) {
-        let message = "wrong Host header: this server is for its own machine; use localhost or an \
-                       IP address, start it with --network trusted, or name the host with \
-                       --public-url";
+        let message = match app.settings.network {
+            Network::Loopback => {
+                "wrong Host header: this server is for its own machine; use localhost or an IP \
+                 address, or start it with --network trusted, or with --allow-host NAME"
+            }
+            _ => {
+                "wrong Host header: a web page may have this name; use an IP address, a name without \
+                 dots or one below .test, .internal or .local, or start the server with --allow-host \
+                 NAME"
+            }
+        };
         return Err(ApiError::new(Code::WrongHost, message));
     }
     guard_origin(app, parts)

@@ -31,16 +31,24 @@ pub(crate) async fn list(
     Ok(Page::of(found.await?, limit, |last| last.id.clone()))
 }
 
-/// Deletes the matching messages. Their emails stay.
+/// How many messages one transaction deletes: others write between two of them.
+const DELETED_AT_ONCE: usize = 2_000;
+
+/// Deletes the messages that match when the request arrives. Their emails stay.
 pub(crate) async fn delete_all(call: ControlCall<(), MessageFilter>) -> Result<(), ApiError> {
     let search = Search::new(&call.query)?;
-    let delete = call.data.write(move |tx, _, of| {
-        for message in search.find(tx.reader(), of, usize::MAX)? {
-            tx.delete::<MessageSummary>(&message.id, of)?;
-        }
-        Ok(())
-    });
-    delete.await
+    let found = call
+        .data
+        .read(move |reader, of| search.find(reader, of, usize::MAX));
+    let ids: Vec<String> = found.await?.into_iter().map(|message| message.id).collect();
+
+    for some in ids.chunks(DELETED_AT_ONCE) {
+        let some = some.to_vec();
+        call.data
+            .write(move |tx, _, of| messages::delete(tx, of, &some))
+            .await?;
+    }
+    Ok(())
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in

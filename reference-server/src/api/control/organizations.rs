@@ -3,14 +3,17 @@
 
 use svc_sdk::Service;
 
-use super::dns::update_zone;
+use super::dns::update_zone_of;
 use super::seed::file::{Seeding, each};
 use super::seed::{check_name, seeds};
 use crate::api::framework::ControlCall;
 use crate::control::keys::KeyMode;
 use crate::control::organizations::{NewOrganization, Organization, OrganizationSummary};
+use crate::mail::dkim;
+use crate::mail::dns::is_reserved;
 use crate::model::error::{ApiError, Code};
 use crate::model::scope::all_scopes;
+use crate::runtime::heavy;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations;
 
@@ -32,6 +35,13 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
         domain,
         webhooks,
     } = new;
+    let exposed = call.data.app.settings.is_exposed();
+    let is_public = domain.as_deref().is_some_and(|domain| !is_reserved(domain));
+    // Beside the writer: it takes a good part of a second.
+    let ready_key = match is_public || exposed {
+        true => Some(heavy::run(move || dkim::new_key(false, exposed)).await?),
+        false => None,
+    };
     let created = call.data.write(move |tx, app, _| {
         let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
         let number = organization.number;
@@ -62,13 +72,14 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
             tx,
             app,
             organization: number,
+            ready_key,
         };
         let domain = seeding
             .domain(&domain, true)
             .map_err(|error| error.within("domain"))?
             .name;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
-        update_zone(tx, &app.zone)?;
+        update_zone_of(tx, &app.zone, &domain)?;
         let webhooks = tx.reader().list(number)?;
         Ok(Organization {
             id,

@@ -20,8 +20,14 @@ pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), ApiError> {
             organization => seed::reset_organization(tx, &seeded, organization),
         });
         written.await?;
-        // Abort the work in progress for deleted data.
-        app.engine.send(Command::Reload).await.map(drop)
+
+        // The engine aborts the work in progress for deleted data. It alone moves the clock, so that an
+        // advance in progress cannot move it again afterwards.
+        let command = match organization {
+            NO_ORGANIZATION => Command::Restart,
+            _ => Command::Reload,
+        };
+        app.engine.send(command).await.map(drop)
     });
     done.await
         .unwrap_or_else(|error| Err(ApiError::internal(error)))

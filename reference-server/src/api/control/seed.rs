@@ -122,6 +122,7 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
     // Clear the copies in memory only after the commit: it may fail on a full disk.
     let context = Arc::clone(app);
     tx.after_commit(move || {
+        // What is written from now on has the time of the system, before the engine knows of the reset.
         context.clock.restart();
         context.requests.clear(None);
     });

@@ -29,6 +29,9 @@ use crate::store::{Reader, Tx, domains, webhooks};
 pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, ApiError> {
     let (new, size) = (call.read().await?, call.input.bytes()?.len());
     let mut checked = heavy::run_on(size, move || new.check()).await?;
+    if let Some(stored) = call.repeated().await? {
+        return Ok(stored);
+    }
     apply_template(&call.data, &mut checked).await?;
     let mut origin = Origin::of(&call);
     let create = call.create(move |tx, app, _| {
@@ -199,7 +202,7 @@ fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail, 
 /// (`docs/undocumented/services.md#status-after-cancel`).
 pub(crate) async fn cancel(call: Call) -> Result<Reply<EmailSummary>, ApiError> {
     let id = call.id();
-    let cancelled = call.data.write(move |tx, _, organization| {
+    let cancelled = call.create(move |tx, _, organization| {
         let mut email = find(tx.reader(), organization, &id)?;
         let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now.into());
         if email.status != Status::Queued || !is_waiting {
@@ -218,7 +221,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Reply<EmailSummary>, ApiError> 
             recipient.status = Status::Cancelled;
         }
         emails::update(tx, &email)?;
-        Ok(email)
+        Ok(email.shown)
     });
-    call.reply(cancelled.await?.shown)
+    cancelled.await
 }

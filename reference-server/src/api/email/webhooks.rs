@@ -28,7 +28,7 @@ use crate::store::{organizations, webhooks};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateWebhook")]
 pub(crate) struct New {
-    /// An `https` URL, or an `http` URL if the server is not public.
+    /// An `https` URL. `http` is accepted for local addresses.
     /// Credentials in the URL are sent as `Authorization: Basic`.
     #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct New {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "WebhookUpdate")]
 pub(crate) struct Update {
-    /// An `https` URL, or an `http` URL if the server is not public.
+    /// An `https` URL. `http` is accepted for local addresses.
     /// Credentials in the URL are sent as `Authorization: Basic`.
     #[schemars(length(max = 2048), url)]
     url: Option<String>,
@@ -156,7 +156,7 @@ async fn test_once(
     // The key is stored before it is sent, so that it is sent once.
     let claimed = Arc::clone(&key);
     let earlier = app.store.write(move |tx| {
-        if let Some(response) = claimed.stored_response(tx)? {
+        if let Some(response) = claimed.stored_response(tx.reader(), tx.now)? {
             return Ok(Some(response));
         }
         claimed.store_response(tx, &Reply::<()>::new(StatusCode::PROCESSING, Bytes::new()))?;

@@ -71,8 +71,8 @@ pub(crate) async fn authenticate(
         return Err(unknown());
     }
     if is_seeded && !names_this_server(app, parts) {
-        let message = "the seeded keys of this server work only for requests to localhost or an IP \
-                       address; start it with --network trusted to use other names";
+        let message = "the seeded keys of this server work only for requests to the names that its \
+                       control interface has; start it with --network trusted or --allow-host NAME";
         return Err(ApiError::new(Code::WrongHost, message));
     }
     let key = app.store.key(secret);

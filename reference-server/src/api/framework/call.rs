@@ -93,6 +93,19 @@ impl<B> Call<B> {
         Reply::of(self.operation, self.compatibility(), &value)
     }
 
+    /// The stored response, if the request repeats an `Idempotency-Key`. For calls that read something
+    /// before [`create`](Self::create): it may have gone since the first request.
+    pub(crate) async fn repeated<T: Send + 'static>(&self) -> Result<Option<Reply<T>>, ApiError> {
+        let key = self.idempotency_key()?;
+        if !key.is_given() {
+            return Ok(None);
+        }
+        let now = self.data.app.clock.now();
+        self.data
+            .read(move |reader, _| key.stored_response(reader, now))
+            .await
+    }
+
     /// Runs `job`, which stores what the call creates. If the request repeats an `Idempotency-Key`,
     /// returns the stored response instead.
     pub(crate) async fn create<T, F>(&self, job: F) -> Result<Reply<T>, ApiError>
@@ -102,7 +115,7 @@ impl<B> Call<B> {
     {
         let (operation, key) = (self.operation, self.idempotency_key()?);
         let created = self.data.write(move |tx, app, organization| {
-            if let Some(stored) = key.stored_response(tx)? {
+            if let Some(stored) = key.stored_response(tx.reader(), tx.now)? {
                 return Ok(stored);
             }
             let value = job(tx, app, organization)?;

@@ -8,8 +8,9 @@ use svc_sdk::Operation;
 use super::input::Input;
 use super::response::Reply;
 use crate::model::error::{ApiError, Code};
-use crate::store::Tx;
+use crate::model::time::Millis;
 use crate::store::idempotency::{self, Request};
+use crate::store::{Reader, Tx};
 
 const MAX_KEY_LENGTH: usize = 255;
 
@@ -55,12 +56,21 @@ impl IdempotencyKey {
         })))
     }
 
+    /// Whether the request has a key.
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Returns the stored response, or 409 if it belongs to a different request.
-    pub(crate) fn stored_response<T>(&self, tx: &Tx<'_>) -> Result<Option<Reply<T>>, ApiError> {
+    pub(crate) fn stored_response<T>(
+        &self,
+        reader: Reader<'_>,
+        now: Millis,
+    ) -> Result<Option<Reply<T>>, ApiError> {
         let Some(request) = &self.0 else {
             return Ok(None);
         };
-        let Some(stored) = idempotency::find(tx, request)? else {
+        let Some(stored) = idempotency::find(reader, request, now)? else {
             return Ok(None);
         };
         if stored.fingerprint != request.fingerprint {

@@ -1,15 +1,16 @@
 //! [`Input`]: the path parameters, query, headers and body of a request.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use crate::app::Shared;
@@ -36,19 +37,9 @@ impl Input {
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        let max = app.settings.limits.max_body_bytes;
-        // The size of a chunked body is not known.
-        let size = body
-            .size_hint()
-            .upper()
-            .and_then(|size| usize::try_from(size).ok());
-        let (memory, body) = if size.is_some_and(|size| size > max) {
-            (None, Err(too_large(max)))
-        } else {
-            let memory = REQUESTS.reserve(size.unwrap_or(max)).await;
-            let body = collect(app.settings.limits, body).await;
-            let is_small = body.as_ref().is_ok_and(|body| body.len() < SMALL);
-            (memory.filter(|_| !is_small), body)
+        let (body, memory) = match receive_all(app.settings.limits, body).await {
+            Ok(received) => (Ok(received.bytes), received.memory),
+            Err(error) => (Err(error), None),
         };
         Self {
             app,
@@ -114,23 +105,72 @@ fn too_large(max: usize) -> ApiError {
     ApiError::new(Code::PayloadTooLarge, text).with(|details| details.limit = Some(max))
 }
 
-/// Collects a body, with limits on its size and duration.
-async fn collect(limits: Limits, body: Body) -> Result<Bytes, ApiError> {
-    let late = || ApiError::new(Code::RequestTimeout, "the body did not arrive in time");
-    let body = Limited::new(body, limits.max_body_bytes);
-    let body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body)).collect();
-    match timeout(limits.body_timeout, body)
-        .await
-        .map_err(|_| late())?
-    {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large(limits.max_body_bytes)),
-        Err(error) if error.is::<TimeoutError>() => Err(late()),
-        Err(_) => {
-            let message = "the body is shorter than announced";
-            Err(ApiError::new(Code::InvalidRequest, message))
-        }
+/// A body, and the memory that is reserved for it.
+struct Received {
+    bytes: Bytes,
+    memory: Reserved,
+}
+
+/// How much memory is reserved at once for a body that arrives, in bytes.
+const RESERVED_AT_ONCE: usize = 1 << 20;
+
+/// Receives a body, with limits on its size and duration. Memory is reserved for what has arrived, so
+/// that no request waits for the slow body of another one.
+async fn receive_all(limits: Limits, body: Body) -> Result<Received, ApiError> {
+    let max = limits.max_body_bytes;
+    let announced = body
+        .size_hint()
+        .upper()
+        .and_then(|size| usize::try_from(size).ok());
+    if announced.is_some_and(|size| size > max) {
+        return Err(too_large(max));
     }
+
+    let deadline = Instant::now() + limits.body_timeout;
+    let mut body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body));
+    // Pages that nothing has arrived for take no memory.
+    let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
+    let mut memory: Reserved = None;
+    let mut reserved = SMALL;
+    loop {
+        let Ok(next) = timeout_at(deadline, body.frame()).await else {
+            return Err(late());
+        };
+        let frame = match next {
+            None => break,
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) if error.is::<TimeoutError>() => return Err(late()),
+            Some(Err(_)) => {
+                let message = "the body is shorter than announced";
+                return Err(ApiError::new(Code::InvalidRequest, message));
+            }
+        };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+
+        if bytes.len() + data.len() > max {
+            return Err(too_large(max));
+        }
+        while bytes.len() + data.len() > reserved {
+            REQUESTS
+                .extend(&mut memory, RESERVED_AT_ONCE, WAIT_FOR_MEMORY)
+                .await?;
+            reserved += RESERVED_AT_ONCE;
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Received {
+        bytes: bytes.into(),
+        memory,
+    })
+}
+
+/// How long a body waits for the memory of others.
+const WAIT_FOR_MEMORY: Duration = Duration::from_secs(10);
+
+fn late() -> ApiError {
+    ApiError::new(Code::RequestTimeout, "the body did not arrive in time")
 }
 
 fn is_json(content_type: &HeaderValue) -> bool {

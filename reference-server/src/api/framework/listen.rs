@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
 use futures_util::FutureExt as _;
-use http::header::{HOST, TRANSFER_ENCODING};
+use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,6 +20,7 @@ use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
 use super::fault::Cut;
+use super::lingering::Lingering;
 use super::response::write_error;
 use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
@@ -54,7 +55,11 @@ async fn serve(app: Shared, stream: TcpStream, router: Router) {
     let limits = app.settings.limits;
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(limits.write_timeout));
-    let service = service_fn(|request| respond(Arc::clone(&app), router.clone(), request));
+    let service = service_fn(|request: Request<Incoming>| {
+        let expects_continue = request.headers().contains_key(EXPECT);
+        let request = request.map(|body| Lingering::new(body, expects_continue));
+        respond(Arc::clone(&app), router.clone(), request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
@@ -76,7 +81,7 @@ async fn serve(app: Shared, stream: TcpStream, router: Router) {
 
 /// What hyper does not check: HTTP/1.1 requires exactly one `Host` header (RFC 9112, section 3.2),
 /// HTTP/1.0 none; and no transfer coding but `chunked` is decoded (section 6.1).
-fn check_head(request: &Request<Incoming>) -> Result<(), ApiError> {
+fn check_head(request: &Request<Lingering>) -> Result<(), ApiError> {
     let hosts = request.headers().get_all(HOST).iter().count();
     if hosts != 1 && !(hosts == 0 && request.version() == Version::HTTP_10) {
         let message = "a request must have exactly one Host header";
@@ -93,7 +98,7 @@ fn check_head(request: &Request<Incoming>) -> Result<(), ApiError> {
 async fn respond(
     app: Shared,
     mut router: Router,
-    mut request: Request<Incoming>,
+    mut request: Request<Lingering>,
 ) -> Result<Response<Body>, Cut> {
     let id = id::new(id::REQUEST);
     let started = std::time::Instant::now();

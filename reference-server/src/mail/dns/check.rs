@@ -174,7 +174,7 @@ mod tests {
     impl Fixture {
         fn publish(&self, record: Record) {
             self.published.borrow_mut().push(record);
-            self.zone.set(&self.published.borrow());
+            self.zone.set_records(&self.published.borrow());
         }
 
         fn txt(&self, name: &str, text: &str) {

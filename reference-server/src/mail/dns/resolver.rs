@@ -126,7 +126,7 @@ mod tests {
         for domain in ["a.test", "a.example", "a.invalid", "a.localhost"] {
             assert_eq!(resolver.txt(domain).await, Ok(vec![]));
             let spf = Record::new(RecordKind::Spf, domain.to_owned(), domain.to_owned(), None);
-            zone.set(&[spf]);
+            zone.set_records(&[spf]);
             assert_eq!(resolver.txt(domain).await, Ok(vec![domain.into()]));
         }
         let like = Ipv4Addr::UNSPECIFIED.into();

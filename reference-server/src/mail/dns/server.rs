@@ -92,19 +92,27 @@ const MAX_UDP_RESPONSE: u16 = 1232;
 
 /// Returns the response to a packet, or `None` if it is not a query.
 fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
-    let query = Message::from_vec(packet).ok()?;
+    let Ok(query) = Message::from_vec(packet) else {
+        return format_error(packet);
+    };
     if query.metadata.message_type != MessageType::Query {
         return None;
     }
     let mut response = Message::response(query.metadata.id, query.metadata.op_code);
     response.metadata.recursion_desired = query.metadata.recursion_desired;
     response.add_queries(query.queries.iter().cloned());
-    if query.edns.is_some() {
+    let version = query.edns.as_ref().map(Edns::version);
+    if let Some(version) = version {
         let mut edns = Edns::new();
         edns.set_max_payload(MAX_UDP_RESPONSE);
+        if version > 0 {
+            edns.set_rcode_high(ResponseCode::BADVERS.high());
+        }
         response.set_edns(edns);
     }
     response.metadata.response_code = match &query.queries[..] {
+        // RFC 6891, section 6.1.3.
+        _ if version.is_some_and(|version| version > 0) => ResponseCode::BADVERS,
         _ if query.metadata.op_code != OpCode::Query => ResponseCode::NotImp,
         [question] => resolve(question, zone, &mut response),
         _ => ResponseCode::FormErr,
@@ -114,6 +122,23 @@ fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
         return response.truncate().to_vec().ok();
     }
     Some(encoded)
+}
+
+/// The response to a packet that has the header of a query, and cannot be read (RFC 1035, section
+/// 4.1.1).
+fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
+    const HEADER_LENGTH: usize = 12;
+    let header = packet.get(..HEADER_LENGTH)?;
+    let is_response = header[2] & 0x80 != 0;
+    if is_response {
+        return None;
+    }
+    let mut response = vec![0; HEADER_LENGTH];
+    response[..2].copy_from_slice(&header[..2]);
+    // QR, and the operation and RD of the query.
+    response[2] = 0x80 | (header[2] & 0x79);
+    response[3] = ResponseCode::FormErr.low();
+    Some(response)
 }
 
 fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCode {
@@ -260,14 +285,22 @@ mod tests {
         let packet = query("a.test.", RecordType::A, false)
             .to_vec()
             .expect("encodes");
-        for nonsense in [
-            &b""[..],
-            b"\0\x01\x80",
-            b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0",
-            &packet[..14],
-        ] {
+        for nonsense in [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0"] {
             assert_eq!(respond(nonsense, &zone(), true), None);
         }
+
+        let cut = respond(&packet[..14], &zone(), true).expect("a response");
+        let cut = Message::from_vec(&cut).expect("decodes");
+        assert_eq!(
+            (cut.metadata.id, cut.metadata.response_code),
+            (7, ResponseCode::FormErr)
+        );
+
+        let mut newer = query("a.test.", RecordType::A, true);
+        newer.edns.as_mut().expect("EDNS").set_version(1);
+        // It has the same code as another error.
+        let code = u16::from(ask(&newer, true).metadata.response_code);
+        assert_eq!(code, u16::from(ResponseCode::BADVERS));
     }
 
     #[test]

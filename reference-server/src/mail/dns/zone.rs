@@ -1,6 +1,7 @@
 //! The built-in DNS zone for reserved names such as `*.test`, which no public zone
 //! contains.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{PoisonError, RwLock};
 
@@ -21,34 +22,70 @@ pub(crate) fn is_reserved(name: &str) -> bool {
         .any(|reserved| last.eq_ignore_ascii_case(reserved))
 }
 
-/// The records published under the reserved names, and that of the server itself. They are those of
-/// the table, each with its name in lower case and without the final dot.
-pub(crate) struct Zone(RwLock<Vec<(String, RData)>>);
+/// The records published under the reserved names, by the domain whose they are, and that of the
+/// server itself.
+pub(crate) struct Zone(RwLock<HashMap<String, Vec<ZoneRecord>>>);
+
+/// A record of the table.
+struct ZoneRecord {
+    /// In lower case and without the final dot.
+    name: String,
+    data: RData,
+}
 
 impl Zone {
     /// Creates a zone that contains only the record of the server itself.
     pub(crate) fn new() -> Self {
-        Self(RwLock::new(vec![own()]))
+        Self(RwLock::new(own()))
     }
 
-    /// Replaces the published records.
-    pub(crate) fn set(&self, published: &[Record]) {
-        let published = published
+    /// Replaces all published records, each with its domain.
+    pub(crate) fn set(&self, published: &[(String, Record)]) {
+        let mut domains = own();
+        for (domain, record) in published {
+            let records = domains.entry(domain.clone()).or_default();
+            records.extend(ZoneRecord::of(record));
+        }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = domains;
+    }
+
+    /// Replaces all published records, those of domains with two labels.
+    #[cfg(test)]
+    pub(crate) fn set_records(&self, records: &[Record]) {
+        let domain = |record: &Record| {
+            let name = normal(&record.name);
+            let start = name.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+            name[start..].to_owned()
+        };
+        let of_domains: Vec<_> = records
             .iter()
-            .filter_map(|record| Some((normal(&record.name), rdata(record)?)));
-        let records = [own()].into_iter().chain(published).collect();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = records;
+            .map(|record| (domain(record), record.clone()))
+            .collect();
+        self.set(&of_domains);
+    }
+
+    /// Replaces the published records of one domain, which several organizations may have.
+    pub(crate) fn set_domain(&self, domain: &str, published: &[Record]) {
+        let records: Vec<_> = published.iter().filter_map(ZoneRecord::of).collect();
+        let mut domains = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if records.is_empty() {
+            domains.remove(domain);
+        } else {
+            domains.insert(domain.to_owned(), records);
+        }
     }
 
     /// Returns all records of a name without duplicates, or `None` if the name does not
     /// exist.
     pub(crate) fn lookup(&self, name: &str) -> Option<Vec<RData>> {
         let name = normal(name);
-        let records = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let domains = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<RData> = Vec::new();
-        for (_, data) in records.iter().filter(|(owner, _)| *owner == name) {
-            if !found.contains(data) {
-                found.push(data.clone());
+        for domain in parents(&name) {
+            for record in domains.get(domain).into_iter().flatten() {
+                if record.name == name && !found.contains(&record.data) {
+                    found.push(record.data.clone());
+                }
             }
         }
         let below = format!(".{name}");
@@ -60,15 +97,36 @@ impl Zone {
         // A name without records exists if it has subdomains.
         let exists = !found.is_empty()
             || RESERVED.contains(&name.as_str())
-            || records.iter().any(|(owner, _)| owner.ends_with(&below));
+            || domains
+                .values()
+                .flatten()
+                .any(|record| record.name.ends_with(&below));
         exists.then_some(found)
     }
 }
 
+impl ZoneRecord {
+    fn of(record: &Record) -> Option<Self> {
+        Some(Self {
+            name: normal(&record.name),
+            data: rdata(record)?,
+        })
+    }
+}
+
+/// The name itself, and the domains that it is in.
+fn parents(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| Some(name.split_once('.')?.1))
+}
+
 /// The policy of the addresses that the server sends from.
-fn own() -> (String, RData) {
+fn own() -> HashMap<String, Vec<ZoneRecord>> {
     let senders = "v=spf1 ip4:127.0.0.0/8 ip6:::1 -all".to_owned();
-    (SPF_HOST.to_owned(), RData::TXT(TXT::new(vec![senders])))
+    let record = ZoneRecord {
+        name: SPF_HOST.to_owned(),
+        data: RData::TXT(TXT::new(vec![senders])),
+    };
+    HashMap::from([(SPF_HOST.to_owned(), vec![record])])
 }
 
 fn rdata(record: &Record) -> Option<RData> {
@@ -110,7 +168,8 @@ mod tests {
     fn lookup_ignores_case_and_finds_empty_non_terminals() {
         let zone = Zone::new();
         assert_eq!(zone.lookup("a.test"), None);
-        zone.set(&[record(RecordKind::Dkim, "s1._domainkey.A.Test", "key")]);
+        let dkim = record(RecordKind::Dkim, "s1._domainkey.A.Test", "key");
+        zone.set_domain("a.test", &[dkim]);
         assert_eq!(zone.lookup("S1._DomainKey.a.TEST."), Some(vec![txt("key")]));
         assert_eq!(zone.lookup("_domainkey.a.test"), Some(vec![]));
         assert_eq!(zone.lookup("a.test"), Some(vec![]));
@@ -124,7 +183,8 @@ mod tests {
         let zone = Zone::new();
         let spf = record(RecordKind::Spf, "a.test", "v=spf1 -all");
         let dmarc = |value| record(RecordKind::Dmarc, "_dmarc.a.test", value);
-        zone.set(&[spf.clone(), spf, dmarc("d1"), dmarc("d2")]);
+        let records = [spf.clone(), spf, dmarc("d1"), dmarc("d2")];
+        zone.set(&records.map(|record| ("a.test".to_owned(), record)));
         assert_eq!(zone.lookup("a.test"), Some(vec![txt("v=spf1 -all")]));
         assert_eq!(
             zone.lookup("_dmarc.a.test"),

@@ -20,7 +20,7 @@ async fn start(directory: &Path) -> Sandbox {
     )
 }
 
-fn open(directory: &Path) -> Connection {
+pub(super) fn open(directory: &Path) -> Connection {
     let database = Connection::open(directory.join("svc.db")).expect("opened");
     database
         .busy_timeout(std::time::Duration::from_secs(60))
@@ -37,27 +37,32 @@ fn count(database: &Connection, rows: &str) -> i64 {
 
 /// Inserts `ROWS` rows, for which `n` counts from 0.
 fn insert(database: &Connection, table: &str, values: &str) {
+    insert_some(database, table, values, ROWS);
+}
+
+fn insert_some(database: &Connection, table: &str, values: &str, rows: usize) {
     let sql = format!(
         "WITH RECURSIVE numbers(n) AS
-             (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {ROWS})
+             (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {rows})
          INSERT INTO {table} SELECT {values} FROM numbers"
     );
-    assert_eq!(database.execute(&sql, []).expect(table), ROWS);
+    assert_eq!(database.execute(&sql, []).expect(table), rows);
 }
 
 const MESSAGE: &str = r#"{"id":"msg_%05d","direction":"incoming","emailId":null,"from":"b@x.test","recipient":"a@sandbox.test","subject":"s","preview":"","attachments":0,"createdAt":"2026-01-01T00:00:00Z"}"#;
 
-fn insert_messages(database: &Connection) {
+pub(super) fn insert_messages(database: &Connection, rows: usize) {
     database
         .execute("INSERT INTO body (digest, bytes) VALUES (x'01', x'02')", [])
         .expect("a body");
-    insert(
+    insert_some(
         database,
         "message",
         &format!(
             "printf('msg_%05d', n), 1, 'a@sandbox.test', NULL, (SELECT id FROM domain), 1,
              printf('{MESSAGE}', n), NULL, NULL, (SELECT MAX(id) FROM body)"
         ),
+        rows,
     );
 }
 
@@ -89,7 +94,7 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
     );
     let job = format!("'{webhook}', printf('%05d', n), -1, 1, NULL, 9000000000000, 0, NULL");
     insert(&database, "job", &job);
-    insert_messages(&database);
+    insert_messages(&database, ROWS);
     let found = sandbox
         .control("GET /_sandbox/messages?from=B@x.test&limit=1", "")
         .await;
@@ -149,7 +154,7 @@ async fn a_reset_of_much_data() {
         );
         let job = "'mail', printf('eml_%05d', n), -1, 1, NULL, 9000000000000, 0, NULL";
         insert(&database, "job", job);
-        insert_messages(&database);
+        insert_messages(&database, ROWS);
 
         let body = if whole_server {
             ""

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{SeedAudience, SeedContact, SeedFile, SeedKey, SeedTemplate};
 use crate::control::templates::NewTemplate;
-use crate::mail::dkim;
+use crate::mail::dkim::{self, StoredKey};
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
 use crate::model::error::ApiError;
@@ -65,6 +65,7 @@ pub(crate) fn apply(
             tx,
             app,
             organization,
+            ready_key: None,
         };
         each(&seed.keys, "keys", |key| seeding.key(key))?;
         each(&seed.domains, "domains", |domain| {
@@ -129,6 +130,8 @@ pub(crate) struct Seeding<'a, 'tx> {
     pub(crate) tx: &'a mut Tx<'tx>,
     pub(crate) app: &'a Arc<App>,
     pub(crate) organization: i64,
+    /// The DKIM key of the next domain, made outside of the transaction.
+    pub(crate) ready_key: Option<StoredKey>,
 }
 
 impl Seeding<'_, '_> {
@@ -180,7 +183,10 @@ impl Seeding<'_, '_> {
             Ok(domain) => domain,
             Err(_) => {
                 let exposed = self.app.settings.is_exposed();
-                let key = dkim::new_key(is_reserved(name.as_str()), exposed)?;
+                let key = match self.ready_key.take() {
+                    Some(key) => key,
+                    None => dkim::new_key(is_reserved(name.as_str()), exposed)?,
+                };
                 insert(self.tx, self.organization, name.as_str(), &key)?
             }
         };
@@ -239,7 +245,7 @@ impl Seeding<'_, '_> {
             }
         };
         distinct(&seed.contacts, "contacts", "email", |contact| {
-            contact.email.to_lowercase()
+            contacts::email_key(&contact.email)
         })?;
         each(&seed.contacts, "contacts", |contact| {
             self.contact(contact, &audience.id)
