@@ -226,9 +226,7 @@ impl<T> Call<T> {
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
         let request = self.request?;
-        if let Some(guard) = &self.shared.guard {
-            guard.check_request(&self.shared, &request, &self.options)?;
-        }
+        check_guard(&self.shared, &request, &self.options)?;
         Ok(RequestPreview::new(&self.shared, &request, &self.options))
     }
 
@@ -300,6 +298,15 @@ impl<T> Call<T> {
     }
 }
 
+/// Whatever is sent, the recipient guard has seen all of its request.
+fn check_guard(shared: &Shared, request: &Request, options: &Options) -> Result<(), Error> {
+    let Some(guard) = &shared.guard else {
+        return Ok(());
+    };
+    let headers = shared.headers.keys().chain(options.headers.keys());
+    guard.check_request(shared.base.path(), request, headers)
+}
+
 /// Checks a header that the application sets, and marks a value that [`RequestPreview`] masks.
 pub(super) fn header(
     name: &str,
@@ -327,9 +334,9 @@ impl<T: 'static> IntoFuture for Call<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
+            check_guard(&self.shared, &request, &self.options)?;
             let guard = self.shared.guard.as_ref();
             if let Some(guard) = guard {
-                guard.check_request(&self.shared, &request, &self.options)?;
                 guard
                     .count(request.recipients)
                     .map_err(|error| error.with_operation(request.operation))?;

@@ -5,18 +5,17 @@ use http::HeaderName;
 use percent_encoding::percent_decode_str;
 
 use super::{ActiveGuard, refuse};
-use crate::client::payload::{Options, Payload, Request};
-use crate::client::shared::Shared;
+use crate::client::payload::{Payload, Request};
 use crate::error::{Error, InvalidInput};
 
 impl ActiveGuard {
-    /// Checks the method, the path and the headers of a request. Its operation was checked when it
-    /// was made.
-    pub(in crate::client) fn check_request(
+    /// Checks the method, the path and the headers of a request to a service with this path in its
+    /// base URL. Its operation was checked when it was made.
+    pub(in crate::client) fn check_request<'a>(
         &self,
-        shared: &Shared,
+        base_path: &str,
         request: &Request,
-        options: &Options,
+        headers: impl IntoIterator<Item = &'a HeaderName>,
     ) -> Result<(), Error> {
         let refused = |invalid| Err(refuse(invalid).with_operation(request.operation));
         let reads = request.method.is_safe();
@@ -30,7 +29,7 @@ impl ActiveGuard {
             Some((path, query)) => (path, query),
             None => (&*request.path, ""),
         };
-        if is_path_ambiguous(path, reads) || is_path_ambiguous(shared.base.path(), reads) {
+        if is_path_ambiguous(path, reads) || is_path_ambiguous(base_path, reads) {
             return refused(InvalidInput::new(
                 "path",
                 "contains an encoded character, which may lead to another path; use plain IDs",
@@ -42,8 +41,7 @@ impl ActiveGuard {
                 "may change the method or the path; leave the parameter out",
             ));
         }
-        let mut names = shared.headers.keys().chain(options.headers.keys());
-        match names.find(|name| is_override(name)) {
+        match headers.into_iter().find(|name| is_override(name)) {
             Some(name) => refused(override_header(name)),
             None => Ok(()),
         }
