@@ -19,20 +19,22 @@ fail() {
 
 fetch() {
     case $release in
-    http://* | https://*)
+    https://*)
         if command -v curl >/dev/null; then
-            curl -fsSL -o "$1" "$release/$1"
+            curl --proto =https --tlsv1.2 -fsSL -o "$1" "$release/$1"
         elif command -v wget >/dev/null; then
-            wget -q -O "$1" "$release/$1"
+            # wget follows a redirect to http, unless it follows none; the sums would come that way.
+            wget --https-only -q -O "$1" "$release/$1"
         else
             fail "install curl or wget, or download the files and set RELEASE to their folder"
         fi
         ;;
+    *://*) fail "RELEASE is $release: only https is allowed" ;;
     *) cp "$release/$1" "$1" ;;
     esac || fail "cannot fetch $release/$1"
 }
 
-case $release in http*://* | /*) ;; *) release=$PWD/$release ;; esac
+case $release in *://* | /*) ;; *) release=$PWD/$release ;; esac
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -44,9 +46,11 @@ grep " $name.tar.gz\$" SHA256SUMS | sha256sum -c >/dev/null ||
 tar -xzf "$name.tar.gz"
 version=$("$name/bin/svc" version) || fail "svc does not run here, it needs glibc 2.17 or newer: nothing was installed"
 mkdir -p "$prefix/bin" && [ -w "$prefix" ] || fail "cannot write to $prefix: set PREFIX"
-# A running svc keeps its file, and the old one stays until the new one is complete.
-cp -R "$name/share" "$prefix" && cp "$name/bin/svc" "$prefix/bin/svc.new" && mv -f "$prefix/bin/svc.new" "$prefix/bin/svc" ||
-    { rm -f "$prefix/bin/svc.new"; fail "cannot write to $prefix: set PREFIX"; }
+# A running svc keeps its file, and the old one stays until the new one is complete. In a folder that
+# others can write to, a name that they know could be a link to another file.
+new=$(mktemp "$prefix/bin/.svc.XXXXXX") || fail "cannot write to $prefix: set PREFIX"
+cp -R "$name/share" "$prefix" && cp "$name/bin/svc" "$new" && chmod 755 "$new" && mv -f "$new" "$prefix/bin/svc" ||
+    { rm -f "$new"; fail "cannot write to $prefix: set PREFIX"; }
 echo "installed $version in $prefix/bin"
 case :$PATH: in
 *":$prefix/bin:"*) ;;

@@ -2,6 +2,7 @@
 
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 
+use crate::command_line::shell_quoted;
 use crate::context::Context;
 use crate::dns::is_reserved;
 use crate::failure::{Details, Failure, Kind};
@@ -148,7 +149,8 @@ fn how_the_key_was_sent(details: &Details, context: &Context) -> Option<String> 
 
 /// The hint for an email that was accepted, but could not be followed to its final status.
 pub fn accepted_as(context: &Context, id: &str) -> String {
-    let wait = context.svc(&format!("emails get {id} --wait"));
+    let wait = context.svc("emails get {} --wait", &[id]);
+    let id = shell_quoted(id);
     format!("the email was accepted as {id}: do not send it again\ncontinue waiting: {wait}")
 }
 
@@ -163,7 +165,7 @@ fn concerns_webhook_url(details: &Details) -> bool {
 /// The hint for a request that may have been processed: how to find out.
 fn check_first(context: &Context) -> String {
     match context.list_of_group() {
-        Some(list) => format!("check before retrying: {}", context.svc(&list)),
+        Some(list) => format!("check before retrying: {}", context.svc(&list, &[])),
         None => "check before sending again: the recipient, your webhooks, the service's dashboard"
             .to_owned(),
     }
@@ -213,7 +215,10 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
         _ if path.ends_with(" create") || path.ends_with(" list") => return None,
         _ => context.list_of_group()?,
     };
-    Some(format!("list the existing ones: {}", context.svc(&list)))
+    Some(format!(
+        "list the existing ones: {}",
+        context.svc(&list, &[])
+    ))
 }
 
 /// A service at another path than that of its base URL finds nothing.
@@ -237,22 +242,26 @@ fn show_conflicting(context: &Context) -> Option<String> {
     } else {
         list + " --all"
     };
-    Some(format!("see the current state: {}", context.svc(&list)))
+    Some(format!(
+        "see the current state: {}",
+        context.svc(&list, &[])
+    ))
 }
 
 /// The command that publishes the DNS records of a domain, or shows them.
 pub fn publish(context: &Context, domain: &str) -> String {
-    context.svc(&match context.settings.sandbox && is_reserved(domain) {
-        true => format!("sandbox dns publish {domain}"),
-        false => format!("domains records {domain}"),
-    })
+    let command = match context.settings.sandbox && is_reserved(domain) {
+        true => "sandbox dns publish {}",
+        false => "domains records {}",
+    };
+    context.svc(command, &[domain])
 }
 
 /// The steps to verify the domain of a sender.
 fn verify(context: &Context, domain: &str) -> String {
-    let create = context.svc(&format!("domains create {domain}"));
+    let create = context.svc("domains create {}", &[domain]);
     let publish = publish(context, domain);
-    let verify = context.svc(&format!("domains verify {domain} --wait"));
+    let verify = context.svc("domains verify {} --wait", &[domain]);
     format!(
         "add the domain, if it is new: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"
     )

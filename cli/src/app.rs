@@ -241,6 +241,7 @@ fn prepare(
         quiet: flags.quiet,
         verbose: flags.verbose,
         wide: flags.wide,
+        safe_cells: flags.safe_cells,
         zone: env.zone,
     };
     Ok((settings, Printer::new(look, streams.clone(), env.signals)))

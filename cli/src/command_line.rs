@@ -33,13 +33,44 @@ fn masked(word: &str) -> String {
     }
 }
 
-/// Quotes a word for the shell, if necessary.
+/// A command with values in place of each `{}`, quoted for the shell: a service may have chosen them.
+pub fn filled(command: &str, values: &[&str]) -> String {
+    let mut parts = command.split("{}");
+    let mut line = parts.next().unwrap_or_default().to_owned();
+    for (part, value) in parts.zip(values) {
+        line.push_str(&shell_quoted(value));
+        line.push_str(part);
+    }
+    line
+}
+
+/// Quotes a word for the shell, if necessary, on one line.
 pub fn shell_quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    // A shell or a terminal may take these for something else, also within quotes.
+    let is_unsafe = |c: char| !(c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric());
     if !word.is_empty() && word.chars().all(plain) {
         return Cow::Borrowed(word);
     }
-    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    if !word.contains(is_unsafe) {
+        return Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")));
+    }
+    // The quoting of bash, zsh and POSIX.1-2024 for characters that are not printed.
+    let mut quoted = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if is_unsafe(c) => {
+                let mut bytes = [0; 4];
+                for byte in c.encode_utf8(&mut bytes).bytes() {
+                    quoted.push_str(&format!("\\{byte:03o}"));
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    Cow::Owned(quoted)
 }
 
 #[cfg(test)]
@@ -69,6 +100,20 @@ mod tests {
             ]),
             r"svc --sandbox emails send --subject 'It'\''s on' --text ''"
         );
+    }
+
+    #[test]
+    fn a_value_stays_one_word_of_one_line() {
+        for (value, quoted) in [
+            ("eml_1", "eml_1"),
+            ("eml_1; curl x|sh #", "'eml_1; curl x|sh #'"),
+            ("it's", r"'it'\''s'"),
+            ("a\nb'\u{202e}", r"$'a\012b\'\342\200\256'"),
+            ("", "''"),
+        ] {
+            let line = filled("emails get {} --wait", &[value]);
+            assert_eq!(line, format!("emails get {quoted} --wait"));
+        }
     }
 
     #[test]

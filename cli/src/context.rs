@@ -138,6 +138,7 @@ impl Context {
 
     /// A client of the email service with this base URL and key.
     pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
+        self.out.hide(key.expose(), &key.to_string());
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
         let mut builder = builder.insecure_webhook_urls(self.settings.sandbox || is_local(url));
         if let Some(guard) = self.settings.guard.for_run()? {
@@ -223,7 +224,11 @@ impl Context {
 
     /// A client of the extraction service with this base URL and key.
     pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
-        let builder = ExtractionClient::builder(url, Secret::new(key.expose()));
+        self.out.hide(key.expose(), &key.to_string());
+        let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()));
+        if let Some(guard) = self.settings.guard.for_run()? {
+            builder = builder.recipient_guard(guard);
+        }
         built(with_settings!(self, builder, url).build(), url)
     }
 
@@ -362,7 +367,8 @@ impl Context {
 
     /// A command line for a hint, with `--sandbox` if this run uses the sandbox, and with the profile of
     /// an option.
-    pub fn svc(&self, rest: &str) -> String {
+    pub fn svc(&self, command: &str, values: &[&str]) -> String {
+        let rest = command_line::filled(command, values);
         let profile = &self.settings.profile;
         match &profile.source {
             // `svc sandbox …` always addresses the sandbox.
@@ -529,7 +535,7 @@ impl Context {
 
     /// The command line that stores a key for a service in this run's profile.
     fn login(&self, service: Service) -> String {
-        self.svc(&format!("login --service {service}"))
+        self.svc("login --service {}", &[&service.to_string()])
     }
 
     /// The PEM file of `--ca-bundle` or of the profile.

@@ -10,11 +10,12 @@ use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt as _, Limited};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Certificate, Client, redirect, retry};
 use serde_json::{Value, json};
 use svc_sdk::{Outcome, Service};
 use tokio::time::timeout;
+use url::Url;
 use webhook_verify::Secret;
 
 use crate::context::Context;
@@ -80,6 +81,31 @@ impl Delivery {
         json!({"method": "POST", "url": url, "headers": headers, "body": body})
     }
 
+    /// Under a recipient guard, refuses what could be a request to send an email: only events go out,
+    /// and no credentials with them.
+    pub fn check_guard(&self, context: &Context) -> Result<(), Failure> {
+        if context.settings.guard.for_run()?.is_none() {
+            return Ok(());
+        }
+        let has_user = Url::parse(&self.url)
+            .is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
+        let has_credentials = [AUTHORIZATION, COOKIE]
+            .iter()
+            .any(|name| self.headers.contains_key(name));
+        let problem = if has_user || has_credentials {
+            "no credentials may be sent with an event"
+        } else if !is_event(&self.body) {
+            "the body is not an event: an object with `event`, `id`, `created` and `data` alone"
+        } else {
+            return Ok(());
+        };
+        Err(
+            Failure::input(format!("stopped by the recipient guard: {problem}"))
+                .code("recipient_guard")
+                .hint("send emails with svc emails send; the guard: svc config show"),
+        )
+    }
+
     /// Signs the body, in place of an existing signature.
     pub fn sign(&mut self, service: Service, secret: &Secret) {
         let (name, value) = signing::sign(service, secret, &self.body);
@@ -88,6 +114,16 @@ impl Delivery {
             self.headers.insert(name, value);
         }
     }
+}
+
+/// Whether a body has the form of an event of the services, and no other fields.
+fn is_event(body: &[u8]) -> bool {
+    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else {
+        return false;
+    };
+    let known = ["event", "id", "created", "data"];
+    let is_known = |name: &String| known.contains(&name.as_str());
+    fields.get("event").is_some_and(Value::is_string) && fields.keys().all(is_known)
 }
 
 /// Removes the headers that describe one connection (RFC 9110, section 7.6.1).

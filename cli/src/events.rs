@@ -68,7 +68,7 @@ fn data(event: &str, now: &str) -> Value {
             "headers": {},
             "attachments": [],
             "spf": "pass",
-            "dkim": "pass",
+            "dkim": {"result": "pass", "domain": "example.test", "aligned": true},
             "recipient": "hello@sandbox.test",
             "messageId": format!("msg_{}", Uuid::now_v7()),
             "timestamp": now,

@@ -14,6 +14,7 @@ mod yaml;
 use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 pub use csv::Items;
 pub use format::Format;
@@ -59,6 +60,8 @@ pub(crate) struct Look {
     pub(crate) verbose: u8,
     /// Whether to ignore the width of the terminal.
     pub(crate) wide: bool,
+    /// Whether no cell of CSV may be a formula.
+    pub(crate) safe_cells: bool,
     /// The zone of shown times.
     pub(crate) zone: Zone,
 }
@@ -304,19 +307,22 @@ impl Printer {
             return;
         }
         match self.is_table() {
-            true => self.streams.write_stderr(&format!("{}\n", printable(note))),
-            false => self
-                .streams
-                .write_stderr(&format!("note: {}\n", one_line(note))),
+            true => self.aside("", note, ""),
+            false => self.aside("note: ", note, ""),
         }
+    }
+
+    /// Writes a note or a hint: one line, whatever a service has put into it.
+    fn aside(&self, start: &str, text: &str, end: &str) {
+        self.streams
+            .write_stderr(&format!("{start}{}{end}\n", one_line(text)));
     }
 
     /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
     pub fn hint(&self, hint: &str) {
         if !self.look.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
-            self.streams
-                .write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
+            self.aside(dim, hint, reset);
         }
     }
 
@@ -325,6 +331,11 @@ impl Printer {
         let (yellow, reset) = self.styles("\u{1b}[33m");
         self.streams
             .write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
+    }
+
+    /// From now on, `shown` is written to standard error in place of a secret.
+    pub fn hide(&self, secret: &str, shown: &str) {
+        self.streams.hide(secret, shown);
     }
 
     /// Writes a line of `--verbose`.
@@ -498,7 +509,7 @@ impl Printer {
     fn rendered(&self, value: &Value) -> String {
         let text = match self.format {
             Format::Yaml => yaml::to_yaml(value),
-            Format::Csv => csv::to_csv(value),
+            Format::Csv => csv::to_csv(value, self.look.safe_cells),
             Format::Ndjson => format!("{value}\n"),
             _ => format!("{value:#}\n"),
         };
@@ -556,6 +567,11 @@ pub struct Tracer {
 }
 
 impl Tracer {
+    /// The text without the secrets of this run, before a part of it is cut off.
+    pub fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.streams.without_secrets(text)
+    }
+
     pub fn trace(&self, line: &str) {
         let (dim, reset) = if self.color {
             ("\u{1b}[2m", "\u{1b}[0m")

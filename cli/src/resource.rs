@@ -201,7 +201,7 @@ impl<'a, R: Resource> Names<'a, R> {
     /// The only resource with this id or name.
     pub async fn existing(&self, text: &str) -> Result<Found<R>, Failure> {
         let none = || {
-            let list = self.context.svc(&format!("{} list", R::GROUP));
+            let list = self.context.svc(&format!("{} list", R::GROUP), &[]);
             let failure = Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
             match R::IS_IN_ONE_LIST {
                 true => failure.hint(format!("list the existing ones: {list}")),
@@ -322,7 +322,7 @@ impl<R: Resource> ListAll<R> {
         if !names.is_whole.get() {
             return context.out.part_of_list(&items, R::VIEW);
         }
-        let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE));
+        let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE), &[]);
         context.out.list(
             &items,
             R::VIEW,

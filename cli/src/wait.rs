@@ -195,7 +195,7 @@ fn timed_out(context: &Context, id: &str, email: Option<&EmailRecord>) -> Failur
     )
     .code("wait_timed_out");
     failure.details_mut().retryable = Some(false);
-    let wait = context.svc(&format!("emails get {id} --wait --timeout 10m"));
+    let wait = context.svc("emails get {} --wait --timeout 10m", &[id]);
     failure.hint(format!("continue waiting: {wait}"))
 }
 

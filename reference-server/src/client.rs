@@ -42,8 +42,8 @@ pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault, SmtpStep}
 pub use crate::control::inbound::{InboundMessage, Received, ReceivedMessage};
 pub use crate::control::keys::{Key, KeyMode, KeyService, NewKey};
 pub use crate::control::messages::{
-    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageCount,
-    MessageFilter, MessageLinks, MessageSummary, Release, Released, SpfVerdict,
+    Authentication, Direction, DkimResult, DkimVerdict, Link, Message, MessageAttachment,
+    MessageCount, MessageFilter, MessageLinks, MessageSummary, Release, Released, SpfVerdict,
 };
 pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
 pub use crate::control::organizations::{

@@ -3,6 +3,7 @@
 pub(crate) mod codes;
 pub(crate) mod dkim;
 pub(crate) mod dns;
+pub(crate) mod header;
 pub(crate) mod links;
 pub(crate) mod mime;
 pub(crate) mod preview;

@@ -134,12 +134,54 @@ pub(crate) fn parse_value(body: &[u8]) -> Result<Value, DecodeError> {
     if body.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
+    check_bounds(body)?;
     let text = String::from_utf8_lossy(body);
     Ok(serde_json::from_str(&text).or_else(|error| {
         // One string that was cut inside a character must not hide the id of a sent email.
         serde_json::from_slice(&without_unpaired_surrogates(&text)).map_err(|_| error)
     })?)
 }
+
+/// Refuses JSON that would take far more memory than its text, such as many nested arrays.
+pub(crate) fn check_bounds(json: &[u8]) -> Result<(), DecodeError> {
+    let most = MIN_VALUES.max(json.len() / BYTES_OF_A_VALUE);
+    let (mut depth, mut values) = (0_usize, 1_usize);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'[' | b'{' => {
+                depth += 1;
+                values += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => values += 1,
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(DecodeError(format!(
+                "JSON nested deeper than {MAX_DEPTH} levels"
+            )));
+        }
+    }
+    if values > most {
+        return Err(DecodeError(format!(
+            "JSON with more than {most} values in {} bytes",
+            json.len()
+        )));
+    }
+    Ok(())
+}
+
+const MAX_DEPTH: usize = 64;
+/// So many values are accepted in any response.
+const MIN_VALUES: usize = 20_000;
+/// A value takes 32 bytes in memory, and an array at least 128 more. With at least so many bytes of
+/// text for each, a response takes at most twelve times its size.
+const BYTES_OF_A_VALUE: usize = 14;
 
 /// Replaces escapes like `\ud83d` without their other half, which JavaScript produces when it
 /// cuts a string, by U+FFFD.
@@ -463,6 +505,25 @@ pub(crate) fn secret<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Secret>, 
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
+
+    #[test]
+    fn json_that_takes_far_more_memory_than_its_text_is_refused() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse_value(nested(64).as_bytes()).is_ok());
+        assert!(parse_value(nested(65).as_bytes()).is_err());
+        for item in ["[]", "[[0]]", "{}", "0"] {
+            let many = format!("[{}{item}]", format!("{item},").repeat(1_000_000));
+            assert!(parse_value(many.as_bytes()).is_err(), "{item}");
+            let few = format!("[{}{item}]", format!("{item},").repeat(5_000));
+            assert!(parse_value(few.as_bytes()).is_ok(), "{item}");
+        }
+        // Brackets and commas in texts are not values, and records have room.
+        let texts = format!("[\"{}\\\"[\"]", "[,".repeat(1_000_000));
+        assert!(parse_value(texts.as_bytes()).is_ok());
+        let record = r#"{"id":"eml_019a2209","status":"delivered","to":["ada@example.test"]},"#;
+        let records = format!("[{}null]", record.repeat(100_000));
+        assert!(parse_value(records.as_bytes()).is_ok());
+    }
 
     use super::*;
 

@@ -37,7 +37,7 @@ pub use wait::{PollResult, Wait};
 #[cfg(feature = "blocking")]
 pub(crate) use blocking::block;
 pub(crate) use environment::required;
-pub(crate) use guard::{ActiveGuard, refuse, shown};
+pub(crate) use guard::{ActiveGuard, breaks_line, refuse, shown};
 pub(crate) use raw::raw;
 pub(crate) use request::body::{FileSource, Piece};
 pub(crate) use request::{Payload, RequestBody, payload, request_type, write_json};

@@ -82,8 +82,8 @@
 //! [`RecipientGuard`] limits who gets emails: a list of allowed addresses and domains, one
 //! address that all emails go to instead, and a number of recipients. `EmailClient::from_env`
 //! reads it from the environment; on a builder, it is set with
-//! [`recipient_guard`](EmailClientBuilder::recipient_guard) or
-//! [`recipient_guard_from_env`](EmailClientBuilder::recipient_guard_from_env).
+//! [`recipient_guard`](ClientBuilder::recipient_guard) or
+//! [`recipient_guard_from_env`](ClientBuilder::recipient_guard_from_env).
 //!
 //! # Undocumented details of the services
 //!

@@ -14,6 +14,7 @@ mod docs;
 mod process;
 mod readme_examples;
 mod receiver;
+mod recipient_guard;
 mod sdk_and_server;
 mod structure;
 mod world;

@@ -91,7 +91,10 @@ impl Delivery {
     }
 
     /// Reads a delivery back that was verified and then stored, for example in a queue. It
-    /// **verifies nothing**: the result is as trustworthy as the place where it was stored.
+    /// **verifies nothing**: the result is as trustworthy as the place where it was stored. Nor does
+    /// it say that the header that named the event was verified: a service signs only the body, so
+    /// an event that is not in the body is what the sender of the request wrote there, see
+    /// [`event_is_signed`](Self::event_is_signed).
     ///
     /// Store [`service`](Self::service), [`event`](Self::event), [`key`](Self::key) and
     /// [`body`](Self::body). The crate `svc-webhook-inbox` does so in PostgreSQL and SQLite.

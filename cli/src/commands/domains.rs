@@ -9,6 +9,7 @@ use serde_json::Value;
 use svc_sdk::email::Domain;
 use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation};
 
+use crate::command_line::shell_quoted;
 use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
@@ -102,16 +103,17 @@ impl Create {
         }
         context.out.note(&format!(
             "added {} as {}; publish these records:",
-            self.name, domain.id
+            self.name,
+            shell_quoted(&domain.id)
         ));
         context.out.raw(&records::shown(&records))?;
         if context.settings.sandbox && is_reserved(&self.name) {
-            let publish = context.svc(&format!("sandbox dns publish {}", self.name));
+            let publish = context.svc("sandbox dns publish {}", &[&self.name]);
             context
                 .out
                 .hint(&format!("publish them in the sandbox: {publish}"));
         }
-        let follow = context.svc(&format!("domains verify {} --wait", domain.id));
+        let follow = context.svc("domains verify {} --wait", &[&domain.id]);
         context
             .out
             .hint(&format!("then verify the domain: {follow}"));

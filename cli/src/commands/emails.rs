@@ -10,7 +10,6 @@ use svc_sdk::EmailClient;
 use svc_sdk::Operation::{EmailsCancel, EmailsGet};
 use svc_sdk::email::EmailRecord;
 
-use crate::command_line::shell_quoted;
 use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
@@ -159,7 +158,7 @@ async fn cancel(
             if failure.details().status != Some(409) {
                 return failure;
             }
-            let get = context.svc(&format!("emails get {}", shell_quoted(id)));
+            let get = context.svc("emails get {}", &[id]);
             failure.hint(format!(
                 "only an email that waits for its scheduled time can be cancelled; see it: {get}"
             ))

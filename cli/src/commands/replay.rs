@@ -146,6 +146,9 @@ impl Replay {
     ) -> Result<(), Failure> {
         let deliveries = recorded.iter().map(|record| self.prepare(context, record));
         let deliveries = deliveries.collect::<Result<Vec<_>, _>>()?;
+        for delivery in &deliveries {
+            delivery.check_guard(context)?;
+        }
         if context.settings.dry_run {
             return context
                 .out

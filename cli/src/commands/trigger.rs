@@ -120,7 +120,7 @@ impl Trigger {
                 return Ok(());
             }
             context.out.one(&triggered, VIEW)?;
-            let list = context.svc(&format!("sandbox deliveries list --event {}", self.event));
+            let list = context.svc("sandbox deliveries list --event {}", &[&self.event]);
             context.out.hint(&format!("its deliveries: {list}"));
             return Ok(());
         };
@@ -134,6 +134,7 @@ impl Trigger {
         }
         let secret = given_or_profile_secret(context, self.secret_file.as_deref())?;
         delivery.sign(service, &secret);
+        delivery.check_guard(context)?;
         if context.settings.dry_run {
             return context.out.value(&delivery.to_json());
         }
@@ -183,7 +184,7 @@ async fn warn_if_unheard<W: Resource>(context: &Context, event: &str) {
     let mut webhooks = webhooks.iter().map(|found| to_value(&found.item));
     let gets = |events: &Vec<Value>| events.iter().any(|subscribed| subscribed == event);
     if !webhooks.any(|it| it["active"] != false && it["events"].as_array().is_some_and(gets)) {
-        let create = context.svc(&format!("{} create URL --event {event}", W::GROUP));
+        let create = context.svc(&format!("{} create URL --event {{}}", W::GROUP), &[event]);
         context.out.note(&format!(
             "no webhook is subscribed to {event}; create one: {create}"
         ));

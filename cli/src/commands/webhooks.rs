@@ -227,7 +227,10 @@ impl Test {
         Err(
             Failure::check(format!("the endpoint of webhook {} {problem}", self.id))
                 .code(code)
-                .hint(format!("check its URL: {}", context.svc("webhooks list"))),
+                .hint(format!(
+                    "check its URL: {}",
+                    context.svc("webhooks list", &[])
+                )),
         )
     }
 }

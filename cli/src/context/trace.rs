@@ -86,6 +86,7 @@ fn message<'a>(
         }
         Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
     };
+    let text = tracer.without_secrets(&text);
     let shown = text
         .char_indices()
         .map(|(at, _)| at)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::opt_outs::{About, OptOuts, compact};
+use crate::command_line::shell_quoted;
 use crate::failure::Failure;
 
 /// Options that say what columns mean.
@@ -101,7 +102,7 @@ impl ColumnOptions {
             match (found.next(), found.next()) {
                 (Some((_, name)), Some(_)) => {
                     Err(Failure::input("several columns may hold the address")
-                        .hint(format!("name it: --column '{name}'")))
+                        .hint(format!("name it: --column {}", shell_quoted(name))))
                 }
                 (first, _) => Ok(first.map(|(at, _)| at)),
             }

@@ -37,7 +37,8 @@ impl<'a> Items<'a> {
         let item = to_value(item);
         if self.are_lines {
             self.header()?;
-            return self.out.raw_data(&row(&item, self.columns));
+            let line = row(&item, self.columns, self.out.look.safe_cells);
+            return self.out.raw_data(&line);
         }
         match self.out.format() {
             Format::Ndjson => self.out.part(&item)?,
@@ -64,7 +65,9 @@ impl<'a> Items<'a> {
 }
 
 /// The objects of a list, or one object. A value that is not an object is in the column `value`.
-pub(super) fn to_csv(value: &Value) -> String {
+///
+/// With `safe_cells`, no cell is a formula for a spreadsheet.
+pub(super) fn to_csv(value: &Value, safe_cells: bool) -> String {
     let items = match value {
         Value::Array(items) => items.as_slice(),
         item => std::slice::from_ref(item),
@@ -87,17 +90,25 @@ pub(super) fn to_csv(value: &Value) -> String {
     let header = (!columns.is_empty()).then(|| line(&columns));
     header
         .into_iter()
-        .chain(items.iter().map(|item| row(item, &columns)))
+        .chain(items.iter().map(|item| row(item, &columns, safe_cells)))
         .collect()
 }
 
-fn row(item: &Value, columns: &[&str]) -> String {
-    line(
-        &columns
-            .iter()
-            .map(|name| cell(item.get(*name)))
-            .collect::<Vec<_>>(),
-    )
+fn row(item: &Value, columns: &[&str], safe_cells: bool) -> String {
+    let cells = columns.iter().map(|name| {
+        let cell = cell(item.get(*name));
+        match safe_cells && is_formula(&cell) {
+            true => format!("'{cell}"),
+            false => cell,
+        }
+    });
+    line(&cells.collect::<Vec<_>>())
+}
+
+/// Whether a spreadsheet calculates the cell. A number is no formula, also a negative one.
+fn is_formula(cell: &str) -> bool {
+    let start = cell.trim_start_matches([' ', '\t', '\r', '\n', '\u{feff}', '"', '\'']);
+    start.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) && cell.parse::<f64>().is_err()
 }
 
 /// A line of CSV.
@@ -123,18 +134,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_safe_cells_have_no_formulas() {
+        let row = json!({"a": "=1+1", "b": "\t@SUM(1)", "c": -5, "d": "-1+cmd", "e": "x=1"});
+        assert_eq!(
+            to_csv(&row, false),
+            "a,b,c,d,e\n=1+1,\t@SUM(1),-5,-1+cmd,x=1\n"
+        );
+        assert_eq!(
+            to_csv(&row, true),
+            "a,b,c,d,e\n'=1+1,'\t@SUM(1),-5,'-1+cmd,x=1\n"
+        );
+    }
+
+    #[test]
     fn a_list_has_a_header_and_a_line_for_each_object() {
         let list = json!([{"id": 1, "name": "A, B"}, {"id": 2, "tags": ["x"], "none": null}]);
         assert_eq!(
-            to_csv(&list),
+            to_csv(&list, false),
             "id,name,tags,none\n1,\"A, B\",,\n2,,\"[\"\"x\"\"]\",\n"
         );
         assert_eq!(
-            to_csv(&json!({"a": "say \"hi\""})),
+            to_csv(&json!({"a": "say \"hi\""}), false),
             "a\n\"say \"\"hi\"\"\"\n"
         );
         assert_eq!(
-            (to_csv(&json!([])), to_csv(&json!(["x"]))),
+            (to_csv(&json!([]), false), to_csv(&json!(["x"]), false)),
             (String::new(), "value\nx\n".into())
         );
     }

@@ -1,7 +1,10 @@
 //! The standard streams of a run, which its tasks and threads share.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::json;
 
 use crate::process::Terminals;
 
@@ -19,7 +22,17 @@ struct Shared {
     /// Whether the terminal's last line is a frame of a spinner. Locked while anything is written to
     /// the terminal: the spinner runs in a task of its own.
     frame: Mutex<bool>,
+    /// What is never written to standard error, each with what is written in its place.
+    hidden: Mutex<Vec<Hidden>>,
 }
+
+struct Hidden {
+    secret: String,
+    shown: String,
+}
+
+/// A shorter secret could be a part of any word.
+const MIN_SECRET: usize = 6;
 
 pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 
@@ -38,6 +51,7 @@ impl Streams {
             terminals,
             dumb,
             frame: Mutex::new(false),
+            hidden: Mutex::default(),
         }))
     }
 
@@ -81,8 +95,33 @@ impl Streams {
 
     /// Writes to standard error, after clearing the spinner.
     pub(super) fn write_stderr(&self, text: &str) {
+        let text = self.without_secrets(text);
         let _screen = self.clear_frame();
         self.raw_stderr(text.as_bytes());
+    }
+
+    /// From now on, `shown` is written to standard error in place of a secret, such as a key of this
+    /// run that a service repeats.
+    pub(crate) fn hide(&self, secret: &str, shown: &str) {
+        let mut hidden = lock(&self.0.hidden);
+        if secret.len() >= MIN_SECRET && hidden.iter().all(|known| known.secret != secret) {
+            let (secret, shown) = (secret.to_owned(), shown.to_owned());
+            hidden.push(Hidden { secret, shown });
+        }
+    }
+
+    /// The text with hidden secrets replaced, also in the form that they have in JSON.
+    pub(super) fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
+        for Hidden { secret, shown } in &*lock(&self.0.hidden) {
+            let in_json = json!(secret).to_string();
+            for form in [secret.as_str(), in_json.trim_matches('"')] {
+                if text.contains(form) {
+                    text = Cow::Owned(text.replace(form, shown));
+                }
+            }
+        }
+        text
     }
 
     /// Ignores errors: a closed standard error is not a failure.

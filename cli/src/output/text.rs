@@ -59,7 +59,9 @@ fn is_unsafe(character: char) -> bool {
             '\u{200e}' | '\u{200f}' | '\u{61c}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}'
-            | '\u{2028}' | '\u{2029}')
+            | '\u{2028}' | '\u{2029}'
+            // A byte order mark, and tags: text that nobody sees, but a program may read.
+            | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -74,6 +76,7 @@ mod tests {
         );
         assert_eq!(printable("two\nlines\u{7f}"), "two\nlines\\u{7f}");
         assert_eq!(one_line("\u{202e}evil"), "\\u{202e}evil");
+        assert_eq!(one_line("\u{feff}a\u{e0041}"), "\\u{feff}a\\u{e0041}");
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub struct GlobalFlags {
     #[arg(long)]
     pub wide: bool,
 
+    /// In CSV, write an apostrophe before a cell that a spreadsheet would calculate (= + - @)
+    #[arg(long)]
+    pub safe_cells: bool,
+
     /// Filter the JSON output with a jq expression; with ndjson, each line separately
     #[arg(long, value_name = "FILTER")]
     pub jq: Option<String>,

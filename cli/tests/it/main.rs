@@ -15,6 +15,7 @@ mod errors;
 mod every_command;
 mod examples;
 mod help;
+mod hostile;
 #[cfg(unix)]
 mod listen;
 mod mcp;

@@ -164,6 +164,81 @@ fn every_command_that_sends_is_guarded_by_profile_and_environment() {
     assert_eq!(finding["finding"], "only me@x.test, @customer.test");
 }
 
+/// Neither the other service nor a test event is a way around the guard.
+#[test]
+fn nothing_else_sends_past_the_guard() {
+    let service = Service::always(202, r#"{"id":"eml_1"}"#);
+    let home = Home::new();
+    let url = service.url();
+    let raw = r#"{"from":"a@b.test","to":"ada@customer.test","subject":"s","text":"t"}"#;
+    let event = r#"{"event":"email.sent","id":"1","created":"2026-01-05T09:00:00Z","data":{},"to":"ada@customer.test"}"#;
+    let with_key = url.replace("http://", "http://user:mk_test_x@");
+    let api = format!("{url}/api/v1/emails");
+    let api_with_key = format!("{with_key}/api/v1/emails");
+    let env = [
+        ("SVC_ALLOW_RECIPIENTS", "@example.com"),
+        ("SVC_EXTRACTION_KEY", "mk_test_x"),
+    ];
+    for args in [
+        vec![
+            "api",
+            "POST",
+            "/api/v1/emails",
+            "--service",
+            "extraction",
+            "--extraction-url",
+            &url,
+            "--data",
+            raw,
+        ],
+        vec![
+            "api",
+            "POST",
+            "/v1/emails",
+            "--extraction-url",
+            &api,
+            "--data",
+            raw,
+        ],
+        vec!["api", "GET", "/api/v1/emails", "--data", raw],
+        vec![
+            "api",
+            "GET",
+            "/api/v1/emails/x",
+            "-H",
+            "X-HTTP-Method-Override: POST",
+        ],
+        vec!["api", "GET", "/api/v1/emails/x?_method=POST"],
+        vec![
+            "api",
+            "POST",
+            "/api/v1/audiences/..%2Femails%3F/contacts",
+            "--data",
+            raw,
+        ],
+        vec!["trigger", "email.sent", "--to", &api, "--payload", raw],
+        vec!["trigger", "email.sent", "--to", &api, "--payload", event],
+        vec!["trigger", "email.sent", "--to", &api_with_key],
+    ] {
+        let run = run(&home, &service, &args, &env);
+        assert_eq!(run.code, 2, "{args:?}: {run:?}");
+        assert_eq!(run.error()["code"], "recipient_guard", "{args:?}: {run:?}");
+    }
+    assert_eq!(service.requests(), [""; 0]);
+    // Events are delivered, and what is documented and sends nothing is called.
+    let run_it = |args: &[&str]| run(&home, &service, args, &env).code;
+    assert_eq!(run_it(&["trigger", "email.sent", "--to", &url]), 0);
+    assert_eq!(
+        run_it(&["api", "POST", "/api/v1/audiences", "-f", "name=x"]),
+        0
+    );
+    assert_eq!(
+        run_it(&["api", "GET", "/v1/me", "--extraction-url", &url]),
+        0
+    );
+    assert_eq!(service.requests().len(), 3);
+}
+
 #[test]
 fn a_redirect_is_shown_by_a_dry_run_and_reaches_the_sandbox() {
     let home = Home::new();

@@ -341,10 +341,10 @@ function Checks({ message }) {
   const rows = [];
   const verdicts = message.authentication;
   if (verdicts) {
-    for (const name of /** @type {const} */ (['spf', 'dkim'])) {
-      const verdict = verdicts[name];
-      if (verdict) rows.push([name.toUpperCase(), verdict, '']);
-    }
+    const { spf, dkim } = verdicts;
+    rows.push(['SPF', spf, '']);
+    rows.push(['DKIM', dkim.result, dkim.domain ? html`of <code>${dkim.domain}</code>${dkim.aligned ? '' :
+      ', which is not the domain in From'}` : '']);
   }
   const signature = header(message, 'dkim-signature');
   const tag = (/** @type {string} */ name) =>

@@ -216,14 +216,27 @@ pub struct MessageSummary {
 }
 
 /// What the checks of an arriving message found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MessageAuthentication")]
 #[non_exhaustive]
 pub struct Authentication {
     /// Whether the sending host may send for the domain of the envelope sender.
     pub spf: SpfVerdict,
-    /// Whether the signature of a domain is valid.
-    pub dkim: DkimVerdict,
+    /// Whether a signature is valid, and of which domain.
+    pub dkim: DkimResult,
+}
+
+/// The best of the DKIM signatures of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct DkimResult {
+    /// The result. It is only `pass` if sender, subject and content are signed.
+    pub result: DkimVerdict,
+    /// The signing domain; null if there is no signature, or one that is malformed. Everyone can sign
+    /// with a domain of their own, see `aligned`.
+    pub domain: Option<String>,
+    /// Whether the signing domain is that of `From`, or one is a subdomain of the other.
+    pub aligned: bool,
 }
 
 /// A link of a message.
@@ -262,18 +275,21 @@ pub enum SpfVerdict {
 
 /// The result of a DKIM verification (RFC 8601 §2.7.1), from worst to best.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum DkimVerdict {
     /// The message has no signature.
+    #[default]
     None,
-    /// The signature or its key is malformed or missing.
+    /// The signature or its key is malformed or missing, or programs may read the message
+    /// differently: it has a bare CR or LF, control characters in its header, lines there that are
+    /// not fields, or several senders.
     PermError,
     /// The key lookup failed temporarily.
     TempError,
-    /// The signature does not match the message.
+    /// The signature does not match the message, is not of all that is shown, or is from the future.
     Fail,
     /// A signature matches the message.
     Pass,

@@ -7,9 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::control::inbound::ReceivedMessage;
-use crate::control::messages::{
-    Authentication, Direction, DkimVerdict, MessageSummary, SpfVerdict,
-};
+use crate::control::messages::{Authentication, Direction, DkimResult, MessageSummary, SpfVerdict};
 use crate::delivery::emit::{About, Data, emit};
 use crate::mail::mime::Incoming;
 use crate::mail::preview::{preview, words};
@@ -177,7 +175,7 @@ fn insert(
     };
     let received = messages::Received {
         text: Some(&message.text),
-        authentication: message.results,
+        authentication: message.results.as_ref(),
         source: Some(bodies::put(tx, &message.source)?),
     };
     messages::insert(tx, organization, summary, domain, received)?;
@@ -193,10 +191,11 @@ pub(crate) fn notify_received(
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
-    let unchecked = (SpfVerdict::None, DkimVerdict::None);
-    let (spf, dkim) = message
-        .results
-        .map_or(unchecked, |results| (results.spf, results.dkim));
+    let unchecked = Authentication {
+        spf: SpfVerdict::None,
+        dkim: DkimResult::default(),
+    };
+    let Authentication { spf, dkim } = message.results.as_ref().unwrap_or(&unchecked);
     let about = About {
         email: None,
         recipient: Some(recipient.as_str()),
@@ -205,7 +204,7 @@ pub(crate) fn notify_received(
     let emitted = emit(tx, organization, Event::EmailReceived, about, |tx| {
         let data = ReceivedEmail {
             message: None,
-            spf,
+            spf: *spf,
             dkim,
             recipient: recipient.as_str(),
             message_id: id,
@@ -229,7 +228,7 @@ pub(crate) struct ReceivedEmail<'a> {
     #[serde(flatten)]
     message: Option<&'a Incoming>,
     spf: SpfVerdict,
-    dkim: DkimVerdict,
+    dkim: &'a DkimResult,
     /// Address of the mailbox that received the message.
     recipient: &'a str,
     /// Id of the message in the control interface.

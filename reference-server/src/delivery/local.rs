@@ -112,7 +112,7 @@ pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), ApiError> {
             domains::owners(tx.reader(), recipient.domain().as_str(), None)?
         {
             if organization == sender {
-                if let Some(results) = message.results {
+                if let Some(results) = &message.results {
                     messages::set_authentication(tx, id, results)?;
                 }
                 inbound::notify_received(tx, sender, id, &recipient, &message)?;
@@ -143,6 +143,7 @@ async fn authenticate(
     let peer = (std::net::Ipv4Addr::LOCALHOST.into(), from.domain().as_str());
     let now = app.clock.now();
     let results = authentication::check(&app.resolver, Some(peer), &source, now).await?;
-    let parsed = inbound::parse(Arc::unwrap_or_clone(source), Some(results));
+    let source = authentication::without_own_results(Arc::unwrap_or_clone(source));
+    let parsed = inbound::parse(source, Some(results));
     Ok((parsed.await?, recipient))
 }

@@ -7,12 +7,13 @@ mod verify;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
+use crate::mail::header::{Field, Header};
 use crate::model::error::ApiError;
-use canonical::Form;
-pub(crate) use canonical::field_length;
+use canonical::{Form, canonical_body};
 pub(crate) use keys::{StoredKey, new_key};
 pub(crate) use verify::verify;
 
@@ -49,13 +50,12 @@ impl SigningKey {
         selector: &str,
         message: &[u8],
     ) -> Result<String, ApiError> {
-        let (head, body) = canonical::split(message);
-        let fields = canonical::fields(head);
+        let header = Header::parse(message);
         let mut names: Vec<&str> = Vec::new();
         let mut data = Vec::new();
         for wanted in SIGNED {
             // Repeated fields are signed from the last to the first (§5.4.2).
-            for field in fields.iter().rev().filter(|field| field.is(wanted)) {
+            for field in header.fields.iter().rev().filter(|field| field.is(wanted)) {
                 names.push(wanted);
                 field.write(Form::Relaxed, &mut data);
                 data.extend_from_slice(b"\r\n");
@@ -64,29 +64,37 @@ impl SigningKey {
         // Naming `From` once more than it occurs prevents that a second one is added.
         names.push("From");
 
-        let body_hash = BASE64.encode(canonical::body_hash(body, Form::Relaxed, None));
+        let body = canonical_body(header.body, Form::Relaxed);
+        let body_hash = BASE64.encode(digest(&SHA256, &body));
         let names = names.join(":\r\n\t ");
         let mut field = format!(
             "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n\td={domain}; s={selector};\
              \r\n\th={names};\r\n\tbh={body_hash};\r\n\tb="
         );
-        canonical::Field::new(field.as_bytes()).write(Form::Relaxed, &mut data);
+        Field::new(field.as_bytes()).write(Form::Relaxed, &mut data);
 
+        field.push_str(&self.signature(&data)?);
+        field.push_str("\r\n");
+        Ok(field)
+    }
+
+    /// The value of the `b=` tag for the canonical data, folded.
+    fn signature(&self, data: &[u8]) -> Result<String, ApiError> {
         let mut signature = vec![0; self.0.public().modulus_len()];
         self.0
             .sign(
                 &RSA_PKCS1_SHA256,
                 &SystemRandom::new(),
-                &data,
+                data,
                 &mut signature,
             )
             .map_err(ApiError::internal)?;
+        let mut text = String::new();
         for (number, piece) in BASE64.encode(signature).as_bytes().chunks(72).enumerate() {
-            field.push_str(if number > 0 { "\r\n\t " } else { "" });
-            field.extend(piece.iter().map(|&byte| char::from(byte)));
+            text.push_str(if number > 0 { "\r\n\t " } else { "" });
+            text.extend(piece.iter().map(|&byte| char::from(byte)));
         }
-        field.push_str("\r\n");
-        Ok(field)
+        Ok(text)
     }
 }
 
@@ -157,7 +165,7 @@ mod tests {
         let field = key.sign("sandbox.test", "s1", MESSAGE).expect("signed");
         let (unsigned, signature) = field.rsplit_once("b=").expect("b=");
         // Written by hand according to RFC 6376 §3.4.2 and §3.4.4.
-        let body_hash = BASE64.encode(ring::digest::digest(&ring::digest::SHA256, b"Hi you\r\n"));
+        let body_hash = BASE64.encode(digest(&SHA256, b"Hi you\r\n"));
         assert!(unsigned.contains(&format!("bh={body_hash};")), "{unsigned}");
         let data = format!(
             "from:Ada <a@sandbox.test>\r\nsubject:Hello there\r\nto:b@example.test\r\n\

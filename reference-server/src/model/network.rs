@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum Network {
     /// Only this machine. The default.
     ///
-    /// The server listens on a loopback address and has seed data. Requests for a foreign `Host`
+    /// The server listens on a loopback address and has seed data. Webhooks reach loopback addresses
+    /// only. Requests for a foreign `Host`
     /// cannot use the control interface or the seeded keys, because a web page could send them
     /// through the browser of a developer.
     #[default]
@@ -21,8 +22,8 @@ pub enum Network {
     ///
     /// The server listens on all addresses and has seed data. A `Host` is an address, a name without
     /// dots, one below `.test`, `.internal` or `.local`, or one of
-    /// [`Builder::allow_host`](crate::Builder::allow_host). Webhooks may use private addresses and
-    /// 169.254.0.0/16, and `http` for such addresses and names.
+    /// [`Builder::allow_host`](crate::Builder::allow_host). Webhooks may use all addresses,
+    /// and `http` for private addresses and such names.
     Trusted,
     /// A network with others in it. The listen address must be given.
     ///

@@ -1,33 +1,33 @@
 //! Which addresses webhooks may be sent to.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host, Url};
 
 use crate::model::network::Network;
 
-/// Checks an address before connecting to it. Without a trusted network, link-local addresses are
-/// refused, where the metadata services of clouds are; the hosts of containers may have one, too.
+/// Checks an address before connecting to it. Only in a trusted network every address is allowed: on
+/// a developer's machine, others may be those of the metadata services of clouds, or of a VPN.
 pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarget> {
     let embedded = embedded_v4(address).map(IpAddr::V4);
-    let range = RANGES.iter().find(|(name, range)| {
-        let is_refused = match network {
-            Network::Public => true,
-            Network::Loopback => *name == LINK_LOCAL,
-            Network::Trusted => false,
-        };
+    let range = RANGES.iter().find(|(_, range)| {
         let is_within = |address| contains(range, address) == Some(true);
-        is_refused && (is_within(address) || embedded.is_some_and(is_within))
+        is_within(address) || embedded.is_some_and(is_within)
     });
-    match range {
-        Some(&(name, range)) => Err(RefusedTarget {
-            address,
-            name,
-            range,
-            network,
-        }),
-        None => Ok(()),
+    let is_refused = match network {
+        Network::Public => range.is_some(),
+        Network::Loopback => range.is_none_or(|(name, _)| *name != LOOPBACK),
+        Network::Trusted => false,
+    };
+    if !is_refused {
+        return Ok(());
     }
+    Err(RefusedTarget {
+        address,
+        range: range.copied(),
+        network,
+    })
 }
 
 /// Checks the host of a URL, if it is an address or a name of this machine. Other names are checked
@@ -86,15 +86,27 @@ pub(crate) fn is_in_network(network: Network, url: &Url) -> bool {
 }
 
 /// Webhooks may not reach an address.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "{address} is a {name} address ({range}); with --network {network}, webhooks do not reach it"
-)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedTarget {
     address: IpAddr,
-    name: &'static str,
-    range: &'static str,
+    /// The name of its range, and the range.
+    range: Option<(&'static str, &'static str)>,
     network: Network,
+}
+
+impl std::error::Error for RefusedTarget {}
+
+impl fmt::Display for RefusedTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            address, network, ..
+        } = self;
+        match self.range {
+            Some((name, range)) => write!(f, "{address} is a {name} address ({range})")?,
+            None => write!(f, "{address} is a public address")?,
+        }
+        write!(f, "; with --network {network}, webhooks do not reach it")
+    }
 }
 
 /// Whether a network such as `10.0.0.0/8`, or an address, contains the address. `None` if it is
@@ -132,16 +144,16 @@ fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-const LINK_LOCAL: &str = "link-local";
+const LOOPBACK: &str = "loopback";
 
 /// The ranges that are not public. Narrow ranges come before the wide ranges that contain them.
 const RANGES: [(&str, &str); 23] = [
-    (LINK_LOCAL, "169.254.0.0/16"),
-    (LINK_LOCAL, "fe80::/10"),
-    ("loopback", "127.0.0.0/8"),
-    ("loopback", "::1/128"),
-    ("loopback", "0.0.0.0/8"),
-    ("loopback", "::/128"),
+    ("link-local", "169.254.0.0/16"),
+    ("link-local", "fe80::/10"),
+    (LOOPBACK, "127.0.0.0/8"),
+    (LOOPBACK, "::1/128"),
+    (LOOPBACK, "0.0.0.0/8"),
+    (LOOPBACK, "::/128"),
     ("private", "10.0.0.0/8"),
     ("private", "172.16.0.0/12"),
     ("private", "192.168.0.0/16"),
@@ -168,7 +180,8 @@ mod tests {
 
     fn refused(network: Network, address: &str) -> Option<String> {
         let refused = check(network, address.parse().expect("an address")).err()?;
-        Some(format!("{} {}", refused.name, refused.range))
+        let (name, range) = refused.range.unwrap_or(("public", "address"));
+        Some(format!("{name} {range}"))
     }
 
     #[test]
@@ -217,14 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn private_networks_have_no_link_local_addresses() {
+    fn loopback_is_this_machine_alone() {
         for address in [
             "127.0.0.1",
+            "127.9.9.9",
             "::1",
-            "10.0.0.1",
-            "192.168.0.1",
-            "172.17.0.1",
-            "fd12::1",
+            "::ffff:127.0.0.1",
+            "0.0.0.0",
         ] {
             assert_eq!(refused(Network::Loopback, address), None, "{address}");
         }
@@ -232,7 +244,13 @@ mod tests {
             "169.254.169.254",
             "::ffff:169.254.169.254",
             "fe80::1",
-            "::ffff:0:169.254.169.254",
+            "fd00:ec2::254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "10.0.0.1",
+            "192.168.0.1",
+            "1.1.1.1",
+            "2606:4700::1",
         ] {
             assert!(refused(Network::Loopback, address).is_some(), "{address}");
         }

@@ -26,6 +26,7 @@ use crate::control::messages::Authentication;
 use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::has_header;
+use crate::mail::header::has_bare_line_break;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
@@ -587,6 +588,11 @@ impl<'a> Session<'a> {
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
         }
+        // The next server could take such a line end for one, and read another message.
+        if has_bare_line_break(&data.source) {
+            return "554 5.6.0 the message has a bare CR or LF; lines must end in <CR><LF>"
+                .to_owned();
+        }
         let recipients = transaction.recipients.clone();
         self.transaction = Some(transaction);
         let refused = self.meet(SmtpStep::Data, &recipients).await;
@@ -625,13 +631,16 @@ impl<'a> Session<'a> {
         } else {
             None
         };
-        let mut traced = self.trace(id, helo, &transaction, results).into_bytes();
+        let mut traced = self
+            .trace(id, helo, &transaction, results.as_ref())
+            .into_bytes();
         // Otherwise the first paragraph would go on in the header.
         if !has_header(&source) {
             traced.extend_from_slice(b"\r\n");
         }
-        traced.extend_from_slice(&source);
-        drop(source);
+        traced.append(&mut authentication::without_own_results(
+            Arc::unwrap_or_clone(source),
+        ));
         let Transaction {
             recipients,
             organization,
@@ -654,7 +663,7 @@ impl<'a> Session<'a> {
         id: &str,
         helo: &str,
         transaction: &Transaction,
-        results: Option<Authentication>,
+        results: Option<&Authentication>,
     ) -> String {
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
         // The client chose this name. Remove characters that could end a field or a
@@ -664,8 +673,12 @@ impl<'a> Session<'a> {
             .filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c))
             .collect();
         let results = results.map(|Authentication { spf, dkim, .. }| {
+            let signer = dkim.domain.as_ref();
+            let signer = signer.map_or(String::new(), |domain| format!(" header.d={domain}"));
             format!(
-                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}\r\n"
+                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo};\r\n\t\
+                 dkim={}{signer}\r\n",
+                dkim.result
             )
         });
         let results = results.unwrap_or_default();

@@ -21,7 +21,7 @@ impl rows::Row for MessageSummary {
 pub(crate) struct Received<'a> {
     /// Its words, to search.
     pub(crate) text: Option<&'a str>,
-    pub(crate) authentication: Option<Authentication>,
+    pub(crate) authentication: Option<&'a Authentication>,
     /// The id of the source in the table `body`.
     pub(crate) source: Option<i64>,
 }
@@ -67,7 +67,7 @@ pub(crate) fn insert(
 pub(crate) fn set_authentication(
     tx: &Tx<'_>,
     id: &str,
-    results: Authentication,
+    results: &Authentication,
 ) -> Result<(), ApiError> {
     tx.execute(
         "UPDATE message SET authentication = ?2 WHERE id = ?1",

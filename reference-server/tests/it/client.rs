@@ -107,7 +107,10 @@ async fn reads_messages_and_emails() {
         .unwrap()
         .authentication
         .unwrap();
-    assert_eq!((raw.spf, raw.dkim), (SpfVerdict::None, DkimVerdict::None));
+    assert_eq!(
+        (raw.spf, raw.dkim.result),
+        (SpfVerdict::None, DkimVerdict::None)
+    );
 
     let clock = sandbox.settle(minute).await.unwrap();
     assert!(clock.settled, "{clock:?}");

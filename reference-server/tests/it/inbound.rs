@@ -176,7 +176,7 @@ async fn email_received_contains_the_parsed_message() {
         r#""data":{"from":"a@sandbox.test","to":["x@example.test"],"subject":"Hi","text":"Hello","html":null,"headers":{"#,
         r#""attachments":[{"filename":"a.txt","contentType":"text/plain","contentId":null,"size":5,"content":"aGVsbG8="}]"#,
         &format!(
-            r#""spf":"none","dkim":"pass","recipient":"help+1@sandbox.test","messageId":"{}","timestamp":"{now}"}}}}"#,
+            r#""spf":"none","dkim":{{"result":"pass","domain":"sandbox.test","aligned":true}},"recipient":"help+1@sandbox.test","messageId":"{}","timestamp":"{now}"}}}}"#,
             response.id()
         ),
     ] {
@@ -223,7 +223,7 @@ async fn mail_to_an_own_domain_is_received() {
     assert_eq!((announced.len(), received.len()), (3, 1), "{announced:?}");
     for part in [
         r#""from":"a@sandbox.test","to":["Me <Me@Sandbox.TEST>","you@x.test","bounced@sandbox.test"],"subject":"Hi","text":"Hello""#,
-        r#""spf":"pass","dkim":"pass","recipient":"Me@Sandbox.TEST""#,
+        r#""spf":"pass","dkim":{"result":"pass","domain":"sandbox.test","aligned":true},"recipient":"Me@Sandbox.TEST""#,
         &format!(r#""messageId":"{}""#, list.id()),
     ] {
         assert!(
@@ -232,7 +232,7 @@ async fn mail_to_an_own_domain_is_received() {
             received[0].body
         );
     }
-    let results = r#""authentication":{"spf":"pass","dkim":"pass"}"#;
+    let results = r#""authentication":{"spf":"pass","dkim":{"result":"pass","domain":"sandbox.test","aligned":true}}"#;
     let shown = sandbox
         .control(&format!("GET /_sandbox/messages/{}", list.id()), "")
         .await;

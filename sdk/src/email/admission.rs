@@ -1,57 +1,57 @@
 //! What a recipient guard checks of an email: everything that may name a recipient.
 
+use serde_json::Value;
+
 use super::message::Email;
-use crate::engine::{ActiveGuard, refuse, shown};
+use crate::engine::{ActiveGuard, breaks_line, refuse, shown};
 use crate::error::{Error, InvalidInput};
 
-/// Headers of an email that a service may take for recipients.
-const RECIPIENT_HEADERS: [&str; 7] = [
-    "to",
-    "cc",
-    "bcc",
-    "resent-to",
-    "resent-cc",
-    "resent-bcc",
-    "apparently-to",
+/// Headers of an email that name no recipients, for any service. There is no complete list of those
+/// that do.
+const KNOWN_HEADERS: [&str; 26] = [
+    "auto-submitted",
+    "comments",
+    "content-language",
+    "feedback-id",
+    "importance",
+    "in-reply-to",
+    "keywords",
+    "list-archive",
+    "list-help",
+    "list-id",
+    "list-owner",
+    "list-post",
+    "list-subscribe",
+    "list-unsubscribe",
+    "list-unsubscribe-post",
+    "message-id",
+    "organization",
+    "precedence",
+    "priority",
+    "references",
+    "reply-to",
+    "sensitivity",
+    "x-auto-response-suppress",
+    "x-campaign",
+    "x-entity-ref-id",
+    "x-priority",
 ];
 
-const LINE_END: &str = "contains a line end, which may start another header";
+const UNKNOWN_FIELD: &str = "an additional field, which may name recipients or a list of them; \
+                             only documented fields are allowed";
+const UNKNOWN_HEADER: &str = "not one of the headers that are known to name no recipients, which \
+                              the guide lists; use `to`, `cc` and `bcc` for recipients";
+const NOT_A_TEXT: &str = "must be a text";
+const LINE_END: &str =
+    "contains a line end or another control character, which may start another header";
 
 /// Returns the email as it may be sent. `prefix` is its place in a batch.
 pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<Email, Error> {
-    let refused = |field: String, problem: &str| {
-        Err(refuse(InvalidInput::new(
-            format!("{prefix}{field}"),
-            problem.to_owned(),
-        )))
+    let place = |refused: InvalidInput| {
+        let field = format!("{prefix}{}", refused.field);
+        refuse(InvalidInput::new(field, refused.problem))
     };
-    let has_line_end = |text: &str| text.contains(['\r', '\n']);
-    for (name, value) in &email.extra {
-        let letters = name.chars().filter(|c| c.is_alphanumeric());
-        let plain = letters.collect::<String>().to_lowercase();
-        let names_recipients = ["to", "cc", "bcc"].contains(&plain.as_str());
-        if names_recipients || value.to_string().contains('@') {
-            return refused(shown(name), "an additional field that may name recipients");
-        }
-    }
-    for (name, value) in &email.headers {
-        let field = format!("headers.{}", shown(name));
-        if RECIPIENT_HEADERS.contains(&name.trim().to_ascii_lowercase().as_str()) {
-            return refused(
-                field,
-                "a header that names recipients; use `to`, `cc` or `bcc`",
-            );
-        }
-        if has_line_end(name) || value.as_str().is_some_and(has_line_end) {
-            return refused(field, LINE_END);
-        }
-    }
-    let lines = [("from", &email.from), ("subject", &email.subject)].into_iter();
-    for (field, text) in lines.chain(email.reply_to.iter().map(|text| ("replyTo", text))) {
-        if has_line_end(text) {
-            return refused(field.to_owned(), LINE_END);
-        }
-    }
+    check_fields(email).map_err(place)?;
     let mut email = email.clone();
     if let Some(address) = guard.redirect() {
         redirect(&mut email, address);
@@ -59,11 +59,89 @@ pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<
     for (field, list) in [("to", &email.to), ("cc", &email.cc), ("bcc", &email.bcc)] {
         for (index, recipient) in list.iter().enumerate() {
             if let Some(problem) = guard.problem_with(recipient) {
-                return refused(format!("{field}[{index}]"), &problem);
+                return Err(place(InvalidInput::new(
+                    format!("{field}[{index}]"),
+                    problem,
+                )));
             }
         }
     }
     Ok(email)
+}
+
+/// Checks everything but the recipients, so that nothing else can name one.
+fn check_fields(email: &Email) -> Result<(), InvalidInput> {
+    if let Some(name) = email.extra.keys().next() {
+        return Err(InvalidInput::new(shown(name), UNKNOWN_FIELD));
+    }
+    for (name, value) in &email.headers {
+        let field = format!("headers.{}", shown(name));
+        if !KNOWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(InvalidInput::new(field, UNKNOWN_HEADER));
+        }
+        match value {
+            Value::String(text) => one_line(field, text)?,
+            _ => return Err(InvalidInput::new(field, NOT_A_TEXT)),
+        }
+    }
+    one_line("from", &email.from)?;
+    one_line("subject", &email.subject)?;
+    for (index, address) in email.reply_to.iter().enumerate() {
+        one_line(format!("replyTo[{index}]"), address)?;
+    }
+    if let Some(id) = &email.template_id {
+        one_line("templateId", id)?;
+    }
+    if let Some(at) = &email.scheduled_at {
+        one_line("scheduledAt", at.as_str())?;
+    }
+    for (index, file) in email.attachments.iter().enumerate() {
+        one_line(format!("attachments[{index}].filename"), &file.filename)?;
+        let content_type = file.content_type.as_deref().unwrap_or_default();
+        one_line(format!("attachments[{index}].contentType"), content_type)?;
+    }
+    for (name, value) in &email.tags {
+        let field = format!("tags.{}", shown(name));
+        one_line(field.clone(), name)?;
+        texts(value, &mut |text| one_line(field.clone(), text))?;
+    }
+    for (name, value) in &email.variables {
+        let field = format!("variables.{}", shown(name));
+        one_line(field.clone(), name)?;
+        // A text of several lines is usual in a template's body.
+        let is_bad = |c: char| breaks_line(c) && !matches!(c, '\r' | '\n');
+        texts(value, &mut |text| match text.contains(is_bad) {
+            true => Err(InvalidInput::new(field.clone(), LINE_END)),
+            false => Ok(()),
+        })?;
+    }
+    Ok(())
+}
+
+fn one_line(
+    field: impl Into<std::borrow::Cow<'static, str>>,
+    text: &str,
+) -> Result<(), InvalidInput> {
+    match text.contains(breaks_line) {
+        true => Err(InvalidInput::new(field, LINE_END)),
+        false => Ok(()),
+    }
+}
+
+/// Checks every text in a value, and every name in its objects.
+fn texts(
+    value: &Value,
+    check: &mut impl FnMut(&str) -> Result<(), InvalidInput>,
+) -> Result<(), InvalidInput> {
+    match value {
+        Value::String(text) => check(text),
+        Value::Array(items) => items.iter().try_for_each(|item| texts(item, check)),
+        Value::Object(fields) => fields.iter().try_for_each(|(name, value)| {
+            check(name)?;
+            texts(value, check)
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Replaces the recipients, and names them in headers.

@@ -185,28 +185,6 @@ impl EmailClientBuilder {
     }
 }
 
-/// # Recipients
-impl EmailClientBuilder {
-    /// Limits who gets emails, for staging systems and tests. The guard checks every send of
-    /// the client and its clones; raw requests that may send emails are refused. By default,
-    /// every recipient is allowed. See [`RecipientGuard`].
-    pub fn recipient_guard(mut self, guard: RecipientGuard) -> Self {
-        self.guard = Some(guard);
-        self
-    }
-
-    /// Sets the [recipient guard](RecipientGuard::from_env) of the environment, or none if no
-    /// variable is set. [`EmailClient::from_env`] does this by itself.
-    ///
-    /// # Errors
-    ///
-    /// As for [`RecipientGuard::from_env`].
-    pub fn recipient_guard_from_env(mut self) -> Result<Self, Error> {
-        self.guard = RecipientGuard::from_env()?;
-        Ok(self)
-    }
-}
-
 /// # Webhooks
 impl EmailClientBuilder {
     /// Whether to accept `http` webhook URLs, for a local server. They are always accepted if

@@ -69,7 +69,8 @@ pub(super) async fn attempt(
 ) -> Result<Success, Failed> {
     let http = shared.http.current().map_err(Failed::permanent)?;
     let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
-    *outgoing.headers_mut() = headers(shared, request, options, key);
+    *outgoing.headers_mut() =
+        headers(shared, request, options, key).map_err(Failed::permanent)?;
     *outgoing.body_mut() = Some(reqwest::Body::wrap(AttemptBody::new(
         &request.payload,
         in_doubt,
@@ -99,7 +100,16 @@ pub(super) async fn attempt(
 }
 
 /// The headers of an attempt, with the key and what hooks add.
-fn headers(shared: &Shared, request: &Request, options: &Options, key: &HeaderValue) -> HeaderMap {
+///
+/// # Errors
+///
+/// If a hook has set a header that the recipient guard refuses.
+fn headers(
+    shared: &Shared,
+    request: &Request,
+    options: &Options,
+    key: &HeaderValue,
+) -> Result<HeaderMap, Error> {
     let mut headers = shared.target.headers(request, options);
     if !shared.hooks.is_empty() {
         let length = headers.get(CONTENT_LENGTH).cloned();
@@ -110,9 +120,12 @@ fn headers(shared: &Shared, request: &Request, options: &Options, key: &HeaderVa
         headers.remove(TRANSFER_ENCODING);
         headers.remove(CONTENT_LENGTH);
         headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
+        if let Some(guard) = &shared.guard {
+            guard.check_headers(&headers)?;
+        }
     }
     headers.insert(&shared.target.key_header, key.clone());
-    headers
+    Ok(headers)
 }
 
 /// Reads the response. If the status is not 2xx, it alone decides: the body is useful, but if it is

@@ -32,7 +32,7 @@ use crate::secret::Secret;
 /// Five options matter to most programs: [`timeout`](Self::timeout),
 /// [`retries`](Self::retries), [`max_retry_after`](Self::max_retry_after),
 /// [`on_attempt`](Self::on_attempt), and
-/// [`recipient_guard`](crate::EmailClientBuilder::recipient_guard) for staging systems.
+/// [`recipient_guard`](Self::recipient_guard) for staging systems.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -500,6 +500,29 @@ fn rate(per_second: Option<f64>) -> Result<Option<Arc<Rate>>, Error> {
         Some(_) => Err(Error::config(
             "the rate must be from 0.000001 to 1000000 attempts per second",
         )),
+    }
+}
+
+/// # Recipients
+impl<C> ClientBuilder<C> {
+    /// Limits who gets emails, for staging systems and tests. The guard checks every request of
+    /// the client and its clones: raw requests that may send emails are refused, also by the
+    /// client of the extraction service. By default, every recipient is allowed. See
+    /// [`RecipientGuard`].
+    pub fn recipient_guard(mut self, guard: RecipientGuard) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
+    /// Sets the [recipient guard](RecipientGuard::from_env) of the environment, or none if no
+    /// variable is set. The `from_env` of both clients does this by itself.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecipientGuard::from_env`].
+    pub fn recipient_guard_from_env(mut self) -> Result<Self, Error> {
+        self.guard = RecipientGuard::from_env()?;
+        Ok(self)
     }
 }
 

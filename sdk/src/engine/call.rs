@@ -224,11 +224,9 @@ impl<T> Call<T> {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
-        Ok(RequestPreview::new(
-            &self.shared.target,
-            &self.request?,
-            &self.options,
-        ))
+        let request = self.request?;
+        check_guard(&self.shared, &request, &self.options)?;
+        Ok(RequestPreview::new(&self.shared.target, &request, &self.options))
     }
 
     /// The operation. `None` for a raw request that matches no documented operation.
@@ -397,6 +395,15 @@ impl Call<RawResponse> {
     }
 }
 
+/// Whatever is sent, the recipient guard has seen all of its request.
+fn check_guard(shared: &Shared, request: &Request, options: &Options) -> Result<(), Error> {
+    let Some(guard) = &shared.guard else {
+        return Ok(());
+    };
+    let headers = shared.target.headers.keys().chain(options.headers.keys());
+    guard.check_request(shared.target.base.path(), request, headers)
+}
+
 /// Checks a header that the application sets, and marks a value that [`RequestPreview`] masks.
 pub(super) fn header(
     name: &str,
@@ -424,6 +431,7 @@ impl<T: 'static> IntoFuture for Call<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
+            check_guard(&self.shared, &request, &self.options)?;
             let in_doubt = InDoubt::default();
             let _counted = Counted::new(&self.shared, &request, in_doubt.clone())?;
             let received = send(&self.shared, &request, &self.options, &in_doubt).await;

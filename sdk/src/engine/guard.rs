@@ -2,25 +2,29 @@
 //! <https://github.com/svc-tools/svc/blob/main/docs/guides/recipient-guard.md>.
 
 mod address;
+mod request;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use address::{Address, Rule};
 
-pub(crate) use address::shown;
+pub(crate) use address::{breaks_line, shown};
 
 use super::environment::{Read, variable};
 use crate::error::{Error, ErrorKind, InvalidInput, Outcome};
 
 /// Limits who gets emails, so that a staging system or a test cannot write to customers. Set
-/// it with [`EmailClientBuilder::recipient_guard`](crate::EmailClientBuilder::recipient_guard).
+/// it with [`ClientBuilder::recipient_guard`](crate::ClientBuilder::recipient_guard).
 ///
 /// The client checks `to`, `cc` and `bcc` of each email, batches included. If one recipient is
 /// not allowed, nothing is sent, and the call fails with
 /// [`ErrorKind::RecipientGuard`](crate::ErrorKind::RecipientGuard), which names the recipient
-/// and the rule. What could name other recipients is refused, too: additional fields and
-/// headers of that kind, and raw requests that send emails or may do so.
+/// and the rule. What could name other recipients is refused, too: additional fields, headers
+/// that are not known to be harmless, line ends, and raw requests that are not documented or send
+/// emails. The
+/// [guide](https://github.com/svc-tools/svc/blob/main/docs/guides/recipient-guard.md) lists what
+/// is allowed, and what a guard cannot know.
 ///
 /// ```
 /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -242,7 +246,8 @@ impl ActiveGuard {
         match Address::parse(recipient) {
             // Without rules, several addresses would count as one.
             None => Some(format!(
-                "`{text}` can be read as several addresses or none; write `a@b` or `Name <a@b>`"
+                "`{text}` can be read as several addresses or none; write `a@b` or `Name <a@b>`, \
+                 with the address in ASCII and without `%!=?|/`"
             )),
             Some(address) if self.allows(&address) => None,
             Some(_) => Some(match self.guard.allowed.as_deref().unwrap_or_default() {
@@ -265,7 +270,8 @@ impl ActiveGuard {
     pub(super) fn refuse_raw(&self) -> Error {
         refuse(InvalidInput::new(
             "path",
-            "raw requests cannot be checked, so none that may send emails is allowed",
+            "raw requests cannot be checked, so only documented ones that send no emails are \
+             allowed; send with `emails send` or `emails batch`",
         ))
     }
 

@@ -25,6 +25,7 @@ pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             shared.check_scope(operation)?;
         }
         let reads = matches!(method, Method::GET | Method::HEAD);
+        // Whichever service this client is for, its base URL may be that of the other.
         let is_refused = match operation {
             Some(operation) => {
                 matches!(

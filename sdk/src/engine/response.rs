@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::de::Error as _;
 use serde_json::Value;
 
-use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
+use crate::decode::{DecodeError, Extra, Resource, check_bounds, parse_value, read_object};
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::fields::{find, flag};
@@ -105,8 +106,10 @@ impl RawResponse {
     ///
     /// # Errors
     ///
-    /// If the body is not JSON of the type `T`.
+    /// If the body is not JSON of the type `T`, is nested deeper than 64 levels, or would take more
+    /// than twelve times its size in memory.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        check_bounds(&self.body).map_err(|refused| serde_json::Error::custom(refused.0))?;
         serde_json::from_slice(&self.body)
     }
 

@@ -165,10 +165,7 @@ impl ExtractionClientBuilder {
     pub fn from_env() -> Result<Self, Error> {
         let read = |name: &str| std::env::var(name);
         let url = required("SVC_EXTRACTION_URL", &read)?;
-        Ok(Self::new(
-            url,
-            required("SVC_EXTRACTION_KEY", &read)?.into(),
-        ))
+        Self::new(url, required("SVC_EXTRACTION_KEY", &read)?.into()).recipient_guard_from_env()
     }
 
     /// Builds the client. This sends nothing. It loads the platform's certificates if the base URL

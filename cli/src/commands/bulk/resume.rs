@@ -149,7 +149,7 @@ pub async fn show_left(
     };
     context.out.note(&count);
     if unknown > 0 && !again.unknown {
-        let resend = context.svc(&format!("bulk resume {} --unknown resend", job.info.job));
+        let resend = context.svc("bulk resume {} --unknown resend", &[&job.info.job]);
         context.out.note(&format!(
             "the outcome of {unknown} is unknown; to send them again: {resend}"
         ));

@@ -250,7 +250,8 @@ impl Send {
         }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {
-                context.out.note(&preview(number + 1, email));
+                let preview = preview(number + 1, email);
+                preview.lines().for_each(|line| context.out.note(line));
             }
         }
         let question = self.question(context, &plan, checked.count, &key, &draft.folder);
@@ -528,7 +529,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
             format!("the domain {domain} of --from is not verified"),
             format!(
                 "verify it: {}",
-                context.svc(&format!("domains verify {domain}"))
+                context.svc("domains verify {}", &[&domain])
             ),
         ),
         Some(_) => return Ok(()),

@@ -178,7 +178,7 @@ pub async fn all(
             Err(failure) => failure.details().message.clone(),
         };
         if are_needed {
-            let remove = context.svc(&format!("bulk remove {id}"));
+            let remove = context.svc("bulk remove {}", &[&id]);
             let message = format!("whom job {id} has sent to cannot be read: {problem}");
             return Err(Failure::input(message).code("sent_again").hint(format!(
                 "send all the same: --again\nor delete it: {remove}"
@@ -349,7 +349,7 @@ impl StoredJob {
     pub fn svc(&self, context: &Context, verb: &str) -> String {
         let is_found = self.is_here() || context.settings.bulk_queue.is_some();
         let queue = if is_found { "" } else { " --queue URL" };
-        context.svc(&format!("bulk {verb} {}{queue}", self.info.job))
+        context.svc(&format!("bulk {verb} {{}}{queue}"), &[&self.info.job])
     }
 
     /// How to leave out those who have got an email of the job.

@@ -94,18 +94,18 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
     findings.unknown(
         "scope emails:send",
         "cannot be checked without sending an email",
-        &format!("send one to yourself: {}", context.svc("emails send")),
+        &format!("send one to yourself: {}", context.svc("emails send", &[])),
     );
     if domains.as_ref().is_ok_and(|domains| domains.is_empty()) {
         findings.warning(
             "sending domains",
             "none, so no email can be sent",
-            &context.svc("domains create example.com"),
+            &context.svc("domains create example.com", &[]),
         );
     }
     for domain in domains.into_iter().flatten() {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
-        let verify = context.svc(&format!("domains verify {}", domain.id));
+        let verify = context.svc("domains verify {}", &[&domain.id]);
         match domain.is_verified() {
             true => findings.ok(&check, "verified"),
             false => findings.problem(&check, "not verified", &verify),
@@ -113,11 +113,11 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
     }
     for webhook in webhooks.into_iter().flatten() {
         let check = format!("webhook {}", webhook.id);
-        let enable = context.svc(&format!("webhooks update {} --active true", webhook.id));
+        let enable = context.svc("webhooks update {} --active true", &[&webhook.id]);
         match webhook.active {
             Some(false) => findings.warning(&check, "inactive: it receives no events", &enable),
             _ => {
-                let test = context.svc(&format!("webhooks test {}", webhook.id));
+                let test = context.svc("webhooks test {}", &[&webhook.id]);
                 findings.push(Status::Ok, &check, "active", Some(&test));
             }
         }

@@ -124,7 +124,7 @@ fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> 
         missing(result)
     ))
     .code("domain_not_verified");
-    let again = context.svc(&format!("domains verify {id} --wait --timeout 1h"));
+    let again = context.svc("domains verify {} --wait --timeout 1h", &[id]);
     let publish = advice::publish(context, result.name.as_deref().unwrap_or(id));
     Err(failure.hint(format!(
         "publish its DNS records: {publish}\nthen try again: {again}"

@@ -9,6 +9,7 @@ use svc_sdk::email::{Attachment, Email};
 use super::content::{self, Content};
 use super::fields::has_content;
 use super::{VIEW, fields, follow};
+use crate::command_line::shell_quoted;
 use crate::command_spec::creates;
 use crate::complete::at_file;
 use crate::context::Context;
@@ -87,10 +88,8 @@ impl Send {
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
             shown.map_err(|failure| accepted_as(&accepted.id, failure))?;
-            let follow = format!("emails get {} --wait", accepted.id);
-            context
-                .out
-                .hint(&format!("track its status: {}", context.svc(&follow)));
+            let follow = context.svc("emails get {} --wait", &[&accepted.id]);
+            context.out.hint(&format!("track its status: {follow}"));
             return Ok(());
         }
         context.changes.follow(&accepted.id);
@@ -163,7 +162,8 @@ fn accepted_as(id: &str, failure: Failure) -> Failure {
         return failure;
     }
     failure.hint(format!(
-        "the email was accepted as {id}: do not send it again"
+        "the email was accepted as {}: do not send it again",
+        shell_quoted(id)
     ))
 }
 

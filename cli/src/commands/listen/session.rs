@@ -70,7 +70,7 @@ impl Session {
                 } else {
                     "extraction webhooks"
                 };
-                let command = context.svc(&format!("{group} delete {id} --yes"));
+                let command = context.svc(&format!("{group} delete {{}} --yes"), &[id]);
                 let why = &failure.details().message;
                 Failure::other(format!("webhook {id} was not deleted: {why}"))
                     .code("webhook_not_deleted")

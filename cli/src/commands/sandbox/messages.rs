@@ -184,7 +184,7 @@ impl Command {
                             details.message.drain(..start);
                             details.hint = Some(format!(
                                 "list all messages: {}",
-                                context.svc("sandbox messages list")
+                                context.svc("sandbox messages list", &[])
                             ));
                         }
                         failure

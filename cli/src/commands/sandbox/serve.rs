@@ -379,7 +379,7 @@ impl Serve {
         // The server keeps running if standard output is closed.
         let _ = context.out.ready(&ready);
         context.out.hint(
-            "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\\n  \
+            "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \
              --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
         );
         match self.until_stdin_closes {

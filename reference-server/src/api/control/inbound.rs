@@ -39,7 +39,7 @@ pub(crate) async fn receive(
     let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let source = Arc::new(source);
     let results = authentication::check(resolver, None, &source, now).await?;
-    let source = Arc::unwrap_or_clone(source);
+    let source = authentication::without_own_results(Arc::unwrap_or_clone(source));
     let message = IncomingMessage {
         organization: Some(call.data.organization),
         catcher: None,

@@ -7,12 +7,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{alphabet, engine::DecodePaddingMode};
 use regex_lite::Regex;
+use ring::digest::{SHA256, digest};
 use ring::signature::{RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 
-use super::canonical::{self, Field, Form};
-use crate::control::messages::DkimVerdict;
+use super::canonical::{Form, canonical_body};
+use crate::control::messages::{DkimResult, DkimVerdict};
 use crate::mail::dns::{Resolver, tag};
+use crate::mail::header::{Field, Header};
+use crate::model::address::DomainName;
 use crate::model::error::ApiError;
 use crate::runtime::heavy;
 
@@ -26,39 +29,102 @@ pub(crate) async fn verify(
     resolver: &Resolver,
     message: &Arc<Vec<u8>>,
     now: i64,
-) -> Result<DkimVerdict, ApiError> {
+) -> Result<DkimResult, ApiError> {
     let parsed = Arc::clone(message);
     let signatures = heavy::run(move || Ok(signatures(&parsed, now / 1000))).await?;
-    let mut verdicts = Vec::new();
-    for signature in signatures {
-        verdicts.push(match signature {
-            Some(signature) => match resolver.txt(&signature.key_name).await {
+    let mut best = DkimResult::default();
+    for Signed {
+        domain,
+        aligned,
+        signature,
+    } in signatures
+    {
+        let verdict = match signature {
+            Ok(signature) => match resolver.txt(&signature.key_name).await {
                 Ok(records) => {
                     let signed = Arc::clone(message);
                     heavy::run(move || Ok(signature.verify(&signed, &records))).await?
                 }
                 Err(_) => DkimVerdict::TempError,
             },
-            None => DkimVerdict::PermError,
-        });
+            Err(verdict) => verdict,
+        };
+        let found = DkimResult {
+            result: verdict,
+            domain,
+            aligned,
+        };
+        if (found.result, found.aligned) > (best.result, best.aligned) {
+            best = found;
+        }
     }
-    Ok(verdicts.into_iter().max().unwrap_or(DkimVerdict::None))
+    Ok(best)
 }
 
-/// The signatures of a message; `None` for one that is malformed or expired. A verifier may limit
-/// their number (§6.1).
-fn signatures(message: &[u8], now: i64) -> Vec<Option<Signature>> {
-    let fields = canonical::fields(canonical::split(message).0);
-    let signatures = fields.iter().filter(|field| field.is("DKIM-Signature"));
-    signatures
-        .take(MAX_SIGNATURES)
-        .map(|field| Signature::parse(field, now))
-        .collect()
+/// A signature of a message.
+struct Signed {
+    /// The signing domain, if it is named.
+    domain: Option<String>,
+    /// Whether it is the domain of the sender.
+    aligned: bool,
+    /// The verdict if it is clear without the key.
+    signature: Result<Signature, DkimVerdict>,
+}
+
+/// The signatures of a message. A verifier may limit their number (§6.1).
+fn signatures(message: &[u8], now: i64) -> Vec<Signed> {
+    let header = Header::parse(message);
+    let is_ambiguous = header.is_ambiguous();
+    let senders = sender_domains(&header);
+    let read = |field: &Field<'_>| {
+        let text = String::from_utf8_lossy(field.value());
+        let domain = tag(&text, "d").and_then(|text| DomainName::parse(&text).ok());
+        let aligned = domain.as_ref().is_some_and(|domain| {
+            !senders.is_empty() && senders.iter().all(|sender| is_aligned(sender, domain))
+        });
+        let signature = match &domain {
+            Some(domain) if !is_ambiguous => Signature::parse(field, domain, now, &header),
+            _ => Err(DkimVerdict::PermError),
+        };
+        Signed {
+            domain: domain.map(|domain| domain.as_str().to_owned()),
+            aligned,
+            signature,
+        }
+    };
+    let fields = header.all("DKIM-Signature");
+    fields.take(MAX_SIGNATURES).map(read).collect()
 }
 
 const MAX_SIGNATURES: usize = 8;
 /// Maximum number of signed fields, each of which is looked for in the message.
 const MAX_SIGNED: usize = 100;
+/// How far the clock of a signer may be ahead, in seconds.
+const MAX_SKEW: i64 = 300;
+
+/// The domains of the addresses in `From`; empty if one of them is not valid.
+fn sender_domains(header: &Header<'_>) -> Vec<DomainName> {
+    let mailboxes = header.mailboxes("From");
+    let domains = mailboxes.iter().map(|mailbox| {
+        let (_, domain) = mailbox.address.rsplit_once('@')?;
+        DomainName::parse(domain).ok()
+    });
+    domains.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Whether a signature of a domain stands for a sender in the other: they are the same, or one is
+/// above the other, as in relaxed alignment (RFC 7489 §3.1.1), but without a list of the domains
+/// under which everyone can register.
+fn is_aligned(sender: &DomainName, signer: &DomainName) -> bool {
+    let (sender, signer) = (sender.as_str(), signer.as_str());
+    let is_below = |name: &str, above: &str| {
+        above.contains('.')
+            && name
+                .strip_suffix(above)
+                .is_some_and(|rest| rest.ends_with('.'))
+    };
+    sender == signer || is_below(sender, signer) || is_below(signer, sender)
+}
 
 struct Signature {
     /// Its field with an empty `b=` tag.
@@ -66,6 +132,9 @@ struct Signature {
     head_form: Form,
     body_form: Form,
     length: Option<usize>,
+    /// In seconds since 1970, like `expires_at`.
+    signed_at: Option<i64>,
+    expires_at: Option<i64>,
     /// Where the DNS has the key.
     key_name: String,
     /// Names of the signed fields.
@@ -75,20 +144,58 @@ struct Signature {
 }
 
 impl Signature {
-    fn parse(field: &Field<'_>, now: i64) -> Option<Self> {
-        let text = std::str::from_utf8(field.raw).ok()?;
-        let tag = |name: &str| tag(text.split_once(':')?.1, name);
-        let number = |name: &str| tag(name).map(|text| text.parse::<i64>()).transpose().ok();
-        let domain = tag("d")?.to_ascii_lowercase();
-        let identity = tag("i")
-            .unwrap_or_else(|| format!("@{domain}"))
-            .to_ascii_lowercase();
-        let identity = identity.rsplit('@').next()?;
-        let is_own = identity == domain || identity.ends_with(&format!(".{domain}"));
-        if tag("v")? != "1" || tag("a")? != "rsa-sha256" || !is_own {
-            return None;
+    /// Reads a signature, and checks what needs no key.
+    fn parse(
+        field: &Field<'_>,
+        domain: &DomainName,
+        now: i64,
+        header: &Header<'_>,
+    ) -> Result<Self, DkimVerdict> {
+        let signature = Self::read(field, domain).ok_or(DkimVerdict::PermError)?;
+        if signature.expires_at.is_some_and(|expires| expires < now) {
+            return Err(DkimVerdict::PermError);
         }
-        if number("x")?.is_some_and(|expires| expires < now) {
+        let is_from_the_future = signature
+            .signed_at
+            .is_some_and(|signed| signed > now + MAX_SKEW);
+        // Otherwise anyone could add a field that changes what is shown.
+        let mut shown = header.fields.iter().filter(|field| field.is_shown());
+        let is_covered = shown.all(|field| signature.signed.iter().any(|name| field.is(name)));
+        if is_from_the_future || !is_covered {
+            return Err(DkimVerdict::Fail);
+        }
+        Ok(signature)
+    }
+
+    /// `None` if it is malformed.
+    fn read(field: &Field<'_>, domain: &DomainName) -> Option<Self> {
+        let text = std::str::from_utf8(field.raw).ok()?;
+        let (_, tags) = text.split_once(':')?;
+        let tag = |name: &str| tag(tags, name);
+        let number = |name: &str| match tag(name) {
+            Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse::<i64>().ok().map(Some)
+            }
+            Some(_) => None,
+            None => Some(None),
+        };
+        let mut names: Vec<_> = tags
+            .split(';')
+            .filter_map(|pair| Some(pair.split_once('=')?.0.trim()))
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        let is_own = match tag("i") {
+            None => true,
+            Some(identity) => {
+                let (_, identity) = identity.rsplit_once('@')?;
+                let identity = DomainName::parse(identity).ok()?;
+                let below = identity.as_str().strip_suffix(domain.as_str())?;
+                below.is_empty() || below.ends_with('.')
+            }
+        };
+        if names.len() < all || tag("v")? != "1" || tag("a")? != "rsa-sha256" || !is_own {
             return None;
         }
         let forms = tag("c").unwrap_or_default();
@@ -104,12 +211,18 @@ impl Signature {
         {
             return None;
         }
+        let length = match number("l")? {
+            Some(length) => Some(usize::try_from(length).ok()?),
+            None => None,
+        };
         Some(Self {
             unsigned: without_signature(text),
             head_form: form(head_form)?,
             body_form: form(body_form)?,
-            length: number("l")?.and_then(|length| usize::try_from(length).ok()),
-            key_name: format!("{}._domainkey.{domain}", tag("s")?),
+            length,
+            signed_at: number("t")?,
+            expires_at: number("x")?,
+            key_name: format!("{}._domainkey.{}", tag("s")?, domain.as_str()),
             signed,
             body_hash: BASE64.decode(tag("bh")?).ok()?,
             value: BASE64.decode(tag("b")?).ok()?,
@@ -121,9 +234,14 @@ impl Signature {
         let Some(key) = records.iter().find_map(|record| key(record)) else {
             return DkimVerdict::PermError;
         };
-        let (head, body) = canonical::split(message);
-        let body_hash = canonical::body_hash(body, self.body_form, self.length);
-        let data = self.signed_data(canonical::fields(head));
+        let header = Header::parse(message);
+        let body = canonical_body(header.body, self.body_form);
+        // What follows a part that alone is signed could be of anyone.
+        if self.length.is_some_and(|length| length != body.len()) {
+            return DkimVerdict::Fail;
+        }
+        let body_hash = digest(&SHA256, &body);
+        let data = self.signed_data(header.fields);
         let verified = UnparsedPublicKey::new(&RSA, key).verify(&data, &self.value);
         match verified.is_ok() && body_hash.as_ref() == self.body_hash {
             true => DkimVerdict::Pass,
@@ -180,11 +298,15 @@ mod tests {
     use crate::mail::dns::testing;
     use crate::model::dns::RecordKind;
 
-    async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
+    async fn result(resolver: &Resolver, message: &[u8], now: i64) -> DkimResult {
         let message = Arc::new(message.to_vec());
         super::verify(resolver, &message, now)
             .await
             .expect("a verdict")
+    }
+
+    async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
+        result(resolver, message, now).await.result
     }
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\
@@ -227,10 +349,8 @@ mod tests {
             verdict_of(message.replace("Hello", "Hullo")).await,
             DkimVerdict::Fail
         );
-        // `From` is signed once more than it occurs, so a second one breaks the
-        // signature.
         let second = message.replace("\r\nTo:", "\r\nFrom: eve@sandbox.test\r\nTo:");
-        assert_eq!(verdict_of(second).await, DkimVerdict::Fail);
+        assert_eq!(verdict_of(second).await, DkimVerdict::PermError);
         assert_eq!(verdict_of(MESSAGE.to_owned()).await, DkimVerdict::None);
         assert_eq!(
             verdict_of(message.replace("s=s1", "s=s2")).await,
@@ -265,6 +385,113 @@ mod tests {
         );
         let two = format!("DKIM-Signature: v=1; nonsense\r\n{message}");
         assert_eq!(verdict_of(two).await, DkimVerdict::Pass);
+    }
+
+    /// Signs the message with these tags and signed fields.
+    fn signed_with(tags: &str, message: &str) -> (Resolver, String) {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
+        let header = Header::parse(message.as_bytes());
+        let body = canonical_body(header.body, Form::Relaxed);
+        let length = tags.contains("l=5").then_some(5);
+        let body_hash = BASE64.encode(digest(&SHA256, &body[..length.unwrap_or(body.len())]));
+        let field = format!(
+            "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; s=s1; {tags}; bh={body_hash}; b="
+        );
+        let domain = DomainName::parse("sandbox.test").expect("a domain");
+        let read = Signature::read(&Field::new(field.as_bytes()), &domain).expect("well-formed");
+        let data = read.signed_data(header.fields);
+        let record = key.record();
+        let field = field + &key.signature(&data).expect("signed");
+        (
+            resolver(&record, "s1._domainkey.sandbox.test"),
+            format!("{field}\r\n{message}"),
+        )
+    }
+
+    /// Each of these is a genuine signature, and is not of all that is shown.
+    #[tokio::test]
+    async fn a_signature_covers_all_that_is_shown() {
+        let html = "Content-Type: text/html\r\n";
+        let encoding = "Content-Transfer-Encoding: base64\r\n";
+        for (tags, more, verdict) in [
+            ("d=sandbox.test; h=from:subject", "", DkimVerdict::Pass),
+            ("d=sandbox.test; h=from", "", DkimVerdict::Fail),
+            ("d=sandbox.test; h=from:subject", html, DkimVerdict::Fail),
+            (
+                "d=sandbox.test; h=from:subject:content-type",
+                html,
+                DkimVerdict::Pass,
+            ),
+            (
+                "d=sandbox.test; h=from:subject",
+                encoding,
+                DkimVerdict::Fail,
+            ),
+            ("d=sandbox.test; h=from:subject; l=5", "", DkimVerdict::Fail),
+            ("d=sandbox.test; h=from:subject; l=8", "", DkimVerdict::Pass),
+            (
+                "d=sandbox.test; h=from:subject; t=1300",
+                "",
+                DkimVerdict::Pass,
+            ),
+            (
+                "d=sandbox.test; h=from:subject; t=1301",
+                "",
+                DkimVerdict::Fail,
+            ),
+            (
+                "d=sandbox.test; h=from:subject; x=999",
+                "",
+                DkimVerdict::PermError,
+            ),
+        ] {
+            let (resolver, message) = signed_with(tags, &format!("{more}{MESSAGE}"));
+            let found = verify(&resolver, message.as_bytes(), 1_000_000).await;
+            assert_eq!(found, verdict, "{tags}, {more:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_signing_domain_is_reported_with_its_alignment() {
+        for (from, aligned) in [
+            ("a@sandbox.test", true),
+            ("Ada <a@Mail.SANDBOX.test>", true),
+            ("a@notsandbox.test", false),
+            ("a@test", false),
+            ("a@sandbox.test, eve@evil.test", false),
+            ("nobody", false),
+        ] {
+            let message = format!("From: {from}\r\n\r\nHello\r\n");
+            let (resolver, message) = signed_with("d=sandbox.test; h=from", &message);
+            let expected = DkimResult {
+                result: DkimVerdict::Pass,
+                domain: Some("sandbox.test".to_owned()),
+                aligned,
+            };
+            assert_eq!(
+                result(&resolver, message.as_bytes(), 0).await,
+                expected,
+                "{from}"
+            );
+        }
+    }
+
+    /// A program that takes a bare CR, say, for a line end sees another sender, subject or body.
+    #[tokio::test]
+    async fn a_message_that_can_be_read_in_two_ways_never_passes() {
+        let (resolver, message) = signed();
+        let forged = "From: eve@evil.test\r\nSubject: Pay\r\n";
+        for text in [
+            format!("X: y\r\n\r{forged}"),
+            format!("X: y\r\n\u{c}{forged}"),
+            format!("{forged}\nPay now\r\n"),
+            format!("{forged}\r\r\nPay now\r\n"),
+            "From\u{a0}: eve@evil.test\r\n".to_owned(),
+            "From: eve@evil.test\r\n".to_owned(),
+        ] {
+            let found = result(&resolver, format!("{text}{message}").as_bytes(), 0).await;
+            assert_eq!(found.result, DkimVerdict::PermError, "{text:?}");
+        }
     }
 
     #[tokio::test]
@@ -309,7 +536,13 @@ mod tests {
             DfzwQ/BC/e/8uBsCR+yz1Lxj+PL6lHvqMKrM3rG4hstT5QjvHO9PzoxZyVYLzBfO2EeC3\
             Ip3G+2kryOTIKT+l/K4w3QIDAQAB";
         let message = format!("{RSA_FIELD}{BODY}");
-        let [Some(signature)] = &signatures(message.as_bytes(), 0)[..] else {
+        let [
+            Signed {
+                signature: Ok(signature),
+                ..
+            },
+        ] = &signatures(message.as_bytes(), 1_600_000_000)[..]
+        else {
             panic!("malformed")
         };
         assert_eq!(signature.key_name, "test._domainkey.football.example.com");

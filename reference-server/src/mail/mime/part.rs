@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::parameters::Parameterized;
 use super::transfer;
-use crate::mail::dkim::field_length;
+use crate::mail::header::field_length;
 
 /// Multiparts within multiparts. Deeper ones are read as text.
 const MAX_DEPTH: usize = 50;

@@ -6,4 +6,5 @@ mod dkim;
 mod reading;
 mod receivers;
 mod sandbox;
+mod signed;
 mod smtp;

@@ -30,22 +30,30 @@ impl Sandbox {
     }
 
     async fn text(&self, line: &str, body: &str) -> String {
+        let kind = "application/json";
+        let body = self.request(line, kind, body.as_bytes()).await;
+        String::from_utf8(body).expect("text")
+    }
+
+    /// Sends a request with a body of this type.
+    pub(crate) async fn request(&self, line: &str, kind: &str, body: &[u8]) -> Vec<u8> {
         let addr = self.server.addresses().http;
-        let request = format!(
+        let mut request = format!(
             "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer mk_test_sandbox\r\n\
-             connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+             connection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
             body.len()
-        );
+        )
+        .into_bytes();
+        request.extend_from_slice(body);
         let mut stream = TcpStream::connect(addr).await.expect("a connection");
-        stream.write_all(request.as_bytes()).await.expect("written");
-        let mut response = String::new();
-        stream
-            .read_to_string(&mut response)
-            .await
-            .expect("a response");
-        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
-        assert!(head.starts_with("HTTP/1.1 2"), "{line}: {response}");
-        body.to_owned()
+        stream.write_all(&request).await.expect("written");
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.expect("a response");
+        let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        let body = response.split_off(end.expect("a head") + 4);
+        let head = String::from_utf8_lossy(&response);
+        assert!(head.starts_with("HTTP/1.1 2"), "{line}: {head}");
+        body
     }
 
     /// Sends an email and returns the source of its message.

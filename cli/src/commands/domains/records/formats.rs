@@ -19,9 +19,9 @@ pub(super) fn bind(records: &[DnsRecord]) -> String {
                 .map(|part| quoted(&part))
                 .collect::<Vec<_>>()
                 .join(" "),
-            _ => format!("{value}."),
+            _ => format!("{}.", zone_name(value)),
         };
-        let priority = priority(record);
+        let (name, kind, priority) = (zone_name(name), zone_name(kind), priority(record));
         writeln!(text, "{name}. 3600 IN {kind} {priority}{data}")
             .expect("writing to a string cannot fail");
     }
@@ -126,8 +126,30 @@ fn strings(value: &str) -> impl Iterator<Item = String> + '_ {
     parts.into_iter()
 }
 
+/// A quoted string of a zone file.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    format!("\"{}\"", escaped(text, is_plain))
+}
+
+/// A name of a zone file, or another word outside of quotes.
+fn zone_name(text: &str) -> String {
+    escaped(text, |byte| {
+        byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte)
+    })
+}
+
+/// Escapes the bytes that are not plain as `\DDD` (RFC 1035 §5.1).
+fn escaped(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    let mut safe = String::new();
+    for byte in text.bytes() {
+        match byte {
+            _ if is_plain(byte) => safe.push(char::from(byte)),
+            b'"' | b'\\' => safe.extend(['\\', char::from(byte)]),
+            _ => write!(safe, "\\{byte:03}").expect("writing to a string cannot fail"),
+        }
+    }
+    safe
 }
 
 #[cfg(test)]
@@ -159,6 +181,22 @@ mod tests {
         assert!(
             terraform.contains(r#"records = ["10 in.test"]"#),
             "{terraform}"
+        );
+    }
+
+    #[test]
+    fn no_value_adds_a_line_or_a_directive_to_a_zone_file() {
+        let domain = json!({"id": "dom_1", "records": [
+            {"type": "TXT", "name": "a.test\n$INCLUDE /etc/passwd", "value": "x\n\"; evil"},
+            {"type": "MX 1 evil.test.\n@ IN A", "name": "a.test (", "value": "in test;"},
+        ]});
+        let records = serde_json::from_value::<Domain>(domain)
+            .expect("a domain")
+            .dns_records();
+        assert_eq!(
+            bind(&records),
+            "a.test\\010\\036INCLUDE\\032\\047etc\\047passwd. 3600 IN TXT \"x\\010\\\"; evil\"\n\
+             a.test\\032\\040. 3600 IN MX\\0321\\032evil.test.\\010\\064\\032IN\\032A in\\032test\\059.\n"
         );
     }
 

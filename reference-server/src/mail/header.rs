@@ -1,0 +1,270 @@
+//! The header of a message: where it ends, and what its fields are. All that reads a message starts
+//! here, the verifier of its signatures, too, so that what is shown is what was verified.
+
+use std::fmt;
+
+use mail_parser::{Addr, HeaderName, HeaderValue, MessageParser};
+
+/// The header of a message, and its body.
+pub(crate) struct Header<'a> {
+    pub(crate) fields: Vec<Field<'a>>,
+    /// What follows the empty line after the header.
+    pub(crate) body: &'a [u8],
+    head: &'a [u8],
+}
+
+/// One header field, without its final line break.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) raw: &'a [u8],
+}
+
+/// A mailbox in a header field, such as `Name <a@b>`.
+pub(crate) struct HeaderMailbox {
+    name: Option<String>,
+    pub(crate) address: String,
+}
+
+/// The fields that decide what is shown as sender, subject and content. A message has each of them
+/// at most once.
+const SHOWN: [&str; 5] = [
+    "From",
+    "Subject",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+    "Content-Disposition",
+];
+
+impl<'a> Header<'a> {
+    /// Reads the header of a message with CRLF line ends.
+    pub(crate) fn parse(message: &'a [u8]) -> Self {
+        let (head, body) = split(message);
+        let mut fields = Vec::new();
+        let mut rest = head;
+        while !rest.is_empty() {
+            let (field, after) = rest.split_at(field_length(rest));
+            fields.push(Field::new(field));
+            rest = after;
+        }
+        Self { fields, body, head }
+    }
+
+    /// Whether another program may see other fields or another body in this message: it has line
+    /// ends other than CRLF, lines that are not fields, control characters, or a field twice of
+    /// which only one is shown.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        let is_control =
+            |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\r' | b'\n');
+        let is_repeated = |name: &&str| self.all(name).count() > 1;
+        has_bare_line_break(self.head)
+            || has_bare_line_break(self.body)
+            || self.head.iter().any(is_control)
+            || !self.fields.iter().all(Field::is_valid)
+            || SHOWN.iter().any(is_repeated)
+            || self.all("From").next().is_none()
+    }
+
+    /// The fields with this name, in any case.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &Field<'a>> {
+        self.fields.iter().filter(move |field| field.is(name))
+    }
+
+    /// The mailboxes in all fields with this name.
+    pub(crate) fn mailboxes(&self, name: &str) -> Vec<HeaderMailbox> {
+        self.all(name).flat_map(Field::mailboxes).collect()
+    }
+}
+
+/// Splits a message into header and body, without the empty line between them.
+fn split(message: &[u8]) -> (&[u8], &[u8]) {
+    if let Some(body) = message.strip_prefix(b"\r\n") {
+        return (b"", body);
+    }
+    match message.windows(4).position(|window| window == b"\r\n\r\n") {
+        Some(at) => (&message[..at + 2], &message[at + 4..]),
+        None => (message, b""),
+    }
+}
+
+/// The length of the first line with the folded lines that follow it.
+pub(crate) fn field_length(source: &[u8]) -> usize {
+    let mut end = 0;
+    loop {
+        match source[end..].iter().position(|&byte| byte == b'\n') {
+            Some(at) => end += at + 1,
+            None => return source.len(),
+        }
+        if !matches!(source.get(end), Some(b' ' | b'\t')) {
+            return end;
+        }
+    }
+}
+
+/// Whether a text contains a CR or an LF that is not part of a CRLF. Mail servers disagree about
+/// whether it ends a line.
+pub(crate) fn has_bare_line_break(text: &[u8]) -> bool {
+    let mut before = 0;
+    for &byte in text {
+        if (before == b'\r') != (byte == b'\n') {
+            return true;
+        }
+        before = byte;
+    }
+    before == b'\r'
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn new(raw: &'a [u8]) -> Self {
+        let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+        Self {
+            raw: raw.strip_suffix(b"\r").unwrap_or(raw),
+        }
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name().eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Whether it decides what is shown as sender, subject or content. `Content-Disposition: inline`
+    /// does not: it is the default, and many mail programs do not sign it.
+    pub(crate) fn is_shown(&self) -> bool {
+        let value = self.value().trim_ascii_start().to_ascii_lowercase();
+        let is_inline = self.is("Content-Disposition") && value.starts_with(b"inline");
+        SHOWN.iter().any(|name| self.is(name)) && !is_inline
+    }
+
+    /// Whether its name is printable ASCII, as every field's.
+    fn is_valid(&self) -> bool {
+        let name = self.name();
+        self.raw.contains(&b':') && !name.is_empty() && name.iter().all(u8::is_ascii_graphic)
+    }
+
+    /// The name, without the white space that RFC 822 allowed before the colon.
+    pub(crate) fn name(&self) -> &'a [u8] {
+        let colon = self.raw.iter().position(|&byte| byte == b':');
+        let name = &self.raw[..colon.unwrap_or(self.raw.len())];
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let end = name.iter().rposition(|byte| !is_space(byte));
+        &name[..end.map_or(0, |end| end + 1)]
+    }
+
+    pub(crate) fn value(&self) -> &'a [u8] {
+        let colon = self.raw.iter().position(|&byte| byte == b':');
+        colon.map_or(b"", |colon| &self.raw[colon + 1..])
+    }
+
+    /// The usual spelling of its name, and its decoded text. `None` if it is not a field.
+    pub(crate) fn text(&self) -> Option<FieldText> {
+        if !self.is_valid() {
+            return None;
+        }
+        // Parse the value as text. Without any rule the parser would apply its defaults.
+        let texts = MessageParser::new()
+            .header_text(HeaderName::Subject)
+            .default_header_text();
+        self.parse(&texts, |name, value| FieldText {
+            name: name.as_str().to_owned(),
+            value: value.as_text().unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn mailboxes(&self) -> Vec<HeaderMailbox> {
+        let read = |_: &HeaderName<'_>, value: &HeaderValue<'_>| {
+            let list = value.as_address()?;
+            Some(list.iter().filter_map(HeaderMailbox::read).collect())
+        };
+        let found = self.parse(&MessageParser::default(), read);
+        found.flatten().unwrap_or_default()
+    }
+
+    /// Lets the parser see this field alone, so that no field before it can hide it.
+    fn parse<T>(
+        &self,
+        parser: &MessageParser,
+        read: impl FnOnce(&HeaderName<'_>, &HeaderValue<'_>) -> T,
+    ) -> Option<T> {
+        let field = [self.raw, b"\r\n\r\n"].concat();
+        let parsed = parser.parse_headers(&field)?;
+        let header = parsed.headers().first()?;
+        Some(read(&header.name, &header.value))
+    }
+}
+
+/// What a field says.
+pub(crate) struct FieldText {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl HeaderMailbox {
+    fn read(parsed: &Addr<'_>) -> Option<Self> {
+        Some(Self {
+            name: parsed
+                .name()
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned),
+            address: parsed.address()?.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for HeaderMailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = &self.address;
+        match &self.name {
+            None => f.write_str(address),
+            Some(name) if name.contains(['<', '>', ',', ';', '"', '\\']) => {
+                let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
+                write!(f, "\"{quoted}\" <{address}>")
+            }
+            Some(name) => write!(f, "{name} <{address}>"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(message: &[u8]) -> (usize, &[u8]) {
+        let header = Header::parse(message);
+        (header.fields.len(), header.body)
+    }
+
+    #[test]
+    fn splits_messages_without_body_or_header() {
+        assert_eq!(parts(b"A: b\r\n"), (1, &b""[..]));
+        assert_eq!(parts(b"\r\nbody"), (0, &b"body"[..]));
+        assert_eq!(parts(b"A: b\r\n c\r\nD: e\r\n\r\nbody"), (2, &b"body"[..]));
+    }
+
+    #[test]
+    fn what_programs_may_read_differently_is_ambiguous() {
+        let is_ambiguous = |message: &str| Header::parse(message.as_bytes()).is_ambiguous();
+        for clean in [
+            "From: a@b.test\r\n\r\nHello\r\n",
+            "From : a@b.test\r\nX:\tGr\u{fc}\u{df}e\r\n there\r\n\r\n\r\n\r\n",
+        ] {
+            assert!(!is_ambiguous(clean), "{clean:?}");
+        }
+        for ambiguous in [
+            "From: a@b.test\r\n\nFrom: c@d.test\r\n\r\nx",
+            "From: a@b.test\r\n\r\r\nx\r\n\r\nx",
+            "X: y\r\n\rFrom: c@d.test\r\nFrom: a@b.test\r\n\r\nx",
+            "X: y\r\n\u{c}From: c@d.test\r\nFrom: a@b.test\r\n\r\nx",
+            "From: a@b.test\r\nX: \0\r\n\r\nx",
+            "From: a@b.test\r\n\r\nbare \n line",
+            "From: a@b.test\r\n\r\nbare \r line",
+            "From: a@b.test\r\nFrom: c@d.test\r\n\r\nx",
+            "From: a@b.test\r\nsubject: x\r\nSubject : y\r\n\r\nx",
+            "From: a@b.test\r\nno field\r\n\r\nx",
+            "From: a@b.test\r\n: no name\r\n\r\nx",
+            "From: a@b.test\r\nBet\u{fc}: x\r\n\r\nx",
+            "From: a@b.test\r\nTwo words: x\r\n\r\nx",
+            " folded: x\r\nFrom: a@b.test\r\n\r\nx",
+            "Subject: without sender\r\n\r\nx",
+        ] {
+            assert!(is_ambiguous(ambiguous), "{ambiguous:?}");
+        }
+    }
+}
