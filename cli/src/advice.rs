@@ -33,7 +33,7 @@ pub fn add(failure: &mut Failure, context: &Context) {
     }
     let mut hints: Vec<String> = hint(failure.details(), context).into_iter().collect();
     if failure.details().is_not_understood && !context.settings.sandbox {
-        let conform = context.svc("conform");
+        let conform = context.svc("conform", &[]);
         hints.push(format!("find out how the service responds: {conform}"));
     }
     if !hints.is_empty() {
@@ -134,7 +134,7 @@ fn how_the_key_was_sent(details: &Details, context: &Context) -> Option<String> 
     let is_usual = header.eq_ignore_ascii_case("authorization");
     let default = if is_usual { "bearer" } else { "bare" };
     let scheme = dialect.pinned(Point::KeyScheme).unwrap_or(default);
-    let conform = context.svc("conform");
+    let conform = context.svc("conform", &[]);
     Some(match &details.challenge {
         Some(wanted) if !wanted.eq_ignore_ascii_case(scheme) => format!(
             "the service asks for the scheme {wanted}, svc sends {scheme} in {header} (the points \

@@ -217,7 +217,7 @@ impl Test {
             None if !test.is_known() => {
                 let what = "the response does not tell the endpoint's status (the point \
                             `test-status-field` of the dialect)";
-                let conform = context.svc("conform");
+                let conform = context.svc("conform", &[]);
                 return Err(Failure::new(Kind::OutcomeUnknown, what)
                     .code("test_status_unknown")
                     .hint(format!("find out how the service responds: {conform}")));
