@@ -596,7 +596,8 @@ fn respell(dialect: &Dialect, value: &mut Value) {
                 if !is_content {
                     respell_value(dialect, &name, &mut value);
                 }
-                if value.is_null() && dialect.is(Point::Absent, "omitted") && !is_next(&name) {
+                let is_telling = is_next(&name) || name == dialect.choice(Point::TestStatusField);
+                if value.is_null() && dialect.is(Point::Absent, "omitted") && !is_telling {
                     continue;
                 }
                 fields.insert(spelled(dialect, &name), value);
@@ -608,7 +609,7 @@ fn respell(dialect: &Dialect, value: &mut Value) {
 
 /// `null` there ends a list.
 fn is_next(name: &str) -> bool {
-    matches!(name, "next" | "next_cursor" | "statusCode")
+    matches!(name, "next" | "next_cursor")
 }
 
 fn respell_value(dialect: &Dialect, name: &str, value: &mut Value) {
