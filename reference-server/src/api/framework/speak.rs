@@ -482,7 +482,7 @@ impl Speaker<'_> {
             let beside = self.paging(&totals, has_more);
             return Some(self.wrapped(items, beside));
         }
-        let last = totals.last(first);
+        let last = totals.pages();
         let form = self.dialect.choice(Point::PageTotals);
         if form == "header" {
             self.parts
@@ -524,10 +524,7 @@ impl Speaker<'_> {
         match self.dialect.choice(Point::ListPages) {
             "page" => Fields::from_iter([
                 ("page".to_owned(), totals.page.into()),
-                (
-                    "totalPages".to_owned(),
-                    totals.last(self.first_page()).into(),
-                ),
+                ("totalPages".to_owned(), totals.pages().into()),
             ]),
             "has-more" => field("has_more", has_more.into()),
             "cursor" => field(
@@ -571,7 +568,7 @@ struct Totals {
 
 impl Totals {
     /// The number of pages, which `totalPages` and `last_page` mean, whatever the first one is.
-    fn last(&self, _first: usize) -> usize {
+    fn pages(&self) -> usize {
         self.total.div_ceil(self.size.max(1))
     }
 }
