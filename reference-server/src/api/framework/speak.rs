@@ -482,7 +482,7 @@ impl Speaker<'_> {
             let beside = self.paging(&totals, has_more);
             return Some(self.wrapped(items, beside));
         }
-        let last = totals.last(first);
+        let last = totals.pages();
         let form = self.dialect.choice(Point::PageTotals);
         if form == "header" {
             self.parts
@@ -524,10 +524,7 @@ impl Speaker<'_> {
         match self.dialect.choice(Point::ListPages) {
             "page" => Fields::from_iter([
                 ("page".to_owned(), totals.page.into()),
-                (
-                    "totalPages".to_owned(),
-                    totals.last(self.first_page()).into(),
-                ),
+                ("totalPages".to_owned(), totals.pages().into()),
             ]),
             "has-more" => field("has_more", has_more.into()),
             "cursor" => field(
@@ -571,7 +568,7 @@ struct Totals {
 
 impl Totals {
     /// The number of pages, which `totalPages` and `last_page` mean, whatever the first one is.
-    fn last(&self, _first: usize) -> usize {
+    fn pages(&self) -> usize {
         self.total.div_ceil(self.size.max(1))
     }
 }
@@ -596,7 +593,8 @@ fn respell(dialect: &Dialect, value: &mut Value) {
                 if !is_content {
                     respell_value(dialect, &name, &mut value);
                 }
-                if value.is_null() && dialect.is(Point::Absent, "omitted") && !is_next(&name) {
+                let is_telling = is_next(&name) || name == dialect.choice(Point::TestStatusField);
+                if value.is_null() && dialect.is(Point::Absent, "omitted") && !is_telling {
                     continue;
                 }
                 fields.insert(spelled(dialect, &name), value);
@@ -608,7 +606,7 @@ fn respell(dialect: &Dialect, value: &mut Value) {
 
 /// `null` there ends a list.
 fn is_next(name: &str) -> bool {
-    matches!(name, "next" | "next_cursor" | "statusCode")
+    matches!(name, "next" | "next_cursor")
 }
 
 fn respell_value(dialect: &Dialect, name: &str, value: &mut Value) {
