@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
+use crate::engine::Received;
 use crate::decode::{DecodeError, parse_value};
 use crate::dialect::{Dialect, Point};
-use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
 use crate::fields::{find, whole_number};
 use crate::list::find_array;

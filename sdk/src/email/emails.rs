@@ -12,7 +12,7 @@ use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
 use crate::decode::{parse_value, read_object};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Point};
 use crate::engine::{Call, Payload, Received, RequestBody, Shared, Wait};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
@@ -177,7 +177,8 @@ impl Emails {
 
         let recipients = admitted.iter().map(|(_, email)| email.recipients()).sum();
         let emails = admitted.iter().map(|(index, email)| (*index, &**email));
-        let payload = request_body::batch(emails, &self.shared.settings.dialect)?;
+        let key = Some(self.shared.settings.dialect.choice(Point::BatchBody));
+        let payload = request_body::batch(emails, key.filter(|body| *body != "array"))?;
         Ok(RequestBody {
             payload,
             recipients,

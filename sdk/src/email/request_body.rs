@@ -3,7 +3,6 @@
 
 use super::attachment::{Attachment, Source};
 use super::message::Email;
-use crate::dialect::{Dialect, Point};
 use crate::engine::{Payload, Piece, write_json};
 use crate::error::{Error, InvalidInput};
 
@@ -17,11 +16,10 @@ pub(super) fn single(email: &Email) -> Result<Payload, Error> {
 /// object with the array in that field.
 pub(super) fn batch<'a>(
     emails: impl Iterator<Item = (usize, &'a Email)> + Clone,
-    dialect: &Dialect,
+    key: Option<&str>,
 ) -> Result<Payload, Error> {
     let length = emails.clone().map(|(_, email)| email.json_length()).sum();
     let mut writer = Writer::with_capacity(length);
-    let key = Some(dialect.choice(Point::BatchBody)).filter(|body| *body != "array");
     if let Some(key) = key {
         writer.text.push(b'{');
         write_json(&mut writer.text, &key)?;

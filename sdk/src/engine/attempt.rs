@@ -141,9 +141,9 @@ async fn receive(
             return Err(Failed::permanent(error));
         }
         let granted = shared.known_scopes();
-        let body = body.freeze();
         let dialect = &shared.settings.dialect;
-        let error = response_error(request.operation, granted, status, headers, body, dialect);
+        let operation = request.operation;
+        let error = response_error(operation, granted, status, headers, body.freeze(), dialect);
         return Err(Failed { failure, error });
     }
     let limit = shared.settings.max_response_size;

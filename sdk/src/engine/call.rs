@@ -329,6 +329,31 @@ impl<T> Call<T> {
     }
 }
 
+impl Call<RawResponse> {
+    /// Reads the response as a list of any JSON.
+    pub(crate) fn into_list(self) -> Call<List<Value>> {
+        let Self {
+            shared,
+            request,
+            options,
+            ..
+        } = self;
+        let read = |received: &Received| {
+            let value = parse_value(&received.body);
+            let list = value.and_then(|value| {
+                read_list_by(value, received.headers(), received.dialect(), Value::clone)
+            });
+            list.map_err(|bad| received.decode_error(bad))
+        };
+        Call {
+            shared,
+            request,
+            options,
+            read: Box::new(read),
+        }
+    }
+}
+
 fn build_request(
     shared: &Shared,
     operation: Operation,
@@ -370,31 +395,6 @@ fn random_key() -> Option<HeaderValue> {
     let mut key = String::with_capacity(32);
     write!(key, "{:032x}", random() << 64 | random()).ok()?;
     key.try_into().ok()
-}
-
-impl Call<RawResponse> {
-    /// Reads the response as a list of any JSON.
-    pub(crate) fn into_list(self) -> Call<List<Value>> {
-        let Self {
-            shared,
-            request,
-            options,
-            ..
-        } = self;
-        let read = |received: &Received| {
-            let value = parse_value(&received.body);
-            let list = value.and_then(|value| {
-                read_list_by(value, received.headers(), received.dialect(), Value::clone)
-            });
-            list.map_err(|bad| received.decode_error(bad))
-        };
-        Call {
-            shared,
-            request,
-            options,
-            read: Box::new(read),
-        }
-    }
 }
 
 /// Checks a header that the application sets, and marks a value that [`RequestPreview`] masks.

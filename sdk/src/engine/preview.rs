@@ -78,12 +78,17 @@ fn masked_key(target: &Target) -> String {
         .ok()
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let prefix = target.key_form.prefix();
-    let key = value.strip_prefix(prefix).unwrap_or_default();
+    let key = value
+        .strip_prefix(target.key_form.prefix())
+        .unwrap_or_default();
     let known = ["sk_live_", "sk_test_"]
         .into_iter()
         .find(|prefix| key.starts_with(prefix));
-    format!("{prefix}{}***", known.unwrap_or_default())
+    format!(
+        "{}{}***",
+        target.key_form.prefix(),
+        known.unwrap_or_default()
+    )
 }
 
 fn shown(value: &HeaderValue) -> String {

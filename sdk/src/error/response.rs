@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-use super::{Error, ErrorKind, ErrorReport, Outcome, limits};
+use super::limits::retry_after;
+use super::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::dialect::{Dialect, Point};
 use crate::operation::Operation;
 use crate::scope::Scope;
@@ -20,7 +21,7 @@ pub(crate) fn response_error(
 ) -> Error {
     let report = ErrorReport::read(&body);
     let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report, dialect);
-    let retry_after = limits::retry_after(&headers, status == StatusCode::TOO_MANY_REQUESTS);
+    let retry_after = retry_after(&headers, status == StatusCode::TOO_MANY_REQUESTS);
     Error::new(kind, outcome)
         .with(|error| (error.report, error.retry_after) = (report, retry_after))
         .with_response_parts(status, headers, body)
