@@ -243,15 +243,32 @@ fn the_client_of_the_control_interface_needs_no_server() {
     }
 }
 
-/// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and
-/// takes long to compile.
+/// aws-lc spends 40 ms of CPU time on its first random number.
 #[test]
-fn the_programs_of_this_workspace_use_ring_only() {
-    let tree = tree(&["--workspace", "-e", "normal,build,dev", "--prefix", "none"]);
+fn svc_uses_ring_only() {
+    let tree = tree(&["-p", "svc-cli", "-e", "normal,build", "--prefix", "none"]);
     assert!(
         tree.contains("ring v") && !tree.contains("aws-lc"),
         "{tree}"
     );
+}
+
+/// With two, whoever takes the default of rustls in an application panics (`tests/tls`).
+#[test]
+fn no_library_enables_a_crypto_provider() {
+    for (package, features) in [
+        ("svc-bulk", "redis"),
+        ("svc-webhook-verify", "redis"),
+        ("svc-webhook-inbox", "postgres,sqlite"),
+        ("svc-reference-server", "server"),
+    ] {
+        let options = ["-p", package, "--features", features, "--prefix", "none"];
+        let tree = tree(&[&options[..], &["-e", "normal,features"]].concat());
+        for provider in ["ring", "aws-lc-rs", "aws_lc_rs"] {
+            let enabled = format!("rustls feature \"{provider}\"");
+            assert!(!tree.contains(&enabled), "{package} enables {provider}");
+        }
+    }
 }
 
 fn tree(options: &[&str]) -> String {
