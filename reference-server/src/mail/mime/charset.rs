@@ -1,5 +1,7 @@
 //! Text in any charset of mail. `encoding_rs` has those of the WHATWG, `mail-parser` UTF-7.
 
+use std::borrow::Cow;
+
 use encoding_rs::{EUC_KR, Encoding, GBK, ISO_2022_JP, REPLACEMENT, WINDOWS_1252};
 use mail_parser::decoders::charsets::map::charset_decoder;
 
@@ -11,10 +13,16 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
         return undeclared(bytes, "");
     }
     if matches!(label, "iso-2022-kr" | "csiso2022kr") {
-        return EUC_KR.decode(&from_shifts(bytes)).0.into_owned();
+        return EUC_KR
+            .decode(&from_shifts(bytes, [b"\x0e", b"\x0f", b"\x1b$)C"]))
+            .0
+            .into_owned();
     }
     if label == "hz-gb-2312" {
-        return GBK.decode(&from_tildes(bytes)).0.into_owned();
+        return GBK
+            .decode(&from_shifts(bytes, [b"~{", b"~}", b"~\n"]))
+            .0
+            .into_owned();
     }
     if let Some(encoding) = encoding(label) {
         return encoding.decode(bytes).0.into_owned();
@@ -49,6 +57,14 @@ pub(super) fn undeclared(bytes: &[u8], around: &str) -> String {
     }
 }
 
+/// The bytes of text that [`undeclared`] decoded, and that is in this charset after all.
+pub(super) fn as_sent<'x>(text: &'x str, label: &str) -> Cow<'x, [u8]> {
+    match WINDOWS_1252.encode(text) {
+        (bytes, _, false) if !is_utf8(label) => bytes,
+        _ => text.as_bytes().into(),
+    }
+}
+
 fn is_utf8(label: &str) -> bool {
     Encoding::for_label(label.as_bytes()) == Some(encoding_rs::UTF_8)
 }
@@ -66,40 +82,23 @@ fn encoding(label: &str) -> Option<&'static Encoding> {
     encoding.filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// ISO-2022-KR as EUC-KR: characters between SO and SI have no high bit.
-fn from_shifts(bytes: &[u8]) -> Vec<u8> {
+/// Text of seven bits in its encoding with eight: characters between `start` and `end` have no high
+/// bit. What announces the charset is left out.
+fn from_shifts(bytes: &[u8], [start, end, announcement]: [&[u8]; 3]) -> Vec<u8> {
     let mut is_shifted = false;
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        match byte {
-            b'\x0e' => is_shifted = true,
-            b'\x0f' => is_shifted = false,
-            b'\x1b' => rest = rest.strip_prefix(b"$)C").unwrap_or(rest),
-            0x21..=0x7e if is_shifted => decoded.push(byte | 0x80),
-            _ => decoded.push(*byte),
-        }
-    }
-    decoded
-}
-
-/// HZ as GBK: characters between `~{` and `~}` have no high bit.
-fn from_tildes(bytes: &[u8]) -> Vec<u8> {
-    let mut is_shifted = false;
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        match (byte, after) {
-            (b'~', [b'{', rest_after @ ..]) => (is_shifted, rest) = (true, rest_after),
-            (b'~', [b'}', rest_after @ ..]) => (is_shifted, rest) = (false, rest_after),
-            (b'~', [b'~', rest_after @ ..]) => {
-                decoded.push(b'~');
-                rest = rest_after;
-            }
-            (0x21..=0x7e, _) if is_shifted => decoded.push(byte | 0x80),
-            _ => decoded.push(*byte),
+    while let [byte, next @ ..] = rest {
+        if let Some(after) = rest.strip_prefix(start) {
+            (is_shifted, rest) = (true, after);
+        } else if let Some(after) = rest.strip_prefix(end) {
+            (is_shifted, rest) = (false, after);
+        } else if let Some(after) = rest.strip_prefix(announcement) {
+            rest = after;
+        } else {
+            let is_character = is_shifted && byte.is_ascii_graphic();
+            decoded.push(if is_character { byte | 0x80 } else { *byte });
+            rest = next;
         }
     }
     decoded

@@ -81,7 +81,7 @@ impl Incoming {
 
 fn attachment(file: &Part<'_>, around: &str) -> IncomingAttachment {
     let content = file.file();
-    let content_type = match file.has_type {
+    let content_type = match file.has_type || file.content_type.value == "message/rfc822" {
         true => file.content_type.value.clone(),
         false => "application/octet-stream".to_owned(),
     };
@@ -340,6 +340,28 @@ mod tests {
             b"Content-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\n\xe9\r\n",
         );
         assert_eq!(alone.attachments[0].content, b"\xe9");
+    }
+
+    #[test]
+    fn a_word_may_have_bytes_of_its_charset() {
+        for (subject, expected) in [
+            (&b"=?iso-8859-1?Q?Fr\xf6sche?="[..], "Fr\u{f6}sche"),
+            ("=?utf-8?Q?Fr\u{f6}sche?=".as_bytes(), "Fr\u{f6}sche"),
+        ] {
+            let source = [b"Subject: ", subject, b"\r\n\r\n"].concat();
+            assert_eq!(Incoming::parse(&source).subject, expected);
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_digest_are_messages() {
+        let source = b"Content-Type: multipart/digest; boundary=b\r\n\r\n\
+            --b\r\n\r\nSubject: inner\r\n\r\nx\r\n--b--\r\n";
+        let [file] = &Incoming::parse(source).attachments[..] else {
+            panic!("one attachment")
+        };
+        assert_eq!(file.content_type, "message/rfc822");
+        assert_eq!(file.content, b"Subject: inner\r\n\r\nx");
     }
 
     #[test]

@@ -82,7 +82,10 @@ impl<'x> Word<'x> {
         let (encoded, rest) = rest.split_once("?=")?;
         let bytes = match is_base64 {
             true => transfer::base64(encoded.as_bytes()),
-            false => transfer::quoted_printable(encoded.replace('_', " ").as_bytes()),
+            false => {
+                let text = encoded.replace('_', " ");
+                transfer::quoted_printable(&charset::as_sent(&text, charset))
+            }
         };
         // RFC 2231 adds a language to the charset.
         let charset = charset.split('*').next().unwrap_or(charset);
