@@ -14,14 +14,11 @@ use tokio::time::Instant;
 
 use crate::database::{Row, Value};
 
-/// The clock of the database, in milliseconds since 1970.
-pub(crate) const NOW: &str = "(extract(epoch FROM now()) * 1000)::bigint";
-
 /// The rows that can be claimed together.
-pub(crate) const WAITING: &str = "status = 'pending' AND owner IS NULL AND crashes = 0";
+const WAITING: &str = "status = 'pending' AND owner IS NULL AND crashes = 0";
 
 /// The rows that are tried alone.
-pub(crate) const ALONE: &str = "status = 'pending' AND owner IS NULL AND crashes > 0";
+const ALONE: &str = "status = 'pending' AND owner IS NULL AND crashes > 0";
 
 /// A table whose rows are claimed, and that of its workers.
 #[derive(Clone, Copy)]
@@ -31,102 +28,63 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Claims the rows whose ids a query returns, for the worker `$1`. `$2` is the time limit of
-    /// an attempt: version 1 takes over at `due_at`.
+    /// A statement of `sql/`, without its comments. `now_ms()` is the clock of the database, in
+    /// milliseconds since 1970: each database puts its own expression in its place.
+    pub(crate) fn sql(self, text: &str) -> String {
+        let lines = text.lines().filter(|line| !line.starts_with("--"));
+        let statement = lines.collect::<Vec<_>>().join(" ");
+        statement
+            .replace("{rows}", self.rows)
+            .replace("{workers}", self.workers)
+            .replace("{waiting}", WAITING)
+            .replace("{alone}", ALONE)
+    }
+
+    /// Claims the rows whose ids a query returns.
     pub(crate) fn claim(self, ids: &str, columns: &str) -> String {
-        let rows = self.rows;
-        // Without `MATERIALIZED`, the query may run several times, and claim more.
-        format!(
-            "WITH claimed (id) AS MATERIALIZED ({ids}) \
-             UPDATE {rows} SET owner = $1, token = token + 1, attempts = attempts + 1, \
-             due_at = $2 + {NOW} WHERE id IN (SELECT id FROM claimed) RETURNING {columns}"
-        )
+        let claim = self.sql(include_str!("sql/claim.sql"));
+        claim.replace("{ids}", ids).replace("{columns}", columns)
     }
 
-    /// Ends the failed claim `$2` of the row `$1`: the row has the status `$3`, is due after `$4`,
-    /// and has the error `$5`. If `$6` is 1, the attempt does not count.
     pub(crate) fn fail(self) -> String {
-        let rows = self.rows;
-        format!(
-            "UPDATE {rows} SET status = $3, due_at = $4 + {NOW}, delay = $4, error = $5, \
-             attempts = attempts - $6, token = token + 1, owner = NULL, \
-             ended_at = CASE WHEN $3 = 'dead' THEN {NOW} END \
-             WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
-        )
+        self.sql(include_str!("sql/fail.sql"))
     }
 
-    /// Gives back what the worker `$1` holds, but for some rows. Their attempts do not count.
     pub(crate) fn release(self, except: &[i64]) -> String {
-        let rows = self.rows;
-        let held = list(except);
-        format!(
-            "UPDATE {rows} SET owner = NULL, token = token + 1, attempts = attempts - 1, due_at = 0 \
-             WHERE id IN (SELECT id FROM {rows} WHERE owner = $1 AND status = 'pending' \
-             AND id NOT IN ({held}) FOR UPDATE SKIP LOCKED) RETURNING id"
-        )
+        // No row has the id 0, and a list must not be empty.
+        let mut held = "0".to_owned();
+        for id in except {
+            held.push_str(&format!(", {id}"));
+        }
+        let release = self.sql(include_str!("sql/release.sql"));
+        release.replace("{held}", &held)
     }
 
-    /// Gives back what the worker `$1` held, which has vanished. A row that a transaction has
-    /// locked is still being handled.
     pub(crate) fn abandon(self) -> String {
-        let rows = self.rows;
-        format!(
-            "UPDATE {rows} SET owner = NULL, token = token + 1, due_at = 0, crashes = crashes + 1, \
-             attempts = CASE WHEN crashes = 0 THEN attempts - 1 ELSE attempts END \
-             WHERE id IN (SELECT id FROM {rows} WHERE owner = $1 AND status = 'pending' \
-             FOR UPDATE SKIP LOCKED) RETURNING id"
-        )
+        self.sql(include_str!("sql/abandon.sql"))
+    }
+
+    pub(crate) fn beat(self) -> String {
+        self.sql(include_str!("sql/beat.sql"))
+    }
+
+    pub(crate) fn beats(self) -> String {
+        self.sql(include_str!("sql/beats.sql"))
+    }
+
+    pub(crate) fn bound(self) -> String {
+        self.sql(include_str!("sql/bound.sql"))
     }
 
     /// How many rows the worker `$1` holds.
     pub(crate) fn held(self) -> String {
-        format!("SELECT count(*) FROM {} WHERE owner = $1", self.rows)
+        self.sql("SELECT count(*) FROM {rows} WHERE owner = $1 AND status = 'pending'")
     }
 
-    /// Shows that the worker `$1` with the lease `$2` runs. A beat of 1 is its first, or the first
-    /// since others took it for dead.
-    pub(crate) fn beat(self) -> String {
-        let workers = self.workers;
-        format!(
-            "INSERT INTO {workers} (id, beat, lease) VALUES ($1, 1, $2) \
-             ON CONFLICT (id) DO UPDATE SET beat = {workers}.beat + 1 RETURNING beat, {NOW}"
-        )
-    }
-
-    /// All workers, also those that only rows name: they get the lease `$1`.
-    pub(crate) fn beats(self) -> String {
-        let Self { rows, workers } = self;
-        format!(
-            "SELECT id, beat, lease FROM {workers} UNION ALL SELECT DISTINCT owner, 0, $1 FROM {rows} \
-             WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM {workers})"
-        )
-    }
-
-    /// Removes a worker that holds nothing.
+    /// Removes the worker `$1`, if it holds nothing.
     pub(crate) fn leave(self) -> String {
-        let Self { rows, workers } = self;
-        format!(
-            "DELETE FROM {workers} WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM {rows} WHERE owner = $1)"
-        )
+        self.sql(include_str!("sql/leave.sql"))
     }
-
-    /// Makes rows due whose time was set by a clock that was ahead of the present one. In version
-    /// 1, a row with attempts and without a delay is a claim.
-    pub(crate) fn bound(self) -> String {
-        let rows = self.rows;
-        format!(
-            "UPDATE {rows} SET due_at = 0 WHERE status = 'pending' AND owner IS NULL \
-             AND (attempts = 0 OR delay > 0) AND due_at - delay > 1000 + {NOW}"
-        )
-    }
-}
-
-fn list(ids: &[i64]) -> String {
-    let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>();
-    if ids.is_empty() {
-        return "0".to_owned();
-    }
-    ids.join(", ")
 }
 
 /// Finds the workers that have vanished.

@@ -206,7 +206,7 @@ impl<D: Database> Inbox<D> {
         let advance = |to: Phase| {
             self.signals
                 .phase
-                .send_modify(|phase| *phase = to.max(*phase))
+                .send_modify(|phase| *phase = to.max(*phase));
         };
         advance(Phase::Stopping);
         let mut owners = self.signals.owners.subscribe();

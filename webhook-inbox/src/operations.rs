@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::sleep;
 use webhook_verify::Delivery;
 
-use crate::claims::NOW;
 use crate::database::{Database, Value};
 use crate::queue::COLUMNS;
 use crate::{DeadLetter, Error, Inbox, Job};
@@ -151,12 +150,7 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database.
     pub async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
-        let backlog = format!(
-            "SELECT coalesce(scope, ''), sum(CASE WHEN status = 'pending' THEN 1 ELSE 0 END), \
-             {NOW} - min(CASE WHEN status = 'pending' THEN received_at ELSE {NOW} END), \
-             sum(CASE WHEN status = 'dead' THEN 1 ELSE 0 END) FROM webhook_inbox \
-             WHERE status IN ('pending', 'dead') GROUP BY coalesce(scope, '') ORDER BY 1"
-        );
+        let backlog = include_str!("sql/backlog.sql");
         let rows = self.query(backlog, vec![]).await?;
         let tenants = rows.into_iter().map(|mut row| {
             let [pending, oldest, dead] = [1, 2, 3].map(|column: usize| row[column].int());
@@ -207,11 +201,9 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database. Some may be due already.
     pub async fn retry_now(&self, select: &Select) -> Result<u64, Error> {
-        // What waits in vain is due: nothing would change.
-        let which = format!(
-            "(status = 'dead' OR status = 'pending' AND owner IS NULL AND (delay > 0 AND due_at > {NOW}))"
-        );
-        self.make_due(&which, select).await
+        // What was not tried yet is due.
+        let which = "(status = 'dead' OR status = 'pending' AND owner IS NULL AND delay > 0)";
+        self.make_due(which, select).await
     }
 
     /// Lets selected deliveries be handled once more that were handled within the retention by a

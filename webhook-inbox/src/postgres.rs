@@ -8,7 +8,7 @@ use webhook_verify::Delivery;
 
 use crate::database::{Row, Statement, Value, within};
 use crate::queue::accepted;
-use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE};
+use crate::simple_query::{self, Borrowed, CLAIM_LOST, COMMIT, CREATE};
 use crate::worker::Failure;
 use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
 
@@ -159,8 +159,7 @@ async fn transaction(
     job: &Job,
     write: impl AsyncFnOnce(&Transaction<'_>) -> Result<(), BoxError>,
 ) -> Result<(), Failure> {
-    let acquired = within(acquire(&worker.inbox.database)).await?;
-    let mut connection = Borrowed(Some(acquired));
+    let mut connection = within(acquire(&worker.inbox.database)).await?;
     let begin = simple_query::begin(
         job,
         worker.isolation,
@@ -202,7 +201,7 @@ impl Database for Pool {
     }
 
     async fn create(&self) -> Result<(), Error> {
-        let mut connection = Borrowed(Some(acquire(self).await?));
+        let mut connection = acquire(self).await?;
         let created = connection.get().batch_execute(CREATE).await;
         created.map_err(error_of)?;
         connection.give_back();
@@ -210,7 +209,7 @@ impl Database for Pool {
     }
 
     async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
-        let mut connection = Borrowed(Some(acquire(self).await?));
+        let mut connection = acquire(self).await?;
         let text = simple_query::single(&statement, &parameters);
         let messages = connection.get().simple_query(&text).await;
         let rows = rows_of(&messages.map_err(error_of)?);
@@ -219,12 +218,15 @@ impl Database for Pool {
     }
 }
 
-async fn acquire(pool: &Pool) -> Result<Object, Error> {
-    pool.get().await.map_err(|error| match error {
+async fn acquire(pool: &Pool) -> Result<Borrowed<Object>, Error> {
+    let connection = pool.get().await.map_err(|error| match error {
         PoolError::Backend(error) => error_of(error),
         PoolError::Timeout(_) => Error::new(ErrorKind::NoConnection, error),
         error => Error::new(ErrorKind::Unavailable, error),
-    })
+    })?;
+    Ok(Borrowed::new(connection, |closed| {
+        drop(Object::take(closed));
+    }))
 }
 
 fn rows_of(messages: &[SimpleQueryMessage]) -> Vec<Row> {
@@ -246,29 +248,4 @@ fn code(error: &tokio_postgres::Error) -> Option<&str> {
 fn error_of(error: tokio_postgres::Error) -> Error {
     let code = error.code().cloned();
     Error::postgres(code.as_ref().map(SqlState::code), error)
-}
-
-/// A connection of the pool. Unless it is given back, it is closed: what was dropped halfway, such
-/// as a handler at its time limit, may still run in the server, and after a failover the server
-/// may be the wrong one.
-struct Borrowed(Option<Object>);
-
-impl Borrowed {
-    fn get(&mut self) -> &mut Object {
-        self.0
-            .as_mut()
-            .expect("only `give_back` and `drop` take it")
-    }
-
-    fn give_back(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(Object::take(connection));
-        }
-    }
 }

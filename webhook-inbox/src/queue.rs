@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use webhook_verify::Delivery;
 
-use crate::claims::{ALONE, Claims, NOW, WAITING};
+use crate::claims::Claims;
 use crate::database::{Database, Row, Statement, Value, within};
 use crate::{Accepted, Error, ErrorKind, Inbox, Job};
 
@@ -23,17 +23,12 @@ pub(crate) const COLUMNS: &str =
 /// The statement that stores a delivery, with the parameters of `entry`. It may notify workers of
 /// other processes.
 pub(crate) fn insert(notifies: bool) -> Statement {
-    let insert = format!(
-        "INSERT INTO webhook_inbox (key, scope, service, event, body, received_at, due_at) \
-         VALUES ($1, $2, $3, $4, $5, {NOW}, {NOW}) ON CONFLICT (key) DO NOTHING RETURNING id"
-    );
+    let insert = include_str!("sql/insert.sql");
     if !notifies {
         return insert.into();
     }
-    format!(
-        "WITH stored AS ({insert}) SELECT id, pg_notify('webhook_inbox', '') IS NULL FROM stored"
-    )
-    .into()
+    let notify = "SELECT id, pg_notify('webhook_inbox', '') IS NULL FROM stored";
+    format!("WITH stored AS ({insert}) {notify}").into()
 }
 
 /// What `insert` needs to store a delivery.
@@ -61,15 +56,12 @@ pub(crate) fn accepted(rows: &[Row]) -> Accepted {
     }
 }
 
-/// Ends the claim of a delivery. A handler's transaction begins with it: it locks the row until
-/// the commit.
-pub(crate) fn finish(job: &Job, keep_bodies: bool) -> String {
-    let body = if keep_bodies { "" } else { ", body = ''" };
-    let (id, token) = (job.id, job.token);
-    format!(
-        "UPDATE webhook_inbox SET status = 'done', owner = NULL, error = NULL, ended_at = {NOW}{body} \
-         WHERE id = {id} AND token = {token} AND status = 'pending' RETURNING id"
-    )
+/// Ends the claim of a delivery.
+pub(crate) fn finish(job: &Job, keep_bodies: bool) -> (String, Vec<Value>) {
+    let body = if keep_bodies { "body" } else { "''" };
+    let finish = CLAIMS.sql(include_str!("sql/finish.sql"));
+    let claim = vec![Value::Int(job.id), Value::Int(job.token)];
+    (finish.replace("{body}", body), claim)
 }
 
 /// A tenant whose deliveries may be due.
@@ -120,20 +112,8 @@ impl<D: Database> Inbox<D> {
         Err(Error::new(ErrorKind::OtherSchema, text))
     }
 
-    /// Finds the tenants whose deliveries are due, with an index probe for each. It only reads, so
-    /// that an idle worker takes no write lock of SQLite.
     pub(crate) async fn survey(&self) -> Result<Survey, Error> {
-        let scope = "coalesce(scope, '')";
-        let next = format!("SELECT min({scope}) FROM webhook_inbox WHERE {WAITING}");
-        let survey = format!(
-            "WITH RECURSIVE tenants (tenant) AS ({next} UNION ALL \
-             SELECT ({next} AND {scope} > tenant) FROM tenants WHERE tenant IS NOT NULL) \
-             SELECT 'due', tenant FROM tenants WHERE EXISTS (SELECT 1 FROM webhook_inbox \
-             WHERE {WAITING} AND {scope} = tenant AND due_at <= {NOW}) \
-             UNION ALL SELECT 'paused', scope FROM webhook_inbox_paused \
-             UNION ALL SELECT 'alone', '' WHERE EXISTS (SELECT 1 FROM webhook_inbox \
-             WHERE {ALONE} AND due_at <= {NOW})"
-        );
+        let survey = CLAIMS.sql(include_str!("sql/survey.sql"));
         let mut found = Survey {
             tenants: Vec::new(),
             paused: Vec::new(),
@@ -148,8 +128,6 @@ impl<D: Database> Inbox<D> {
                 _ => found.alone = true,
             }
         }
-        let paused = &found.paused;
-        found.tenants.retain(|tenant| !paused.contains(tenant));
         Ok(found)
     }
 
@@ -163,28 +141,16 @@ impl<D: Database> Inbox<D> {
     ) -> Result<Vec<Job>, Error> {
         let mut parameters = vec![Value::Int(owner), Value::millis(time_limit)];
         let mut parts = Vec::new();
+        let part = CLAIMS.sql(include_str!("sql/turn.sql"));
         for turn in turns {
-            let Position { due_at, id } = turn.after;
             parameters.push(Value::Text(turn.tenant.clone()));
-            let (tenant, quota) = (parameters.len(), turn.quota);
-            // Retries that are due come first, because they are due now and not when all that is
-            // older was handled; they take half of the turn at most.
-            let retries = quota.div_ceil(2);
-            let due = format!(
-                "SELECT id FROM webhook_inbox WHERE {WAITING} \
-                 AND coalesce(scope, '') = ${tenant} AND due_at <= {NOW}"
-            );
-            // A delivery that was accepted within the last second may be committed later than
-            // one after it.
-            parts.push(format!(
-                "SELECT id FROM (SELECT id FROM ({due} AND delay > 0 \
-                 ORDER BY due_at, id LIMIT {retries} FOR UPDATE SKIP LOCKED) retry{tenant} \
-                 UNION ALL SELECT id FROM ({due} AND delay = 0 AND (due_at, id) > \
-                 (CASE WHEN {due_at} < {NOW} - 1000 THEN {due_at} ELSE {NOW} - 1000 END, \
-                 CASE WHEN {due_at} < {NOW} - 1000 THEN {id} ELSE 0 END) \
-                 ORDER BY due_at, id LIMIT {quota} FOR UPDATE SKIP LOCKED) first{tenant} \
-                 LIMIT {quota}) turn{tenant}"
-            ));
+            let part = part
+                .replace("{tenant}", &format!("${}", parameters.len()))
+                .replace("{due_at}", &turn.after.due_at.to_string())
+                .replace("{id}", &turn.after.id.to_string())
+                .replace("{retries}", &turn.quota.div_ceil(2).to_string())
+                .replace("{quota}", &turn.quota.to_string());
+            parts.push(part);
         }
         let ids = format!("{} LIMIT {limit}", parts.join(" UNION ALL "));
         self.claim_rows(&ids, parameters).await
@@ -196,11 +162,7 @@ impl<D: Database> Inbox<D> {
         owner: i64,
         time_limit: Duration,
     ) -> Result<Option<Job>, Error> {
-        let ids = format!(
-            "SELECT id FROM webhook_inbox WHERE {ALONE} AND due_at <= {NOW} \
-             AND coalesce(scope, '') NOT IN (SELECT scope FROM webhook_inbox_paused) \
-             ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED"
-        );
+        let ids = CLAIMS.sql(include_str!("sql/alone.sql"));
         let parameters = vec![Value::Int(owner), Value::millis(time_limit)];
         Ok(self.claim_rows(&ids, parameters).await?.pop())
     }
@@ -254,16 +216,9 @@ impl<D: Database> Inbox<D> {
         Ok(held[0][0].int() == 0)
     }
 
-    /// Deletes the deliveries that were handled longer ago than `retention`, up to a thousand and
-    /// 16 MB of them. Returns whether there may be more.
+    /// Deletes some of the deliveries that were handled longer ago than `retention`. Returns whether there may be more.
     pub(crate) async fn purge(&self, retention: Duration) -> Result<bool, Error> {
-        let purge = format!(
-            "DELETE FROM webhook_inbox WHERE id IN (SELECT id FROM (\
-             SELECT id, sum(length(body)) OVER (ORDER BY ended_at, id) - length(body) AS before FROM (\
-             SELECT id, ended_at, body FROM webhook_inbox WHERE status = 'done' \
-             AND ended_at <= {NOW} - $1 ORDER BY ended_at, id LIMIT 1000) old) sized \
-             WHERE before < 16000000) RETURNING id"
-        );
+        let purge = CLAIMS.sql(include_str!("sql/purge.sql"));
         let rows = self.query(purge, vec![Value::millis(retention)]).await?;
         Ok(!rows.is_empty())
     }

@@ -57,13 +57,17 @@ pub(crate) fn begin(
     keep_bodies: bool,
 ) -> String {
     let (isolation, limit) = (isolation.clause(), time_limit.as_millis());
-    let finish = finish(job, keep_bodies);
+    let (finish, claim) = finish(job, keep_bodies);
+    let finish = with_literals(&finish, &claim);
     format!(
         "{isolation}SET LOCAL statement_timeout = {limit}; \
          SET LOCAL idle_in_transaction_session_timeout = {limit}; \
          WITH ended AS ({finish}) SELECT 1 / count(*) FROM ended"
     )
 }
+
+/// The clock of the database.
+const NOW: &str = "(extract(epoch FROM now()) * 1000)::bigint";
 
 /// The code of a division by zero, which `begin` provokes.
 pub(crate) const CLAIM_LOST: &str = "22012";
@@ -80,6 +84,7 @@ pub(crate) fn single(statement: &str, parameters: &[Value]) -> String {
 
 /// A statement with its parameters as literals, in a transaction of the application.
 pub(crate) fn with_literals(statement: &str, parameters: &[Value]) -> String {
+    let statement = statement.replace("now_ms()", NOW);
     let mut parts = statement.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -93,6 +98,41 @@ pub(crate) fn with_literals(statement: &str, parameters: &[Value]) -> String {
         text.push_str(rest);
     }
     text
+}
+
+/// A connection of a pool. Unless it is given back, it is closed: what was dropped halfway, such as
+/// a handler at its time limit, may still run in the server, and after a failover the server may
+/// be the wrong one.
+pub(crate) struct Borrowed<C> {
+    connection: Option<C>,
+    close: fn(C),
+}
+
+impl<C> Borrowed<C> {
+    pub(crate) fn new(connection: C, close: fn(C)) -> Self {
+        Self {
+            connection: Some(connection),
+            close,
+        }
+    }
+
+    pub(crate) fn get(&mut self) -> &mut C {
+        self.connection
+            .as_mut()
+            .expect("only `give_back` and `drop` take it")
+    }
+
+    pub(crate) fn give_back(mut self) {
+        self.connection = None;
+    }
+}
+
+impl<C> Drop for Borrowed<C> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            (self.close)(connection);
+        }
+    }
 }
 
 fn push_literal(text: &mut String, value: Option<&Value>) {

@@ -14,7 +14,6 @@ use rusqlite::{
 use tokio::sync::{mpsc, oneshot};
 use webhook_verify::Delivery;
 
-use crate::claims::NOW;
 use crate::database::{Row, Statement, TIMEOUT, Value};
 use crate::queue::{accepted, finish};
 use crate::worker::Failure;
@@ -199,7 +198,7 @@ async fn transaction(
     write: impl FnOnce(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + 'static,
 ) -> Result<(), Failure> {
     let database = &worker.inbox.database;
-    let finish = finish(&job, worker.keep_bodies);
+    let (finish, claim) = finish(&job, worker.keep_bodies);
     let running = Arc::new(AtomicBool::new(false));
     let _interrupt = InterruptOnDrop {
         running: running.clone(),
@@ -210,7 +209,7 @@ async fn transaction(
         let tx = connection
             .transaction_with_behavior(behavior)
             .map_err(error)?;
-        if query(&tx, &finish, &[])?.is_empty() {
+        if query(&tx, &finish, &claim)?.is_empty() {
             return Err(Failure::ClaimLost);
         }
         running.store(true, Ordering::SeqCst);
@@ -303,7 +302,7 @@ fn query(
 ) -> Result<Vec<Row>, Error> {
     const SQLITE_NOW: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
     let statement = statement
-        .replace(NOW, SQLITE_NOW)
+        .replace("now_ms()", SQLITE_NOW)
         .replace(" FOR UPDATE SKIP LOCKED", "")
         .replace("encode(body, 'hex')", "body")
         .replace("body = ''", "body = x''")

@@ -13,7 +13,7 @@ use webhook_verify::Delivery;
 
 use crate::database::{Row, Statement, Value, within};
 use crate::queue::accepted;
-use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE};
+use crate::simple_query::{self, Borrowed, CLAIM_LOST, COMMIT, CREATE};
 use crate::worker::Failure;
 use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
 
@@ -165,8 +165,7 @@ async fn transaction(
     job: &Job,
     write: impl AsyncFnOnce(&mut Transaction<'_, Postgres>) -> Result<(), BoxError>,
 ) -> Result<(), Failure> {
-    let acquired = within(acquire(&worker.inbox.database)).await?;
-    let mut connection = Borrowed(Some(acquired));
+    let mut connection = within(acquire(&worker.inbox.database)).await?;
     let begin = simple_query::begin(
         job,
         worker.isolation,
@@ -202,7 +201,7 @@ impl Database for PgPool {
     }
 
     async fn create(&self) -> Result<(), Error> {
-        let mut connection = Borrowed(Some(acquire(self).await?));
+        let mut connection = acquire(self).await?;
         let created = connection.get().execute(sqlx::raw_sql(CREATE)).await;
         created.map_err(error_of)?;
         connection.give_back();
@@ -210,7 +209,7 @@ impl Database for PgPool {
     }
 
     async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
-        let mut connection = Borrowed(Some(acquire(self).await?));
+        let mut connection = acquire(self).await?;
         let text = simple_query::single(&statement, &parameters);
         let rows = rows(connection.get(), text).await.map_err(error_of)?;
         connection.give_back();
@@ -218,8 +217,9 @@ impl Database for PgPool {
     }
 }
 
-async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, Error> {
-    pool.acquire().await.map_err(error_of)
+async fn acquire(pool: &PgPool) -> Result<Borrowed<PoolConnection<Postgres>>, Error> {
+    let connection = pool.acquire().await.map_err(error_of)?;
+    Ok(Borrowed::new(connection, |closed| drop(closed.detach())))
 }
 
 /// A `QueryBuilder` makes, in each version of sqlx, of a text what the version accepts as a
@@ -253,30 +253,5 @@ fn error_of(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::PoolTimedOut => Error::new(ErrorKind::NoConnection, error),
         _ => Error::postgres(code(&error).as_deref(), error),
-    }
-}
-
-/// A connection of the pool. Unless it is given back, it is closed: what was dropped halfway, such
-/// as a handler at its time limit, may still run in the server, and after a failover the server
-/// may be the wrong one.
-struct Borrowed(Option<PoolConnection<Postgres>>);
-
-impl Borrowed {
-    fn get(&mut self) -> &mut PoolConnection<Postgres> {
-        self.0
-            .as_mut()
-            .expect("only `give_back` and `drop` take it")
-    }
-
-    fn give_back(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(connection.detach());
-        }
     }
 }

@@ -34,6 +34,9 @@ const RECONNECT: Backoff = Backoff {
     max: Duration::from_secs(5),
 };
 
+/// The shortest time between two surveys, also if many attempts fail.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Runs a handler for each delivery of an inbox.
 ///
 /// Get one from [`Inbox::worker`]. Any number of workers in any number of processes share an
@@ -360,7 +363,7 @@ impl<D: Database> Worker<D> {
         };
         let job = self.inbox.claim_alone(owner, self.handler_timeout).await?;
         looks.wants_alone = job.is_some();
-        looks.survey_at = Instant::now();
+        looks.survey_at = Instant::now() + PAUSE;
         Ok(Claimed {
             jobs: job.into_iter().collect(),
             guard: Some(Arc::new(guard)),
@@ -538,8 +541,6 @@ impl Looks {
     }
 
     fn ended(&mut self, ended: &Ended) {
-        /// Between two surveys, also if many attempts fail.
-        const PAUSE: Duration = Duration::from_millis(20);
         self.held.retain(|id| *id != ended.id);
         self.turns.ended(&ended.tenant);
         let now = Instant::now();

@@ -170,10 +170,11 @@ with_each_database! {
             inbox.accept(&delivery(id)).await.unwrap();
         }
         let hour = Duration::from_secs(3600);
+        let refused = AtomicUsize::new(0);
         let worker = B::run(quick(&inbox), Arc::new(move |job: &Job| {
             match job.delivery().id() {
                 Some("1") => Err(Failed::for_good("the “customer” has left").into()),
-                _ if job.attempt() == 1 => Err(Failed::again_in(hour, "too many").into()),
+                _ if refused.fetch_add(1, Ordering::Relaxed) == 0 => Err(Failed::again_in(hour, "too many").into()),
                 _ => Ok(()),
             }
         }));
@@ -186,7 +187,6 @@ with_each_database! {
         assert_eq!(inbox.retry_now(&Select::all().event("email.sent")).await.unwrap(), 0);
         let pending = Select::all().event("email.bounced").ids(2..);
         assert_eq!(inbox.retry_now(&pending).await.unwrap(), 1);
-        bench.execute("UPDATE webhook_inbox SET attempts = 1 WHERE id = 2").await;
         bench.wait_for(1).await;
         stop(&inbox, worker).await;
     }

@@ -237,10 +237,10 @@ impl Address {
 }
 
 async fn command(server: &Server, words: &[&str]) {
-    let connection = server.client().get_multiplexed_async_connection();
+    let client = server.client();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut command = redis::cmd(words[0]);
     command.arg(&words[1..]);
-    let mut connection = connection.await.unwrap();
     command.query_async::<()>(&mut connection).await.unwrap();
 }
 
