@@ -11,6 +11,7 @@ use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
 use axum::routing::post;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use webhook_inbox::{Inbox, Sqlite};
 use webhook_verify::{Delivery, Receiver, Secret, Verifier};
 
@@ -65,10 +66,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
-    let serve = axum::serve(listener, app).with_graceful_shutdown(stop());
+    let terminated = signal(SignalKind::terminate())?;
+    let serve = axum::serve(listener, app).with_graceful_shutdown(stop(terminated));
     tokio::select! {
         served = serve.into_future() => served?,
-        // An error, such as missing tables: the worker cannot go on.
+        // The tables are newer than this program. For everything else the worker waits.
         ended = &mut worker => return Ok(ended??),
     }
     // The worker finishes what it is handling, if it takes no more than 10 seconds.
@@ -77,9 +79,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn stop() {
-    // Without a handler for Ctrl-C, the process runs until it is killed.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+/// Waits for Ctrl-C, or for the signal with which a container is stopped.
+async fn stop(mut terminated: Signal) {
+    tokio::select! {
+        _ = terminated.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
     }
 }

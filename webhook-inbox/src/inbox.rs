@@ -1,14 +1,16 @@
 //! The inbox: accepts verified deliveries.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::sleep;
+use tokio::sync::{Notify, RwLock, watch};
+use tokio::time::{sleep, timeout};
 use webhook_verify::Delivery;
 
 use crate::database::Value;
+use crate::error::text_of;
 use crate::{Database, Error, ErrorKind, Worker, queue};
 
 /// An inbox in a database: one row for each delivery, in the table `webhook_inbox`.
@@ -19,6 +21,7 @@ pub struct Inbox<D> {
     pub(crate) database: D,
     pub(crate) scope: Option<Arc<str>>,
     pub(crate) signals: Arc<Signals>,
+    notifies: bool,
 }
 
 /// What an inbox and the workers of this process tell each other.
@@ -26,9 +29,21 @@ pub struct Inbox<D> {
 pub(crate) struct Signals {
     /// A delivery may be due.
     pub(crate) wake: Notify,
+    news: Mutex<News>,
     pub(crate) phase: watch::Sender<Phase>,
-    /// How many workers run.
-    pub(crate) running: watch::Sender<usize>,
+    /// The workers that run, by what the table calls them.
+    pub(crate) owners: watch::Sender<BTreeSet<i64>>,
+    /// Handlers share it, and one whose delivery is tried alone has it for itself.
+    pub(crate) alone: Arc<RwLock<()>>,
+}
+
+/// Of whom a delivery may be due.
+#[derive(Default)]
+pub(crate) struct News {
+    /// Empty for deliveries without a scope.
+    pub(crate) tenants: BTreeSet<String>,
+    /// Of anybody.
+    pub(crate) all: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +57,10 @@ pub(crate) enum Phase {
 }
 
 impl Signals {
+    pub(crate) fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until the phase is reached.
     pub(crate) async fn reached(&self, phase: Phase) {
         // Fails only if the sender is dropped, which `self` holds.
@@ -64,7 +83,8 @@ pub enum Accepted {
 }
 
 impl<D: Database> Inbox<D> {
-    /// The statements that create the tables and their indexes.
+    /// The statements that create the tables and their indexes. With PostgreSQL they also expand
+    /// those of an earlier version.
     pub const SCHEMA: &str = D::SCHEMA;
 
     /// Creates an inbox in the database of your application: a
@@ -78,7 +98,18 @@ impl<D: Database> Inbox<D> {
             database,
             scope: None,
             signals: Arc::default(),
+            notifies: false,
         }
+    }
+
+    /// Lets [`accept`](Self::accept) notify the channel `webhook_inbox` of PostgreSQL, for workers
+    /// of other processes: they `LISTEN` on a connection of their own, and call
+    /// [`wake`](Self::wake) for each notification. Default: no, because PostgreSQL commits
+    /// transactions that notify one after the other. No effect with SQLite.
+    #[must_use]
+    pub fn notify(mut self) -> Self {
+        self.notifies = D::NOTIFIES;
+        self
     }
 
     /// Returns an inbox with the same table that keeps its deliveries apart from those of
@@ -98,15 +129,16 @@ impl<D: Database> Inbox<D> {
         }
     }
 
-    /// Creates the tables and their indexes if they do not exist.
+    /// Creates the tables and their indexes if they do not exist, and expands those of an earlier
+    /// version of this crate, whose programs can run on.
     ///
     /// Call it when your program starts, or run the statements of [`SCHEMA`](Self::SCHEMA) with
     /// your own migrations. Several processes can call it at the same time.
     ///
     /// # Errors
     ///
-    /// The error of the database, or [`OtherSchema`](ErrorKind::OtherSchema) if another version
-    /// of this crate has created the tables.
+    /// The error of the database, or [`OtherSchema`](ErrorKind::OtherSchema) if a newer version
+    /// of this crate has changed the tables so that this one cannot use them.
     pub async fn migrate(&self) -> Result<(), Error> {
         match self.check_schema().await {
             Err(error) if error.kind() == ErrorKind::NotMigrated => {
@@ -127,13 +159,24 @@ impl<D: Database> Inbox<D> {
     ///
     /// # Errors
     ///
-    /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds.
+    /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds. It
+    /// is logged with its cause.
     pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
-        let rows = self.query(queue::INSERT, self.entry(delivery)).await;
-        let rows = rows.inspect_err(|error| tracing::error!(%error, "a webhook was not stored"))?;
+        let rows = self.query(self.insert(), self.entry(delivery)).await;
+        let tenant = self.scope.as_deref().or(delivery.tenant());
+        let rows = rows.inspect_err(|error| {
+            let (event, id) = (delivery.event().as_str(), delivery.id());
+            let cause = text_of(error);
+            match error.needs_somebody() {
+                true => tracing::error!(tenant, event, id, cause, "a webhook was not stored"),
+                false => tracing::warn!(tenant, event, id, cause, "a webhook was not stored"),
+            }
+        })?;
         let accepted = queue::accepted(&rows);
         if accepted == Accepted::New {
-            self.wake();
+            let tenant = tenant.unwrap_or_default().to_owned();
+            self.signals.news().tenants.insert(tenant);
+            self.signals.wake.notify_one();
         }
         Ok(accepted)
     }
@@ -148,53 +191,66 @@ impl<D: Database> Inbox<D> {
     /// Call it after the commit of a transaction in which a delivery was accepted. Otherwise the
     /// workers find the delivery at their next [`poll_interval`](Worker::poll_interval).
     pub fn wake(&self) {
+        self.signals.news().all = true;
         self.signals.wake.notify_one();
     }
 
     /// Stops the workers of this inbox and its clones in this process: they finish what they are
     /// handling, and return. Workers that start afterwards return at once.
     ///
-    /// After `limit`, what is still being handled is dropped: it is rolled back, and attempted
-    /// again when its [`lease`](Worker::lease) has ended. Returns whether all workers have ended
-    /// within the limit. It returns then in any case, also if a handler blocks its thread.
+    /// After `limit`, what is still being handled is dropped: it is rolled back, is due again at
+    /// once for other processes, and its attempt does not count. Returns whether all workers have
+    /// ended within the limit. It returns within two more seconds in any case, also if a handler
+    /// blocks its thread: its delivery is due again when the [`lease`](Worker::lease) has ended.
     pub async fn stop(&self, limit: Duration) -> bool {
         let advance = |to: Phase| {
             self.signals
                 .phase
-                .send_modify(|phase| *phase = to.max(*phase))
+                .send_modify(|phase| *phase = to.max(*phase));
         };
         advance(Phase::Stopping);
-        let mut running = self.signals.running.subscribe();
-        let ended = tokio::select! {
-            biased;
-            _ = running.wait_for(|running| *running == 0) => true,
-            () = after(limit) => false,
-        };
+        let mut owners = self.signals.owners.subscribe();
+        let ended = timeout(limit, owners.wait_for(BTreeSet::is_empty))
+            .await
+            .is_ok();
         advance(Phase::Stopped);
         if !ended {
             tracing::warn!(?limit, "handlers of the webhook inbox did not end in time");
+            let still = owners.borrow().clone();
+            let left = async {
+                for owner in still {
+                    self.leave_soon(owner).await;
+                }
+            };
+            // What is not given back is due when the lease has ended.
+            let _ = timeout(Duration::from_secs(2), left).await;
         }
         ended
+    }
+
+    /// Gives back what a worker holds. The server may need a moment to notice that a connection
+    /// was closed.
+    pub(crate) async fn leave_soon(&self, owner: i64) {
+        for _ in 0..10 {
+            match self.leave(owner).await {
+                Ok(true) => return,
+                Ok(false) => sleep(Duration::from_millis(50)).await,
+                Err(error) => {
+                    let cause = text_of(&error);
+                    tracing::warn!(cause, "webhook deliveries are not given back");
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn insert(&self) -> crate::database::Statement {
+        queue::insert(self.notifies)
     }
 
     pub(crate) fn entry(&self, delivery: &Delivery) -> Vec<Value> {
         queue::entry(delivery, self.scope.as_deref())
     }
-}
-
-/// Waits on a thread of its own: a handler that blocks its thread can hold up the timers of the
-/// runtime. The thread ends when the future is dropped.
-async fn after(limit: Duration) {
-    let (_waiting, dropped) = std::sync::mpsc::channel::<()>();
-    let (elapsed, wait) = oneshot::channel::<()>();
-    let wait_on_thread = move || {
-        let _ = dropped.recv_timeout(limit);
-        drop(elapsed);
-    };
-    if std::thread::Builder::new().spawn(wait_on_thread).is_err() {
-        return sleep(limit).await;
-    }
-    let _ = wait.await;
 }
 
 impl<D: Clone> Clone for Inbox<D> {
@@ -203,6 +259,7 @@ impl<D: Clone> Clone for Inbox<D> {
             database: self.database.clone(),
             scope: self.scope.clone(),
             signals: self.signals.clone(),
+            notifies: self.notifies,
         }
     }
 }

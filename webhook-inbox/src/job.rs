@@ -1,11 +1,13 @@
 //! A delivery that a worker handles, and one that it has given up.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use webhook_verify::Delivery;
+use webhook_verify::{Delivery, Service};
 
-use crate::database::Value;
+use crate::database::{Row, Value};
+use crate::queue::Position;
+use crate::{Error, ErrorKind};
 
 /// A delivery that a worker has claimed, passed to your handler.
 #[derive(Clone, Debug)]
@@ -21,14 +23,53 @@ pub struct Job {
 }
 
 impl Job {
+    /// The first attempt of a delivery that was received now, for tests of a handler. Its
+    /// [`scope`](Self::scope) is the delivery's tenant.
+    pub fn new(delivery: Delivery) -> Self {
+        Self {
+            id: 0,
+            token: 0,
+            attempt: 1,
+            scope: delivery.tenant().map(Arc::from),
+            delivery,
+            received_at: SystemTime::now(),
+        }
+    }
+
+    /// Reads a row of `COLUMNS`.
+    pub(crate) fn read(row: Row) -> Result<Self, Error> {
+        let unreadable = || Error::new(ErrorKind::Database, "a row of the table cannot be read");
+        let mut columns = row.into_iter();
+        let mut next = || columns.next().unwrap_or(Value::Null);
+        let [id, token, attempts, received_at] = std::array::from_fn(|_| next().int());
+        let scope = next().text();
+        let [service, event, key] = std::array::from_fn(|_| next().text().unwrap_or_default());
+        let body = next().bytes().ok_or_else(unreadable)?;
+        let service: Service = service.parse().map_err(|_| unreadable())?;
+        Ok(Self {
+            id,
+            token,
+            attempt: u32::try_from(attempts).unwrap_or(0),
+            scope: scope.map(Arc::from),
+            delivery: Delivery::from_storage(service, &event, key, body),
+            received_at: time(received_at),
+        })
+    }
+
+    /// Where the row stood among those that wait, if it was claimed for the first time.
+    pub(crate) fn position(&self) -> Option<Position> {
+        if self.token != 1 {
+            return None;
+        }
+        let since = self.received_at.duration_since(UNIX_EPOCH).ok()?;
+        let due_at = i64::try_from(since.as_millis()).ok()?;
+        let id = self.id;
+        Some(Position { due_at, id })
+    }
+
     /// The number of the row in the table `webhook_inbox`. It is not the delivery's `id`.
     pub fn id(&self) -> i64 {
         self.id
-    }
-
-    /// What a statement about the claim begins with.
-    pub(crate) fn claim(&self) -> Vec<Value> {
-        vec![Value::Int(self.id), Value::Int(self.token)]
     }
 
     /// The delivery. Its key includes the scope.
@@ -54,22 +95,54 @@ impl Job {
     }
 }
 
-/// A delivery whose last attempt failed. It is kept until you replay or delete it.
+/// A delivery whose last attempt failed. It is kept until you retry or delete it.
+///
+/// [`Inbox::delivery`](crate::Inbox::delivery) reads its body.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeadLetter {
     /// The number of the row in the table `webhook_inbox`.
     pub id: i64,
-    /// The delivery. Its key includes the scope.
-    pub delivery: Delivery,
     /// The scope in which the delivery was accepted, or its tenant.
-    pub scope: Option<Arc<str>>,
+    pub scope: Option<String>,
+    /// The name of the event.
+    pub event: String,
+    /// The key of the delivery, which includes the scope.
+    pub key: String,
     /// How many attempts were made.
     pub attempts: u32,
-    /// The last attempt's error and its sources, at most 2000 characters.
+    /// The last attempt's error and its sources in ASCII, at most 2000 characters.
     pub error: String,
     /// When the delivery was accepted.
     pub received_at: SystemTime,
     /// When the last attempt failed.
     pub failed_at: SystemTime,
+}
+
+impl DeadLetter {
+    /// What [`read`](Self::read) reads.
+    pub(crate) const COLUMNS: &str =
+        "id, attempts, received_at, ended_at, scope, event, key, error";
+
+    pub(crate) fn read(row: Row) -> Self {
+        let mut columns = row.into_iter();
+        let mut next = || columns.next().unwrap_or(Value::Null);
+        let [id, attempts, received_at, failed_at] = std::array::from_fn(|_| next().int());
+        let scope = next().text();
+        let [event, key, error] = std::array::from_fn(|_| next().text().unwrap_or_default());
+        Self {
+            id,
+            scope,
+            event,
+            key,
+            attempts: u32::try_from(attempts).unwrap_or(0),
+            error,
+            received_at: time(received_at),
+            failed_at: time(failed_at),
+        }
+    }
+}
+
+pub(crate) fn time(since_epoch: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(since_epoch.max(0) as u64)
 }

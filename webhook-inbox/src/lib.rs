@@ -8,19 +8,24 @@
     expect(dead_code, reason = "there is no database")
 )]
 
+mod claims;
 mod database;
 mod error;
 mod inbox;
 mod job;
-#[cfg(any(feature = "postgres", feature = "sqlx"))]
-mod pooled;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod operations;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
+#[cfg(any(feature = "postgres", feature = "sqlx"))]
+mod simple_query;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlx")]
 mod sqlx_postgres;
+mod turns;
 mod worker;
 
 #[cfg(feature = "postgres")]
@@ -31,9 +36,12 @@ pub use rusqlite;
 pub use sqlx;
 
 pub use database::Database;
-pub use error::{BoxError, Error, ErrorKind};
+pub use error::{BoxError, Error, ErrorKind, Failed};
 pub use inbox::{Accepted, Inbox};
 pub use job::{DeadLetter, Job};
+pub use operations::{Backlog, Select};
+#[cfg(any(feature = "postgres", feature = "sqlx"))]
+pub use simple_query::Isolation;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use worker::Worker;

@@ -1,16 +1,16 @@
 //! An inbox in PostgreSQL, with tokio-postgres.
 
 use deadpool_postgres::tokio_postgres::error::SqlState;
-use deadpool_postgres::tokio_postgres::types::{ToSql, Type};
-use deadpool_postgres::tokio_postgres::{self, Row as PgRow};
-use deadpool_postgres::{Object, Pool, PoolError, Transaction};
+use deadpool_postgres::tokio_postgres::{self, SimpleQueryMessage, SimpleQueryRow};
+use deadpool_postgres::{GenericClient, Object, Pool, PoolError, Transaction};
+use futures_util::future::join;
 use webhook_verify::Delivery;
 
-use crate::database::{Row, Value};
-use crate::pooled::{Commit, Pooled, Prepared, Run, Statements, Write};
-use crate::queue::{INSERT, accepted};
-use crate::worker::nothing;
-use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
+use crate::database::{Row, Statement, Value, within};
+use crate::queue::accepted;
+use crate::simple_query::{self, Borrowed, CLAIM_LOST, COMMIT, CREATE};
+use crate::worker::Failure;
+use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
 
 impl Inbox<Pool> {
     /// Stores a verified delivery in your own transaction, unless it is stored already.
@@ -50,9 +50,9 @@ impl Inbox<Pool> {
         tx: &tokio_postgres::Transaction<'_>,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        query(tx, INSERT, &self.entry(delivery))
-            .await
-            .map(|rows| accepted(&rows))
+        let insert = simple_query::with_literals(&self.insert(), &self.entry(delivery));
+        let messages = tx.simple_query(&insert).await.map_err(error_of)?;
+        Ok(accepted(&rows_of(&messages)))
     }
 }
 
@@ -69,7 +69,7 @@ impl Worker<Pool> {
     /// `SET LOCAL` stay in the session, as everywhere with a pool. `statement_timeout` and
     /// `idle_in_transaction_session_timeout` are the [time limit](Self::handler_timeout).
     ///
-    /// The handlers of a worker share its task, so they must not block their thread.
+    /// The handlers of a worker share a thread, so they must not block it.
     ///
     /// ```no_run
     /// use webhook_inbox::deadpool_postgres::{Pool, Transaction};
@@ -94,12 +94,11 @@ impl Worker<Pool> {
     /// See [`Worker`].
     pub async fn run<F>(self, handler: F) -> Result<(), Error>
     where
-        F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
+        F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + 'static,
     {
-        self.work(&Prepared {
-            worker: &self,
-            prepare: nothing,
-            write: Run(handler),
+        self.work(async move |worker: &Self, job| {
+            let write = async |tx: &Transaction<'_>| handler(tx, &job).await;
+            transaction(worker, &job, write).await
         })
         .await
     }
@@ -133,119 +132,117 @@ impl Worker<Pool> {
     /// # Errors
     ///
     /// See [`Worker`].
-    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    pub async fn run_prepared<P, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
     where
-        P: Fn(Job) -> Fut,
-        Fut: Future<Output = Result<T, BoxError>>,
-        F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
+        P: AsyncFn(Job) -> Result<T, BoxError> + Send + 'static,
+        F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + 'static,
     {
-        self.work(&Prepared {
-            worker: &self,
-            prepare,
-            write: Commit(commit),
+        self.work(async move |worker: &Self, job| {
+            let prepared = prepare(job.clone()).await?;
+            let write = async |tx: &Transaction<'_>| commit(tx, &job, prepared).await;
+            transaction(worker, &job, write).await
         })
         .await
     }
-}
 
-impl<'c, F> Write<Transaction<'c>, ()> for Run<F>
-where
-    F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
-{
-    async fn write(&self, tx: &mut Transaction<'c>, job: &Job, (): ()) -> Result<(), BoxError> {
-        (self.0)(tx, job).await
+    /// Sets the isolation level of the handler's transactions. Default: that of the database.
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
     }
 }
 
-impl<'c, T, F> Write<Transaction<'c>, T> for Commit<F>
-where
-    F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
-{
-    async fn write(&self, tx: &mut Transaction<'c>, job: &Job, it: T) -> Result<(), BoxError> {
-        (self.0)(tx, job, it).await
+/// Writes, and ends the delivery. The end is sent with the first statement of the handler, and
+/// nobody waits for its response: if it fails, so does everything after it.
+async fn transaction(
+    worker: &Worker<Pool>,
+    job: &Job,
+    write: impl AsyncFnOnce(&Transaction<'_>) -> Result<(), BoxError>,
+) -> Result<(), Failure> {
+    let mut connection = within(acquire(&worker.inbox.database)).await?;
+    let begin = simple_query::begin(
+        job,
+        worker.isolation,
+        worker.handler_timeout,
+        worker.keep_bodies,
+    );
+    let starts = async { connection.get().transaction().await.map_err(error_of) };
+    let tx = within(starts).await?;
+    let write_and_commit = async {
+        write(&tx).await?;
+        // If it has blocked its thread, its time limit and the stop of the worker come first.
+        tokio::task::yield_now().await;
+        let committed = tx.batch_execute(COMMIT).await;
+        committed.map_err(|error| {
+            let code = error.code().cloned();
+            simple_query::commit_failed(code.as_ref().map(SqlState::code), error_of(error))
+        })
+    };
+    let (begun, committed) = join(tx.batch_execute(&begin), write_and_commit).await;
+    // Ends the transaction, or the empty one that `COMMIT` has begun.
+    drop(tx);
+    if let Err(error) = begun {
+        return Err(match code(&error) {
+            Some(CLAIM_LOST) => Failure::ClaimLost,
+            _ => error_of(error).into(),
+        });
     }
+    committed?;
+    connection.give_back();
+    Ok(())
 }
 
-impl Pooled for Pool {
-    type Connection = Object;
-    type Transaction<'c> = Transaction<'c>;
+impl Database for Pool {
+    const SCHEMA: &str = include_str!("schema.postgres.sql");
+    const NOTIFIES: bool = true;
 
-    fn max_size(&self) -> usize {
+    fn connections(&self) -> usize {
         self.status().max_size
     }
 
-    async fn acquire(&self) -> Result<Object, Error> {
-        self.get().await.map_err(|error| match error {
-            PoolError::Backend(error) => error_of(error),
-            error => Error::new(ErrorKind::Unavailable, error),
-        })
+    async fn create(&self) -> Result<(), Error> {
+        let mut connection = acquire(self).await?;
+        let created = connection.get().batch_execute(CREATE).await;
+        created.map_err(error_of)?;
+        connection.give_back();
+        Ok(())
     }
 
-    fn close(connection: Object) {
-        drop(Object::take(connection));
-    }
-
-    async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Error> {
-        connection.transaction().await.map_err(error_of)
-    }
-}
-
-impl Statements for Transaction<'_> {
-    async fn run(&mut self, statements: &'static str) -> Result<(), Error> {
-        self.batch_execute(statements).await.map_err(error_of)
-    }
-
-    async fn rows(
-        &mut self,
-        statement: &'static str,
-        parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, Error> {
-        query(self, statement, &parameters).await
-    }
-
-    async fn end(self, commits: bool) -> Result<(), Error> {
-        let ended = if commits {
-            self.commit().await
-        } else {
-            self.rollback().await
-        };
-        ended.map_err(error_of)
+    async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+        let mut connection = acquire(self).await?;
+        let text = simple_query::single(&statement, &parameters);
+        let messages = connection.get().simple_query(&text).await;
+        let rows = rows_of(&messages.map_err(error_of)?);
+        connection.give_back();
+        Ok(rows)
     }
 }
 
-async fn query(
-    tx: &tokio_postgres::Transaction<'_>,
-    statement: &str,
-    parameters: &[Value],
-) -> Result<Vec<Row>, Error> {
-    let parameters = parameters.iter().map(typed).collect::<Vec<_>>();
-    let rows = tx
-        .query_typed(statement, &parameters)
-        .await
-        .map_err(error_of)?;
-    let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
-    rows.iter()
-        .map(values)
-        .collect::<Result<_, _>>()
-        .map_err(error_of)
+async fn acquire(pool: &Pool) -> Result<Borrowed<Object>, Error> {
+    let connection = pool.get().await.map_err(|error| match error {
+        PoolError::Backend(error) => error_of(error),
+        PoolError::Timeout(_) => Error::new(ErrorKind::NoConnection, error),
+        error => Error::new(ErrorKind::Unavailable, error),
+    })?;
+    Ok(Borrowed::new(connection, |closed| {
+        drop(Object::take(closed));
+    }))
 }
 
-fn typed(value: &Value) -> (&(dyn ToSql + Sync), Type) {
-    match value {
-        Value::Null => (&None::<&str>, Type::TEXT),
-        Value::Int(value) => (value, Type::INT8),
-        Value::Text(text) => (text, Type::TEXT),
-        Value::Bytes(bytes) => (bytes, Type::BYTEA),
-    }
-}
-
-fn value(row: &PgRow, column: usize) -> Result<Value, tokio_postgres::Error> {
-    let value = match *row.columns()[column].type_() {
-        Type::INT8 => row.try_get::<_, Option<_>>(column)?.map(Value::Int),
-        Type::BYTEA => row.try_get::<_, Option<_>>(column)?.map(Value::Bytes),
-        _ => row.try_get::<_, Option<_>>(column)?.map(Value::Text),
+fn rows_of(messages: &[SimpleQueryMessage]) -> Vec<Row> {
+    let value = |row: &SimpleQueryRow, column| {
+        let text = row.get(column).map(str::to_owned);
+        text.map_or(Value::Null, Value::Text)
     };
-    Ok(value.unwrap_or(Value::Null))
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| value(row, at)).collect()),
+        _ => None,
+    });
+    rows.collect()
+}
+
+fn code(error: &tokio_postgres::Error) -> Option<&str> {
+    error.code().map(SqlState::code)
 }
 
 fn error_of(error: tokio_postgres::Error) -> Error {

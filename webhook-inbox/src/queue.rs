@@ -1,58 +1,37 @@
-//! The operations of the inbox. Their statements are PostgreSQL's; `sqlite.rs` translates them.
+//! The statements of the inbox, which are PostgreSQL's; `sqlite.rs` translates them.
 
-use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use tokio::time::sleep;
-use webhook_verify::{Delivery, Service};
+use webhook_verify::Delivery;
 
-use crate::database::{Database, Row, Value, within};
-use crate::{Accepted, DeadLetter, Error, ErrorKind, Inbox, Job};
+use crate::claims::Claims;
+use crate::database::{Database, Row, Statement, Value, within};
+use crate::{Accepted, Error, ErrorKind, Inbox, Job};
 
-/// The version of the schema.
-const VERSION: i64 = 1;
+/// The newest version of the tables that this crate knows.
+const VERSION: i64 = 2;
 
-/// How many rows one statement changes at most. Between two, others can write.
-const SLICE: usize = 1000;
+pub(crate) const CLAIMS: Claims = Claims {
+    rows: "webhook_inbox",
+    workers: "webhook_inbox_workers",
+};
 
-/// The clock of the database, in milliseconds since 1970.
-macro_rules! now {
-    () => {
-        "(extract(epoch FROM now()) * 1000)::bigint"
-    };
+/// What `Job::read` reads.
+pub(crate) const COLUMNS: &str =
+    "id, token, attempts, received_at, scope, service, event, key, encode(body, 'hex')";
+
+/// The statement that stores a delivery, with the parameters of `entry`. It may notify workers of
+/// other processes.
+pub(crate) fn insert(notifies: bool) -> Statement {
+    let insert = include_str!("sql/insert.sql");
+    if !notifies {
+        return insert.into();
+    }
+    let notify = "SELECT id, pg_notify('webhook_inbox', '') IS NULL FROM stored";
+    format!("WITH stored AS ({insert}) {notify}").into()
 }
 
-macro_rules! columns {
-    () => {
-        "id, token, attempts, received_at, ended_at, scope, service, event, key, error, body"
-    };
-}
-
-macro_rules! slice_of_dead {
-    () => {
-        "WHERE id IN (SELECT id FROM webhook_inbox WHERE status = 'dead' \
-         AND id BETWEEN $1 AND $2 ORDER BY id LIMIT $3) RETURNING id"
-    };
-}
-
-#[cfg(feature = "sqlite")]
-pub(crate) const NOW: &str = now!();
-
-pub(crate) const INSERT: &str = concat!(
-    "INSERT INTO webhook_inbox (key, scope, service, event, body, received_at) VALUES ($1, $2, $3, $4, $5, ",
-    now!(),
-    ") ON CONFLICT (key) DO NOTHING RETURNING id"
-);
-
-/// Ends a delivery. A handler's transaction begins with it: it locks the row until the commit.
-pub(crate) const FINISH: &str = concat!(
-    "UPDATE webhook_inbox SET status = 'done', error = NULL, ended_at = ",
-    now!(),
-    " WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
-);
-
-/// What `INSERT` needs to store a delivery.
+/// What `insert` needs to store a delivery.
 pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
     // PostgreSQL does not store NUL in a text.
     let text = |text: &str| Value::Text(text.replace('\0', "\u{fffd}"));
@@ -77,77 +56,129 @@ pub(crate) fn accepted(rows: &[Row]) -> Accepted {
     }
 }
 
+/// Ends the claim of a delivery.
+pub(crate) fn finish(job: &Job, keep_bodies: bool) -> (String, Vec<Value>) {
+    let body = if keep_bodies { "body" } else { "''" };
+    let finish = CLAIMS.sql(include_str!("sql/finish.sql"));
+    let claim = vec![Value::Int(job.id), Value::Int(job.token)];
+    (finish.replace("{body}", body), claim)
+}
+
+/// A tenant whose deliveries may be due.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    /// Empty for deliveries without a scope.
+    pub(crate) tenant: String,
+    /// Where the claims have come to: what is before was claimed, but for a few that `survey`
+    /// finds. So a claim does not pass over the dead versions of rows that were claimed before.
+    pub(crate) after: Position,
+    /// How many deliveries it may give at most.
+    pub(crate) quota: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) due_at: i64,
+    pub(crate) id: i64,
+}
+
+/// What waits in the table.
+pub(crate) struct Survey {
+    pub(crate) tenants: Vec<String>,
+    pub(crate) paused: Vec<String>,
+    /// Whether a delivery is due that is tried alone.
+    pub(crate) alone: bool,
+}
+
 impl<D: Database> Inbox<D> {
     pub(crate) async fn query(
         &self,
-        statement: &'static str,
+        statement: impl Into<Statement> + Send,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        within(self.database.query(statement, parameters)).await
+        within(self.database.query(statement.into(), parameters)).await
     }
 
-    /// Whether the tables exist and are of this version.
+    /// Whether the tables exist and can be used.
     pub(crate) async fn check_schema(&self) -> Result<(), Error> {
-        let rows = self
-            .query("SELECT max(version) FROM webhook_inbox_schema", vec![])
-            .await?;
-        let found = rows[0][0].int();
-        if found == VERSION {
+        let versions = "SELECT version, (SELECT max(version) FROM webhook_inbox_expanded) \
+                        FROM webhook_inbox_schema ORDER BY version DESC LIMIT 1";
+        let rows = self.query(versions, vec![]).await?;
+        let oldest = rows.first().map_or(0, |row| row[0].int());
+        if oldest <= VERSION {
             return Ok(());
         }
-        let text = format!("the tables have version {found}, this crate needs version {VERSION}");
+        let text = format!("the tables need version {oldest} or newer, this crate has {VERSION}");
         Err(Error::new(ErrorKind::OtherSchema, text))
     }
 
-    /// The time until the next delivery can be claimed, if there is any. It only reads, so that an
-    /// idle worker takes no write lock of SQLite.
-    pub(crate) async fn next_due(&self) -> Result<Option<Duration>, Error> {
-        const NEXT: &str = concat!(
-            "SELECT min(due_at) - ",
-            now!(),
-            " FROM webhook_inbox WHERE status = 'pending'"
-        );
-        Ok(match self.query(NEXT, vec![]).await?[0][0] {
-            Value::Int(millis) => Some(Duration::from_millis(millis.max(0) as u64)),
-            _ => None,
-        })
+    pub(crate) async fn survey(&self) -> Result<Survey, Error> {
+        let survey = CLAIMS.sql(include_str!("sql/survey.sql"));
+        let mut found = Survey {
+            tenants: Vec::new(),
+            paused: Vec::new(),
+            alone: false,
+        };
+        for row in self.query(survey, vec![]).await? {
+            let mut columns = row.into_iter().filter_map(Value::text);
+            let (what, tenant) = (columns.next(), columns.next().unwrap_or_default());
+            match what.as_deref() {
+                Some("due") => found.tenants.push(tenant),
+                Some("paused") => found.paused.push(tenant),
+                _ => found.alone = true,
+            }
+        }
+        Ok(found)
     }
 
-    /// Claims the delivery that is due for the longest time, until the lease ends. The attempt
-    /// counts.
-    pub(crate) async fn claim(&self, lease: Duration) -> Result<Option<Job>, Error> {
-        const CLAIM: &str = concat!(
-            "UPDATE webhook_inbox SET due_at = $1 + ",
-            now!(),
-            ", token = token + 1, attempts = attempts + 1 WHERE id = (SELECT id FROM webhook_inbox \
-             WHERE status = 'pending' AND due_at <= ",
-            now!(),
-            " ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING ",
-            columns!()
-        );
-        let row = self.query(CLAIM, vec![millis(lease)]).await?.pop();
-        Ok(row
-            .map(dead_letter)
-            .transpose()?
-            .map(|(token, letter)| Job {
-                id: letter.id,
-                token,
-                attempt: letter.attempts,
-                scope: letter.scope,
-                delivery: letter.delivery,
-                received_at: letter.received_at,
-            }))
+    /// Claims up to `limit` deliveries, from each tenant what its turn allows. The attempts count.
+    pub(crate) async fn claim(
+        &self,
+        owner: i64,
+        time_limit: Duration,
+        turns: &[Turn],
+        limit: usize,
+    ) -> Result<Vec<Job>, Error> {
+        let mut parameters = vec![Value::Int(owner), Value::millis(time_limit)];
+        let mut parts = Vec::new();
+        let part = CLAIMS.sql(include_str!("sql/turn.sql"));
+        for turn in turns {
+            parameters.push(Value::Text(turn.tenant.clone()));
+            let part = part
+                .replace("{tenant}", &format!("${}", parameters.len()))
+                .replace("{due_at}", &turn.after.due_at.to_string())
+                .replace("{id}", &turn.after.id.to_string())
+                .replace("{retries}", &turn.quota.div_ceil(2).to_string())
+                .replace("{quota}", &turn.quota.to_string());
+            parts.push(part);
+        }
+        let ids = format!("{} LIMIT {limit}", parts.join(" UNION ALL "));
+        self.claim_rows(&ids, parameters).await
     }
 
-    /// Extends the lease. Returns whether the claim is still valid.
-    pub(crate) async fn renew(&self, job: &Job, lease: Duration) -> Result<bool, Error> {
-        const RENEW: &str = concat!(
-            "UPDATE webhook_inbox SET due_at = $3 + ",
-            now!(),
-            " WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
-        );
-        let parameters = [job.claim(), vec![millis(lease)]].concat();
-        Ok(!self.query(RENEW, parameters).await?.is_empty())
+    /// Claims a delivery whose worker has vanished. The attempt counts.
+    pub(crate) async fn claim_alone(
+        &self,
+        owner: i64,
+        time_limit: Duration,
+    ) -> Result<Option<Job>, Error> {
+        let ids = CLAIMS.sql(include_str!("sql/alone.sql"));
+        let parameters = vec![Value::Int(owner), Value::millis(time_limit)];
+        Ok(self.claim_rows(&ids, parameters).await?.pop())
+    }
+
+    async fn claim_rows(&self, ids: &str, parameters: Vec<Value>) -> Result<Vec<Job>, Error> {
+        let rows = self.query(CLAIMS.claim(ids, COLUMNS), parameters).await?;
+        let jobs = rows.into_iter().filter_map(|row| {
+            let id = row[0].int();
+            let job = Job::read(row);
+            if let Err(error) = &job {
+                let source = error.to_string();
+                tracing::error!(id, error = source, "a row of webhook_inbox cannot be read");
+            }
+            job.ok()
+        });
+        Ok(jobs.collect())
     }
 
     /// Ends a failed attempt: the delivery is due again after `retry_in`, or is a dead letter. The
@@ -159,178 +190,36 @@ impl<D: Database> Inbox<D> {
         retry_in: Option<Duration>,
         counts: bool,
     ) -> Result<bool, Error> {
-        const FAIL: &str = concat!(
-            "UPDATE webhook_inbox SET status = $3, due_at = $4 + ",
-            now!(),
-            ", error = $5, attempts = attempts - $6, token = token + 1, \
-             ended_at = CASE WHEN $3 = 'dead' THEN ",
-            now!(),
-            " END WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
-        );
         let status = if retry_in.is_some() {
             "pending"
         } else {
             "dead"
         };
-        let outcome = vec![
+        let parameters = vec![
+            Value::Int(job.id),
+            Value::Int(job.token),
             Value::Text(status.to_owned()),
-            millis(retry_in.unwrap_or_default()),
+            Value::millis(retry_in.unwrap_or_default()),
             Value::Text(error.to_owned()),
             Value::Int(i64::from(!counts)),
         ];
-        Ok(!self
-            .query(FAIL, [job.claim(), outcome].concat())
-            .await?
-            .is_empty())
+        Ok(!self.query(CLAIMS.fail(), parameters).await?.is_empty())
     }
 
-    /// Deletes up to `SLICE` deliveries that were handled longer ago than `retention`. Returns
-    /// whether there may be more.
+    /// Gives back what a worker holds, and that has ended; what a transaction still holds follows
+    /// when that has ended. Returns whether that is all.
+    pub(crate) async fn leave(&self, owner: i64) -> Result<bool, Error> {
+        let owner = vec![Value::Int(owner)];
+        self.query(CLAIMS.release(&[]), owner.clone()).await?;
+        self.query(CLAIMS.leave(), owner.clone()).await?;
+        let held = self.query(CLAIMS.held(), owner).await?;
+        Ok(held[0][0].int() == 0)
+    }
+
+    /// Deletes some of the deliveries that were handled longer ago than `retention`. Returns whether there may be more.
     pub(crate) async fn purge(&self, retention: Duration) -> Result<bool, Error> {
-        const PURGE: &str = concat!(
-            "DELETE FROM webhook_inbox WHERE id IN (SELECT id FROM webhook_inbox \
-             WHERE status = 'done' AND ended_at <= ",
-            now!(),
-            " - $1 ORDER BY ended_at LIMIT $2) RETURNING id"
-        );
-        let rows = self
-            .query(PURGE, vec![millis(retention), Value::Int(SLICE as i64)])
-            .await?;
-        Ok(rows.len() == SLICE)
+        let purge = CLAIMS.sql(include_str!("sql/purge.sql"));
+        let rows = self.query(purge, vec![Value::millis(retention)]).await?;
+        Ok(!rows.is_empty())
     }
-
-    /// Waits until every accepted delivery was handled or is a dead letter. For tests: limit it
-    /// with `tokio::time::timeout`, because without a worker it waits for ever.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database.
-    pub async fn until_idle(&self) -> Result<(), Error> {
-        const PENDING: &str = "SELECT id FROM webhook_inbox WHERE status = 'pending' LIMIT 1";
-        while !self.query(PENDING, vec![]).await?.is_empty() {
-            sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
-    }
-
-    /// Lists up to `limit` dead letters of all scopes whose [`id`](DeadLetter::id) is greater than
-    /// `after`, in the order of their ids. Begin with 0.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database.
-    pub async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
-        const LIST: &str = concat!(
-            "SELECT ",
-            columns!(),
-            " FROM webhook_inbox WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2"
-        );
-        let rows = self
-            .query(LIST, vec![Value::Int(after), Value::Int(limit.into())])
-            .await?;
-        rows.into_iter()
-            .map(|row| dead_letter(row).map(|(_, letter)| letter))
-            .collect()
-    }
-
-    /// Makes the dead letters with these ids due at once, with all their attempts again:
-    /// `id..=id` is one, `..` are all. Returns how many there were.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database. Some may be due already.
-    pub async fn replay_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
-        const REPLAY: &str = concat!(
-            "UPDATE webhook_inbox SET status = 'pending', due_at = 0, attempts = 0, ended_at = NULL ",
-            slice_of_dead!()
-        );
-        let count = self.for_each_slice(REPLAY, ids).await?;
-        self.wake();
-        tracing::info!(count, "dead letters of the webhook inbox are replayed");
-        Ok(count)
-    }
-
-    /// Deletes the dead letters with these ids: `id..=id` is one, `..` are all. Returns how many
-    /// there were.
-    ///
-    /// A deleted delivery is not remembered: if the sender repeats it, it is new.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database. Some may be deleted already.
-    pub async fn delete_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
-        self.for_each_slice(concat!("DELETE FROM webhook_inbox ", slice_of_dead!()), ids)
-            .await
-    }
-
-    /// Changes the dead letters with these ids in slices. Returns how many.
-    async fn for_each_slice(
-        &self,
-        statement: &'static str,
-        ids: impl RangeBounds<i64>,
-    ) -> Result<u64, Error> {
-        let mut first = match ids.start_bound() {
-            Bound::Included(id) => *id,
-            Bound::Excluded(id) => id.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let last = match ids.end_bound() {
-            Bound::Included(id) => *id,
-            Bound::Excluded(id) => id.saturating_sub(1),
-            Bound::Unbounded => i64::MAX,
-        };
-        let mut count = 0;
-        loop {
-            let slice = vec![
-                Value::Int(first),
-                Value::Int(last),
-                Value::Int(SLICE as i64),
-            ];
-            let rows = self.query(statement, slice).await?;
-            count += rows.len() as u64;
-            if rows.len() < SLICE {
-                return Ok(count);
-            }
-            first = rows
-                .iter()
-                .map(|row| row[0].int())
-                .max()
-                .unwrap_or(last)
-                .saturating_add(1);
-        }
-    }
-}
-
-/// Reads a row of `columns!`, with its token. A row that is not dead has no error and no end.
-fn dead_letter(row: Row) -> Result<(i64, DeadLetter), Error> {
-    let unreadable = || Error::new(ErrorKind::OtherSchema, "a row of the table cannot be read");
-    let mut columns = row.into_iter();
-    let mut next = || columns.next().unwrap_or(Value::Null);
-    let [id, token, attempts, received_at, ended_at] = std::array::from_fn(|_| next().int());
-    let scope = next().text();
-    let [service, event, key, error] = std::array::from_fn(|_| next().text().unwrap_or_default());
-    let Value::Bytes(body) = next() else {
-        return Err(unreadable());
-    };
-    let service: Service = service.parse().map_err(|_| unreadable())?;
-    let letter = DeadLetter {
-        id,
-        delivery: Delivery::from_storage(service, &event, key, body),
-        scope: scope.map(Arc::from),
-        attempts: u32::try_from(attempts).unwrap_or(0),
-        error,
-        received_at: time(received_at),
-        failed_at: time(ended_at),
-    };
-    Ok((token, letter))
-}
-
-/// A duration as a parameter, at most a thousand years, which can be added to any time.
-fn millis(duration: Duration) -> Value {
-    const MAX: u128 = 1000 * 366 * 86_400_000;
-    Value::Int(duration.as_millis().min(MAX) as i64)
-}
-
-fn time(since_epoch: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(since_epoch.max(0) as u64)
 }

@@ -14,10 +14,10 @@ use rusqlite::{
 use tokio::sync::{mpsc, oneshot};
 use webhook_verify::Delivery;
 
-use crate::database::{Operations, Row, TIMEOUT, Value};
-use crate::queue::{FINISH, INSERT, NOW, accepted};
-use crate::worker::{Failure, Handle, nothing};
-use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
+use crate::database::{Row, Statement, TIMEOUT, Value};
+use crate::queue::{accepted, finish};
+use crate::worker::Failure;
+use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Job, Worker};
 
 /// The database of an [`Inbox`] in SQLite (feature `sqlite`).
 ///
@@ -97,7 +97,7 @@ impl Inbox<Sqlite> {
         connection: &Connection,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        query(connection, INSERT, &self.entry(delivery)).map(|rows| accepted(&rows))
+        query(connection, &self.insert(), &self.entry(delivery)).map(|rows| accepted(&rows))
     }
 }
 
@@ -138,11 +138,10 @@ impl Worker<Sqlite> {
     where
         F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
     {
-        let write: Write<()> = Arc::new(move |tx, job, ()| handler(tx, job));
-        self.work(&Prepared {
-            worker: &self,
-            prepare: nothing,
-            write,
+        let handler = Arc::new(handler);
+        self.work(async move |worker: &Self, job| {
+            let handler = handler.clone();
+            transaction(worker, job, move |tx, job| handler(tx, job)).await
         })
         .await
     }
@@ -176,69 +175,54 @@ impl Worker<Sqlite> {
     /// # Errors
     ///
     /// See [`Worker`].
-    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    pub async fn run_prepared<P, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
     where
-        P: Fn(Job) -> Fut,
-        Fut: Future<Output = Result<T, BoxError>>,
+        P: AsyncFn(Job) -> Result<T, BoxError> + Send + 'static,
         T: Send + 'static,
         F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
     {
-        self.work(&Prepared {
-            worker: &self,
-            prepare,
-            write: Arc::new(commit),
+        let commit = Arc::new(commit);
+        self.work(async move |worker: &Self, job| {
+            let prepared = prepare(job.clone()).await?;
+            let commit = commit.clone();
+            transaction(worker, job, move |tx, job| commit(tx, job, prepared)).await
         })
         .await
     }
 }
 
-/// Prepares, and then writes and commits in a transaction.
-struct Prepared<'w, P, T> {
-    worker: &'w Worker<Sqlite>,
-    prepare: P,
-    write: Write<T>,
-}
-
-type Write<T> = Arc<dyn Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync>;
-
-impl<P, Fut, T> Handle for Prepared<'_, P, T>
-where
-    P: Fn(Job) -> Fut,
-    Fut: Future<Output = Result<T, BoxError>>,
-    T: Send + 'static,
-{
-    async fn handle(&self, job: &Job) -> Result<(), Failure> {
-        let prepared = self
-            .worker
-            .prepare(job, (self.prepare)(job.clone()))
-            .await?;
-        let (job, write) = (job.clone(), self.write.clone());
-        let database = &self.worker.inbox.database;
-        let running = Arc::new(AtomicBool::new(false));
-        let _interrupt = InterruptOnDrop {
-            running: running.clone(),
-            handle: &database.interrupt,
-        };
-        let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
-            let behavior = TransactionBehavior::Immediate;
-            let tx = connection
-                .transaction_with_behavior(behavior)
-                .map_err(error)?;
-            if query(&tx, FINISH, &job.claim())?.is_empty() {
-                return Err(Failure::LeaseLost);
-            }
-            running.store(true, Ordering::SeqCst);
-            let written = catch_unwind(AssertUnwindSafe(|| write(&tx, &job, prepared)));
-            running.store(false, Ordering::SeqCst);
-            written.unwrap_or_else(|panic| resume_unwind(panic))?;
-            // After its time limit, the delivery may be another worker's.
-            if given_up() {
-                return Err(Failure::LeaseLost);
-            }
-            Ok(tx.commit().map_err(error)?)
-        };
-        database.call(commit).await.map_err(Failure::from)?
-    }
+/// Begins with the end of the delivery, writes, and commits.
+async fn transaction(
+    worker: &Worker<Sqlite>,
+    job: Job,
+    write: impl FnOnce(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + 'static,
+) -> Result<(), Failure> {
+    let database = &worker.inbox.database;
+    let (finish, claim) = finish(&job, worker.keep_bodies);
+    let running = Arc::new(AtomicBool::new(false));
+    let _interrupt = InterruptOnDrop {
+        running: running.clone(),
+        handle: &database.interrupt,
+    };
+    let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
+        let behavior = TransactionBehavior::Immediate;
+        let tx = connection
+            .transaction_with_behavior(behavior)
+            .map_err(error)?;
+        if query(&tx, &finish, &claim)?.is_empty() {
+            return Err(Failure::ClaimLost);
+        }
+        running.store(true, Ordering::SeqCst);
+        let written = catch_unwind(AssertUnwindSafe(|| write(&tx, &job)));
+        running.store(false, Ordering::SeqCst);
+        written.unwrap_or_else(|panic| resume_unwind(panic))?;
+        // After its time limit, the delivery may be another worker's.
+        if given_up() {
+            return Err(Failure::ClaimLost);
+        }
+        Ok(tx.commit().map_err(error)?)
+    };
+    database.call(commit).await.map_err(Failure::from)?
 }
 
 /// Interrupts the statement of a handler that is dropped.
@@ -281,8 +265,9 @@ impl Sqlite {
     }
 }
 
-impl Operations for Sqlite {
+impl Database for Sqlite {
     const SCHEMA: &str = include_str!("schema.sqlite.sql");
+    const NOTIFIES: bool = false;
 
     fn connections(&self) -> usize {
         // While handlers prepare, they use none.
@@ -290,8 +275,13 @@ impl Operations for Sqlite {
     }
 
     async fn create(&self) -> Result<(), Error> {
+        /// The tables of version 1: one has no column for the owner.
+        const IS_FIRST: &str = "SELECT count(*) > 0 AND NOT sum(name = 'owner')              FROM pragma_table_info('webhook_inbox')";
         let create = |connection: &mut Connection| {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if tx.query_row(IS_FIRST, [], |row| row.get(0))? {
+                tx.execute_batch(include_str!("expand.sqlite.sql"))?;
+            }
             tx.execute_batch(Self::SCHEMA)?;
             tx.commit()
         };
@@ -299,12 +289,8 @@ impl Operations for Sqlite {
             .await?
     }
 
-    async fn query(
-        &self,
-        statement: &'static str,
-        parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, Error> {
-        self.call(move |connection, _| query(connection, statement, &parameters))
+    async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+        self.call(move |connection, _| query(connection, &statement, &parameters))
             .await?
     }
 }
@@ -316,8 +302,10 @@ fn query(
 ) -> Result<Vec<Row>, Error> {
     const SQLITE_NOW: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
     let statement = statement
-        .replace(NOW, SQLITE_NOW)
+        .replace("now_ms()", SQLITE_NOW)
         .replace(" FOR UPDATE SKIP LOCKED", "")
+        .replace("encode(body, 'hex')", "body")
+        .replace("body = ''", "body = x''")
         .replace('$', "?");
     let run = || {
         let mut statement = connection.prepare_cached(&statement)?;
@@ -364,13 +352,14 @@ fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
 fn error(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(
-            ErrorCode::CannotOpen
-            | ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::DiskFull
-            | ErrorCode::OperationInterrupted
-            | ErrorCode::SystemIoFailure,
+            ErrorCode::CannotOpen | ErrorCode::OperationInterrupted | ErrorCode::SystemIoFailure,
         ) => ErrorKind::Unavailable,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Locked,
+        Some(ErrorCode::DiskFull) => ErrorKind::DiskFull,
+        Some(ErrorCode::ReadOnly) => ErrorKind::ReadOnly,
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
+            ErrorKind::Denied
+        }
         _ if error.to_string().contains("no such table: webhook_inbox") => ErrorKind::NotMigrated,
         _ => ErrorKind::Database,
     };

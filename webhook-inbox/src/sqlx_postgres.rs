@@ -6,16 +6,16 @@ use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::{
-    Column as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
-    Transaction, TypeInfo as _,
+    Connection as _, Executor as _, PgConnection, PgPool, Postgres, QueryBuilder, Row as _,
+    Transaction, ValueRef as _,
 };
 use webhook_verify::Delivery;
 
-use crate::database::{Row, Value};
-use crate::pooled::{Commit, Pooled, Prepared, Run, Statements, Write};
-use crate::queue::{INSERT, accepted};
-use crate::worker::nothing;
-use crate::{Accepted, BoxError, Error, Inbox, Job, Worker};
+use crate::database::{Row, Statement, Value, within};
+use crate::queue::accepted;
+use crate::simple_query::{self, Borrowed, CLAIM_LOST, COMMIT, CREATE};
+use crate::worker::Failure;
+use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
 
 impl Inbox<PgPool> {
     /// Stores a verified delivery in your own transaction, unless it is stored already.
@@ -54,9 +54,9 @@ impl Inbox<PgPool> {
         tx: &mut PgConnection,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        query(tx, INSERT, self.entry(delivery))
-            .await
-            .map(|rows| accepted(&rows))
+        let insert = simple_query::with_literals(&self.insert(), &self.entry(delivery));
+        let rows = rows(tx, insert).await.map_err(error_of)?;
+        Ok(accepted(&rows))
     }
 }
 
@@ -73,7 +73,7 @@ impl Worker<PgPool> {
     /// `SET LOCAL` stay in the session, as everywhere with a pool. `statement_timeout` and
     /// `idle_in_transaction_session_timeout` are the [time limit](Self::handler_timeout).
     ///
-    /// The handlers of a worker share its task, so they must not block their thread.
+    /// The handlers of a worker share a thread, so they must not block it.
     ///
     /// ```no_run
     /// use webhook_inbox::sqlx::{self, PgPool, Postgres, Transaction};
@@ -98,12 +98,11 @@ impl Worker<PgPool> {
     /// See [`Worker`].
     pub async fn run<F>(self, handler: F) -> Result<(), Error>
     where
-        F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>,
+        F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError> + Send + 'static,
     {
-        self.work(&Prepared {
-            worker: &self,
-            prepare: nothing,
-            write: Run(handler),
+        self.work(async move |worker: &Self, job| {
+            let write = async |tx: &mut Transaction<'_, Postgres>| handler(tx, &job).await;
+            transaction(worker, &job, write).await
         })
         .await
     }
@@ -138,130 +137,121 @@ impl Worker<PgPool> {
     /// # Errors
     ///
     /// See [`Worker`].
-    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    pub async fn run_prepared<P, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
     where
-        P: Fn(Job) -> Fut,
-        Fut: Future<Output = Result<T, BoxError>>,
-        F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>,
+        P: AsyncFn(Job) -> Result<T, BoxError> + Send + 'static,
+        F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>
+            + Send
+            + 'static,
     {
-        self.work(&Prepared {
-            worker: &self,
-            prepare,
-            write: Commit(commit),
+        self.work(async move |worker: &Self, job| {
+            let prepared = prepare(job.clone()).await?;
+            let write = async |tx: &mut Transaction<'_, Postgres>| commit(tx, &job, prepared).await;
+            transaction(worker, &job, write).await
         })
         .await
     }
-}
 
-impl<'c, F> Write<Transaction<'c, Postgres>, ()> for Run<F>
-where
-    F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>,
-{
-    async fn write(
-        &self,
-        tx: &mut Transaction<'c, Postgres>,
-        job: &Job,
-        (): (),
-    ) -> Result<(), BoxError> {
-        (self.0)(tx, job).await
+    /// Sets the isolation level of the handler's transactions. Default: that of the database.
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
     }
 }
 
-impl<'c, T, F> Write<Transaction<'c, Postgres>, T> for Commit<F>
-where
-    F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>,
-{
-    async fn write(
-        &self,
-        tx: &mut Transaction<'c, Postgres>,
-        job: &Job,
-        it: T,
-    ) -> Result<(), BoxError> {
-        (self.0)(tx, job, it).await
-    }
+/// Begins with the end of the delivery, writes, and commits.
+async fn transaction(
+    worker: &Worker<PgPool>,
+    job: &Job,
+    write: impl AsyncFnOnce(&mut Transaction<'_, Postgres>) -> Result<(), BoxError>,
+) -> Result<(), Failure> {
+    let mut connection = within(acquire(&worker.inbox.database)).await?;
+    let begin = simple_query::begin(
+        job,
+        worker.isolation,
+        worker.handler_timeout,
+        worker.keep_bodies,
+    );
+    let begin = QueryBuilder::<Postgres>::new(format!("BEGIN; {begin}")).into_sql();
+    let begun = within(async { Ok(connection.get().begin_with(begin).await) });
+    let mut tx = begun
+        .await?
+        .map_err(|error| match code(&error).as_deref() {
+            Some(CLAIM_LOST) => Failure::ClaimLost,
+            _ => error_of(error).into(),
+        })?;
+    write(&mut tx).await?;
+    // If it has blocked its thread, its time limit and the stop of the worker come first.
+    tokio::task::yield_now().await;
+    let committed = (&mut *tx).execute(sqlx::raw_sql(COMMIT)).await;
+    committed
+        .map_err(|error| simple_query::commit_failed(code(&error).as_deref(), error_of(error)))?;
+    // Ends the empty transaction that `COMMIT` has begun.
+    drop(tx);
+    connection.give_back();
+    Ok(())
 }
 
-impl Pooled for PgPool {
-    type Connection = PoolConnection<Postgres>;
-    type Transaction<'c> = Transaction<'c, Postgres>;
+impl Database for PgPool {
+    const SCHEMA: &str = include_str!("schema.postgres.sql");
+    const NOTIFIES: bool = true;
 
-    fn max_size(&self) -> usize {
+    fn connections(&self) -> usize {
         self.options().get_max_connections() as usize
     }
 
-    async fn acquire(&self) -> Result<Self::Connection, Error> {
-        self.acquire().await.map_err(error_of)
+    async fn create(&self) -> Result<(), Error> {
+        let mut connection = acquire(self).await?;
+        let created = connection.get().execute(sqlx::raw_sql(CREATE)).await;
+        created.map_err(error_of)?;
+        connection.give_back();
+        Ok(())
     }
 
-    fn close(connection: Self::Connection) {
-        drop(connection.detach());
-    }
-
-    async fn begin(connection: &mut Self::Connection) -> Result<Self::Transaction<'_>, Error> {
-        connection.begin().await.map_err(error_of)
-    }
-}
-
-impl Statements for Transaction<'_, Postgres> {
-    async fn run(&mut self, statements: &'static str) -> Result<(), Error> {
-        self.execute(sqlx::raw_sql(statements))
-            .await
-            .map(drop)
-            .map_err(error_of)
-    }
-
-    async fn rows(
-        &mut self,
-        statement: &'static str,
-        parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, Error> {
-        query(self, statement, parameters).await
-    }
-
-    async fn end(self, commits: bool) -> Result<(), Error> {
-        let ended = if commits {
-            self.commit().await
-        } else {
-            self.rollback().await
-        };
-        ended.map_err(error_of)
+    async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+        let mut connection = acquire(self).await?;
+        let text = simple_query::single(&statement, &parameters);
+        let rows = rows(connection.get(), text).await.map_err(error_of)?;
+        connection.give_back();
+        Ok(rows)
     }
 }
 
-async fn query(
-    connection: &mut PgConnection,
-    statement: &'static str,
-    parameters: Vec<Value>,
-) -> Result<Vec<Row>, Error> {
-    let query = parameters
-        .into_iter()
-        .fold(sqlx::query(statement), |query, value| match value {
-            Value::Null => query.bind(None::<String>),
-            Value::Int(value) => query.bind(value),
-            Value::Text(text) => query.bind(text),
-            Value::Bytes(bytes) => query.bind(bytes),
-        });
-    let rows = query.fetch_all(connection).await.map_err(error_of)?;
-    let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
-    rows.iter()
-        .map(values)
-        .collect::<Result<_, _>>()
-        .map_err(error_of)
+async fn acquire(pool: &PgPool) -> Result<Borrowed<PoolConnection<Postgres>>, Error> {
+    let connection = pool.acquire().await.map_err(error_of)?;
+    Ok(Borrowed::new(connection, |closed| drop(closed.detach())))
 }
 
-fn value(row: &PgRow, column: usize) -> Result<Value, sqlx::Error> {
-    let value = match row.column(column).type_info().name() {
-        "INT8" => row.try_get::<Option<_>, _>(column)?.map(Value::Int),
-        "BYTEA" => row.try_get::<Option<_>, _>(column)?.map(Value::Bytes),
-        _ => row.try_get::<Option<_>, _>(column)?.map(Value::Text),
+/// A `QueryBuilder` makes, in each version of sqlx, of a text what the version accepts as a
+/// statement.
+async fn rows(connection: &mut PgConnection, text: String) -> Result<Vec<Row>, sqlx::Error> {
+    let text = QueryBuilder::<Postgres>::new(text);
+    let rows = connection.fetch_all(sqlx::raw_sql(text.sql())).await?;
+    rows.iter().map(row_of).collect()
+}
+
+fn row_of(row: &PgRow) -> Result<Row, sqlx::Error> {
+    let value = |column| {
+        let value = row.try_get_raw(column)?;
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        let text = value.as_str().map_err(sqlx::Error::Decode)?;
+        Ok(Value::Text(text.to_owned()))
     };
-    Ok(value.unwrap_or(Value::Null))
+    (0..row.len()).map(value).collect()
+}
+
+fn code(error: &sqlx::Error) -> Option<String> {
+    let code = error
+        .as_database_error()
+        .and_then(<dyn DatabaseError>::code);
+    code.map(Cow::into_owned)
 }
 
 fn error_of(error: sqlx::Error) -> Error {
-    let code = error
-        .as_database_error()
-        .and_then(<dyn DatabaseError>::code)
-        .map(Cow::into_owned);
-    Error::postgres(code.as_deref(), error)
+    match error {
+        sqlx::Error::PoolTimedOut => Error::new(ErrorKind::NoConnection, error),
+        _ => Error::postgres(code(&error).as_deref(), error),
+    }
 }

@@ -121,14 +121,14 @@ pub enum DedupError<E> {
 
 impl Dedup {
     /// Creates a `Dedup` with a lease of 30 seconds, a retention of 3 days and a store time-out of
-    /// half a second.
+    /// 2 seconds.
     pub fn new(store: Arc<dyn DedupStore>) -> Self {
         Self {
             store,
             scope: None,
             lease: Duration::from_secs(30),
             retention: Duration::from_secs(3 * 24 * 60 * 60),
-            store_timeout: Duration::from_millis(500),
+            store_timeout: Duration::from_secs(2),
             running: Arc::new(watch::Sender::new(0)),
         }
     }
@@ -172,7 +172,7 @@ impl Dedup {
         self
     }
 
-    /// Sets how long an operation of the store may take. Default: 500 milliseconds. If a claim
+    /// Sets how long an operation of the store may take. Default: 2 seconds. If a claim
     /// takes longer, the handler does not run, and the sender gets a 503 response.
     #[must_use]
     pub fn store_timeout(mut self, timeout: Duration) -> Self {

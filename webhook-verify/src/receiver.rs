@@ -168,8 +168,9 @@ impl Receiver {
     /// every delivery at least as long. Choose a value longer than the period over which the
     /// sender retries, or late retries are lost.
     ///
-    /// An older delivery is rejected with 400, as is one that is dated more than five minutes in
-    /// the future. A delivery without a readable `created` is accepted under the default, because
+    /// An older delivery is rejected with 400. One that is dated more than five minutes in the
+    /// future is rejected with 503, so that it comes again: this machine's clock may be slow. A
+    /// delivery without a readable `created` is accepted under the default, because
     /// the email service does not document the field, and rejected once this is set.
     #[must_use]
     pub fn max_age(mut self, max_age: impl Into<Option<Duration>>) -> Self {

@@ -63,7 +63,7 @@ pub enum Rejection {
     #[error("the delivery is too old")]
     TooOld,
     /// The delivery was created later than the clock of this machine says, by more than five
-    /// minutes: 400.
+    /// minutes: 503, because that clock may be slow, and the sender's retry must not be lost.
     #[error("the delivery is dated in the future")]
     InTheFuture,
     /// The delivery has no readable `created` time, which an explicit maximum age needs: 400.
@@ -83,7 +83,7 @@ impl Rejection {
             | Self::Unreadable => 401,
             Self::Timeout { .. } => 408,
             Self::TooLarge { .. } => 413,
-            Self::ResolverFailed => 503,
+            Self::ResolverFailed | Self::InTheFuture => 503,
             _ => 400,
         }
     }

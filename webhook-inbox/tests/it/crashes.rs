@@ -19,7 +19,7 @@ use webhook_inbox::{Database, Inbox};
 use webhook_verify::{Delivery, Receiver, Secret, Service, Signature, Verifier};
 
 use crate::databases::{PostgresBench, SqliteBench, pool};
-use crate::support::{Bench, SECRET, always_ok, body, eventually, quick, stop};
+use crate::support::{Behavior, Bench, SECRET, always_ok, body, delivery, eventually, quick, stop};
 
 /// The database of a process that this test starts: the path of a file, or the settings of
 /// PostgreSQL.
@@ -37,6 +37,70 @@ async fn killed_processes_lose_nothing_in_postgres() {
         return;
     };
     survive_kills(&bench, &bench.settings(), 10_000, 40).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delivery_that_crashes_its_process_takes_no_other_along_in_sqlite() {
+    let bench = SqliteBench::start().await.unwrap();
+    survive_poison(&bench, &bench.path()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delivery_that_crashes_its_process_takes_no_other_along_in_postgres() {
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
+    survive_poison(&bench, &bench.settings()).await;
+}
+
+/// A supervisor restarts the process whenever the poison has ended it.
+async fn survive_poison<B: Bench>(bench: &B, database: &str) {
+    let inbox = bench.inbox();
+    for id in ["0", "1", POISON, "2", "3", "4", "5"] {
+        inbox.accept(&delivery(id)).await.unwrap();
+    }
+    let is_settled = "SELECT count(*) FROM webhook_inbox WHERE status = 'pending'";
+    let mut starts = 0;
+    while bench.count(is_settled).await > 0 {
+        starts += 1;
+        assert!(starts < 20, "it is never given up");
+        let mut child = command(database).spawn().unwrap();
+        eventually("the process ends, or everything is handled", async || {
+            let is_over = bench.count(is_settled).await == 0;
+            (is_over || has_ended(child.id())).then_some(())
+        })
+        .await;
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    assert!(starts > 1, "no process ended");
+    assert_each_once(&bench.handled().await, 6);
+    let letters = inbox.dead_letters(0, 9).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].key.ends_with(POISON), "{letters:?}");
+    let attempts = "SELECT max(attempts) FROM webhook_inbox WHERE status = 'done'";
+    assert_eq!(
+        bench.count(attempts).await,
+        1,
+        "attempts of the others count"
+    );
+}
+
+/// The id of a delivery whose handler ends the process.
+const POISON: &str = "poison";
+
+fn has_ended(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.is_empty() || status.contains(") Z ")
+}
+
+fn poisoned() -> Behavior {
+    Arc::new(|job| {
+        if job.delivery().id() == Some(POISON) {
+            std::process::abort();
+        }
+        Ok(())
+    })
 }
 
 async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, kills: usize) {
@@ -142,18 +206,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(database: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "crashes::receiver",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .env(DATABASE, database)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command(database).spawn().unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         let address = lines.map(Result::unwrap).find_map(|line| line.parse().ok());
         Self {
@@ -161,6 +214,21 @@ impl Process {
             child,
         }
     }
+}
+
+fn command(database: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "--exact",
+            "crashes::receiver",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(DATABASE, database)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    command
 }
 
 impl Drop for Process {
@@ -249,12 +317,14 @@ fn receiver() {
         match database.strip_prefix("host=") {
             Some(_) => {
                 let inbox = Inbox::new(pool(database.parse().unwrap(), 10));
-                let _worker = PostgresBench::run(quick(&inbox).lease(LEASE), always_ok());
+                let _worker =
+                    PostgresBench::run(quick(&inbox).lease(LEASE).max_attempts(3), poisoned());
                 serve(inbox).await;
             }
             None => {
                 let inbox = Inbox::sqlite(database).unwrap();
-                let _worker = SqliteBench::run(quick(&inbox).lease(LEASE), always_ok());
+                let _worker =
+                    SqliteBench::run(quick(&inbox).lease(LEASE).max_attempts(3), poisoned());
                 serve(inbox).await;
             }
         }

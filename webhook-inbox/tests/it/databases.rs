@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
-use webhook_inbox::deadpool_postgres::{Manager, Pool};
-use webhook_inbox::{Inbox, Sqlite, Worker};
+use webhook_inbox::deadpool_postgres::{Manager, Pool, Transaction};
+use webhook_inbox::{Inbox, Job, Sqlite, Worker};
 
 use crate::server::Server;
 use crate::support::{Behavior, Bench, PATIENCE, Prepare, Running};
@@ -31,6 +31,11 @@ impl Bench for SqliteBench {
     const ENDLESS: &str =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     const FATAL: &str = "INSERT OR ROLLBACK INTO once VALUES (1)";
+    const SCHEMA_1: &str = include_str!("schema_1.sqlite.sql");
+
+    fn bytes(text: &str) -> String {
+        format!("CAST('{text}' AS BLOB)")
+    }
 
     async fn start() -> Option<Self> {
         let bench = Self {
@@ -55,10 +60,13 @@ impl Bench for SqliteBench {
     }
 
     fn run_prepared(worker: Worker<Sqlite>, prepare: Prepare) -> Running {
-        tokio::spawn(worker.run_prepared(prepare, |tx, _, prepared| {
-            tx.execute("INSERT INTO handled VALUES (?1)", [prepared])?;
-            Ok(())
-        }))
+        tokio::spawn(worker.run_prepared(
+            move |job| prepare(job),
+            |tx, _, prepared| {
+                tx.execute("INSERT INTO handled VALUES (?1)", [prepared])?;
+                Ok(())
+            },
+        ))
     }
 
     fn run_statement(worker: Worker<Sqlite>, statement: &'static str) -> Running {
@@ -126,6 +134,10 @@ impl PostgresBench {
         connect(&self.config).await
     }
 
+    pub(crate) fn name(&self) -> &str {
+        self.config.get_dbname().unwrap()
+    }
+
     /// The settings as text, for another process.
     pub(crate) fn settings(&self) -> String {
         let [tokio_postgres::config::Host::Unix(path)] = self.config.get_hosts() else {
@@ -148,6 +160,11 @@ impl Bench for PostgresBench {
 
     const ENDLESS: &str = "SELECT pg_sleep(3600)";
     const FATAL: &str = "INSERT INTO once VALUES (1)";
+    const SCHEMA_1: &str = include_str!("schema_1.postgres.sql");
+
+    fn bytes(text: &str) -> String {
+        format!("convert_to('{text}', 'UTF8')")
+    }
 
     async fn start() -> Option<Self> {
         Some(Self::on(Server::shared().await?.database().await).await)
@@ -158,19 +175,28 @@ impl Bench for PostgresBench {
     }
 
     fn run(worker: Worker<Pool>, then: Behavior) -> Running {
-        tokio::spawn(worker.run(async move |tx, job| {
-            tx.execute("INSERT INTO handled VALUES ($1)", &[&job.delivery().key()])
-                .await?;
-            then(job)
-        }))
+        // Inside of a block, as an application does that awaits something else before or after.
+        tokio::spawn(async move {
+            let handler = async move |tx: &Transaction<'_>, job: &Job| {
+                tx.execute("INSERT INTO handled VALUES ($1)", &[&job.delivery().key()])
+                    .await?;
+                then(job)
+            };
+            worker.run(handler).await
+        })
     }
 
     fn run_prepared(worker: Worker<Pool>, prepare: Prepare) -> Running {
-        tokio::spawn(worker.run_prepared(prepare, async |tx, _, prepared| {
-            tx.execute("INSERT INTO handled VALUES ($1)", &[&prepared])
-                .await?;
-            Ok(())
-        }))
+        tokio::spawn(async move {
+            let prepare = async move |job| prepare(job).await;
+            worker
+                .run_prepared(prepare, async |tx, _, prepared| {
+                    tx.execute("INSERT INTO handled VALUES ($1)", &[&prepared])
+                        .await?;
+                    Ok(())
+                })
+                .await
+        })
     }
 
     fn run_statement(worker: Worker<Pool>, statement: &'static str) -> Running {

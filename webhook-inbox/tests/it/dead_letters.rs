@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use webhook_inbox::{Accepted, DeadLetter, Job};
+use webhook_inbox::{Accepted, DeadLetter, Job, Select};
 
 use crate::databases::with_each_database;
 use crate::support::{dead_letters, delivery, quick, stop};
@@ -42,7 +42,7 @@ with_each_database! {
         let letters = dead_letters(&inbox, 3).await;
         for letter in &letters {
             assert_eq!(letter.attempts, 3);
-            assert_eq!(letter.error, "the ledger is closed\u{fffd}: it is night");
+            assert_eq!(letter.error, "the ledger is closed\\u{0}: it is night");
             assert_eq!(letter.scope.as_deref(), Some("tenant"));
             assert!(letter.failed_at >= letter.received_at, "{letter:?}");
         }
@@ -54,23 +54,26 @@ with_each_database! {
         };
         assert_eq!([ids(&page), ids(&next)].concat(), ids(&letters));
 
+        let body = inbox.delivery(letters[0].id).await.unwrap().unwrap();
+        assert_eq!(body.event().as_str(), "email.bounced");
+
         // A dead letter is remembered, and not handled again by itself.
         let again = inbox.scope("tenant").accept(&delivery("1")).await.unwrap();
         assert_eq!(again, Accepted::Duplicate);
 
         repaired.store(true, Ordering::Relaxed);
         let find = |id: &str| {
-            letters.iter().find(|letter| letter.delivery.id() == Some(id)).unwrap().id
+            letters.iter().find(|letter| letter.key.ends_with(id)).unwrap().id
         };
         let [one, two] = ["1", "2"].map(find);
-        assert_eq!(inbox.replay_dead_letters(one..=one).await.unwrap(), 1);
-        assert_eq!(inbox.replay_dead_letters(one..one).await.unwrap(), 0);
-        assert_eq!(inbox.replay_dead_letters(one..=one).await.unwrap(), 0, "it is not dead now");
+        assert_eq!(inbox.retry_now(&Select::all().ids(one..=one)).await.unwrap(), 1);
+        assert_eq!(inbox.retry_now(&Select::all().ids(one..one)).await.unwrap(), 0);
+        assert_eq!(inbox.retry_now(&Select::all().ids(one..=one)).await.unwrap(), 0, "it is not dead now");
         assert_eq!(bench.wait_for(1).await, ["tenant/email:email.bounced:id:1"]);
 
-        assert_eq!(inbox.delete_dead_letters(two..=two).await.unwrap(), 1);
-        assert_eq!(inbox.delete_dead_letters(one..=one).await.unwrap(), 0, "it was handled");
-        assert_eq!(inbox.replay_dead_letters(..).await.unwrap(), 1);
+        assert_eq!(inbox.delete_dead_letters(&Select::all().ids(two..=two)).await.unwrap(), 1);
+        assert_eq!(inbox.delete_dead_letters(&Select::all().ids(one..=one)).await.unwrap(), 0, "it was handled");
+        assert_eq!(inbox.retry_now(&Select::all()).await.unwrap(), 1);
         let handled = bench.wait_for(2).await;
         assert_eq!(handled[1], "tenant/email:email.bounced:id:3");
         inbox.until_idle().await.unwrap();
@@ -91,8 +94,8 @@ with_each_database! {
                  SELECT key || i, service, event, body, received_at, 'dead', 0 FROM webhook_inbox, n",
             )
             .await;
-        assert_eq!(inbox.replay_dead_letters(..).await.unwrap(), 2500);
+        assert_eq!(inbox.retry_now(&Select::all()).await.unwrap(), 2500);
         bench.execute("UPDATE webhook_inbox SET status = 'dead'").await;
-        assert_eq!(inbox.delete_dead_letters(..).await.unwrap(), 2501);
+        assert_eq!(inbox.delete_dead_letters(&Select::all()).await.unwrap(), 2501);
     }
 }

@@ -62,10 +62,15 @@ async fn logs_subprocess() {
         .unwrap();
     bench.wait_for(1).await;
     dead_letters(&inbox, 1).await;
-    inbox.replay_dead_letters(..).await.unwrap();
+    inbox
+        .retry_now(&webhook_inbox::Select::all())
+        .await
+        .unwrap();
     stop(&inbox, worker).await;
     // A worker that ends is logged at once.
-    bench.execute("DROP TABLE webhook_inbox_schema").await;
+    bench
+        .execute("UPDATE webhook_inbox_schema SET version = 7")
+        .await;
     let inbox = bench.inbox();
     SqliteBench::run(quick(&inbox), Arc::new(|_| Ok(())))
         .await
@@ -74,11 +79,14 @@ async fn logs_subprocess() {
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for expected in [
-        "WARN webhook_inbox::worker: handling a webhook delivery failed id=1 attempt=1 counts=true retry_in=",
-        "ERROR webhook_inbox::worker: a webhook delivery is a dead letter id=1 attempt=2",
-        "DEBUG webhook_inbox::worker: a webhook delivery was handled id=2 attempt=1",
-        "INFO webhook_inbox::queue: dead letters of the webhook inbox are replayed count=1",
-        "ERROR webhook_inbox::worker: the worker of the webhook inbox has ended error=\"the table webhook_inbox does not exist",
+        "WARN webhook_delivery{id=1 attempt=1 tenant=\"\" event=\"email.bounced\"}: \
+         webhook_inbox::worker: handling a webhook delivery failed counts=true retry_in=",
+        "ERROR webhook_delivery{id=1 attempt=2 tenant=\"\" event=\"email.bounced\"}: \
+         webhook_inbox::worker: a webhook delivery is a dead letter",
+        "DEBUG webhook_delivery{id=2 attempt=1 tenant=\"fine\" event=\"email.bounced\"}: \
+         webhook_inbox::worker: a webhook delivery was handled",
+        "INFO webhook_inbox::operations: webhook deliveries are due at once count=1",
+        "ERROR webhook_inbox::worker: the worker of the webhook inbox has ended cause=\"the tables of the webhook inbox belong to a newer version",
     ] {
         assert!(log.contains(expected), "{expected} is not in:\n{log}");
     }

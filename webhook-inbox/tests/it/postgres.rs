@@ -6,7 +6,8 @@ use std::time::Duration;
 use webhook_inbox::{Accepted, ErrorKind, Inbox, Job};
 
 use crate::databases::{PostgresBench, pool};
-use crate::support::{Bench, always_ok, delivery, eventually, quick, stop};
+use crate::server::{Bouncer, Server};
+use crate::support::{Bench, always_ok, dead_letters, delivery, eventually, quick, stop};
 
 /// The transaction of the application decides whether the delivery is accepted.
 #[tokio::test]
@@ -204,4 +205,101 @@ async fn prepare_needs_no_transaction_of_postgres() {
     eventually("no transaction is open", none).await;
     inbox.stop(Duration::ZERO).await;
     worker.await.unwrap().unwrap();
+}
+
+/// With fewer connections to the server than workers have, so that each statement may meet another
+/// server process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works_behind_pgbouncer_in_transaction_mode() {
+    let Some(server) = Server::shared().await else {
+        return;
+    };
+    let direct = server.database().await;
+    let bench = PostgresBench::on(direct.clone()).await;
+    let bouncer = Bouncer::start(server);
+    let mut config = tokio_postgres::Config::new();
+    config.host_path(bouncer.directory.path()).user("svc");
+    config
+        .port(Bouncer::PORT)
+        .dbname(direct.get_dbname().unwrap());
+    let inboxes = [(); 3].map(|()| Inbox::new(pool(config.clone(), 6)));
+    let workers = inboxes.each_ref().map(|inbox| {
+        let handle = async |tx: &deadpool_postgres::Transaction<'_>, job: &Job| {
+            let insert = "INSERT INTO handled VALUES ($1)";
+            let key = job.delivery().key();
+            let text = tokio_postgres::types::Type::TEXT;
+            tx.query_typed(insert, &[(&key, text)]).await?;
+            Ok(())
+        };
+        tokio::spawn(quick(inbox).run(handle))
+    });
+    for id in 0..100 {
+        let accepted = inboxes[id % 3].accept(&delivery(&id.to_string())).await;
+        assert_eq!(accepted.unwrap(), Accepted::New);
+    }
+    bench.wait_for(100).await;
+    for (inbox, worker) in inboxes.iter().zip(workers) {
+        stop(inbox, worker).await;
+    }
+    assert_eq!(bench.handled().await.len(), 100);
+}
+
+const DISCONNECT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+     WHERE pid <> pg_backend_pid() AND datname = current_database()";
+
+/// A failover leaves connections to a server that is read-only. The worker says so, waits, and goes
+/// on with others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_outlives_what_an_operator_mends() {
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
+    let inbox = bench.inbox();
+    let worker = PostgresBench::run(quick(&inbox), always_ok());
+    let database = bench.name();
+    let read_only = |on| {
+        format!("ALTER DATABASE {database} SET default_transaction_read_only = {on}; {DISCONNECT}")
+    };
+    inbox.accept(&delivery("1")).await.unwrap();
+    bench.wait_for(1).await;
+    bench.execute(&read_only("on")).await;
+    let error = eventually("the database refuses", async || {
+        let error = inbox.accept(&delivery("2")).await.err()?;
+        (error.kind() == ErrorKind::ReadOnly).then_some(error)
+    })
+    .await;
+    assert!(error.to_string().contains("read-only"), "{error}");
+    // Longer than a worker waits between two attempts.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!worker.is_finished());
+    bench.execute(&read_only("off")).await;
+    eventually("the inbox accepts", async || {
+        inbox.accept(&delivery("2")).await.ok()
+    })
+    .await;
+    bench.wait_for(2).await;
+    stop(&inbox, worker).await;
+}
+
+/// PostgreSQL cannot store every character in it.
+#[tokio::test]
+async fn a_failure_fits_into_a_database_in_latin_1() {
+    let Some(server) = Server::shared().await else {
+        return;
+    };
+    let bench = PostgresBench::on(server.database_in("LATIN1").await).await;
+    let inbox = bench.inbox();
+    inbox.accept(&delivery("1")).await.unwrap();
+    let worker = PostgresBench::run(
+        quick(&inbox).max_attempts(2).concurrency(1),
+        Arc::new(|job: &Job| match job.delivery().id() {
+            Some("1") => Err("the “quota” is used up".into()),
+            _ => Ok(()),
+        }),
+    );
+    let letters = dead_letters(&inbox, 1).await;
+    assert_eq!(letters[0].error, r"the \u{201c}quota\u{201d} is used up");
+    inbox.accept(&delivery("2")).await.unwrap();
+    bench.wait_for(1).await;
+    stop(&inbox, worker).await;
 }

@@ -133,16 +133,66 @@ impl Server {
 
     /// Creates an empty database.
     pub(crate) async fn database(&self) -> Config {
+        self.database_in("UTF8").await
+    }
+
+    pub(crate) async fn database_in(&self, encoding: &str) -> Config {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let (client, connection) = self.config.connect(NoTls).await.unwrap();
         tokio::spawn(connection);
         client
-            .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0"))
+            .batch_execute(&format!(
+                "CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}'"
+            ))
             .await
             .unwrap();
         let mut config = self.config.clone();
         config.dbname(name);
         config
+    }
+}
+
+/// A PgBouncer in transaction mode, with fewer connections to the server than its clients have.
+pub(crate) struct Bouncer {
+    process: Child,
+    pub(crate) directory: TempDir,
+}
+
+impl Bouncer {
+    pub(crate) const PORT: u16 = 6432;
+
+    pub(crate) fn start(server: &Server) -> Self {
+        let directory = TempDir::with_prefix("bouncer").unwrap();
+        let path = directory.path().display();
+        let settings = format!(
+            "[databases]\n* = host={} user=svc\n[pgbouncer]\nunix_socket_dir = {path}\n\
+             listen_port = {}\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n\
+             ignore_startup_parameters = extra_float_digits\nlogfile = {path}/log\n",
+            server.directory.display(),
+            Self::PORT,
+        );
+        std::fs::write(directory.path().join("settings.ini"), settings).unwrap();
+        let mut process = Command::new("pgbouncer");
+        let process = unprivileged(&mut process, directory.path())
+            .arg(directory.path().join("settings.ini"))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("SVC_TEST_POSTGRES=1, but pgbouncer cannot be started");
+        let socket = directory.path().join(format!(".s.PGSQL.{}", Self::PORT));
+        for _ in 0..1000 {
+            if socket.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self { process, directory }
+    }
+}
+
+impl Drop for Bouncer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

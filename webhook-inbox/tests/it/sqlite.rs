@@ -53,7 +53,7 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
         }
         assert!(accepted < 100, "the disk never filled up");
     };
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
     free.send(true).unwrap();
     bench.wait_for(2 + accepted).await;
     assert_eq!(inbox.accept(&large(accepted)).await.unwrap(), Accepted::New);
@@ -93,7 +93,7 @@ async fn a_locked_database_is_reported() {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     other.busy_timeout(Duration::ZERO).unwrap();
     let error = bench.inbox().accept_in(&other, &delivery("1")).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(error.kind(), ErrorKind::Locked);
     drop(tx);
 }
 

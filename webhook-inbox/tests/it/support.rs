@@ -50,6 +50,12 @@ pub(crate) trait Bench: Sized + Send + 'static {
     /// table `once (id)`.
     const FATAL: &str;
 
+    /// The statements that created the tables of version 1.
+    const SCHEMA_1: &str;
+
+    /// A literal of bytes.
+    fn bytes(text: &str) -> String;
+
     /// `None` if the database is not installed.
     async fn start() -> Option<Self>;
 

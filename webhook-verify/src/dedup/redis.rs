@@ -1,22 +1,32 @@
 //! A de-duplication store in Redis, shared by several processes.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, RedisResult};
+use redis::aio::MultiplexedConnection;
+use redis::sentinel::SentinelClient;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult};
 
 use super::store::{Claim, DedupStore, StoreFuture, Ticket};
 use crate::receiver::BoxError;
 
+/// How long connecting may take, and a response.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Keeps the states of deliveries in Redis or Valkey, shared by several processes.
 ///
-/// It connects when it is first used, and again whenever the connection is lost. While
-/// Redis is unreachable, or takes longer than [`Dedup::store_timeout`](super::Dedup::store_timeout)
-/// to respond, no handler runs, and [`Dedup`](super::Dedup) returns
-/// [`DedupError::Store`](super::DedupError::Store), which the adapters turn into a 503
-/// response. Once Redis is back, so is the receiver.
+/// It connects when it is first used, and again after every error and every time-out: a server
+/// that was demoted (`READONLY`, `MASTERDOWN`), is loading its data or has fallen silent is asked
+/// once, and then the address is resolved anew. While Redis is unreachable, or takes longer than 2
+/// seconds or [`Dedup::store_timeout`](super::Dedup::store_timeout) to respond, no handler runs,
+/// and [`Dedup`](super::Dedup) returns [`DedupError::Store`](super::DedupError::Store), which the
+/// adapters turn into a 503 response. Once Redis is back, so is the receiver.
+///
+/// **Redis must not evict keys:** an evicted delivery is handled again when it is repeated. Each
+/// new connection is refused unless `maxmemory-policy` is `noeviction`, or a volatile policy that
+/// you have [accepted](Self::accept_eviction). Nor may a failover lose writes that matter to you:
+/// Redis replicates asynchronously, so what was handled in the moment before may be handled again.
 ///
 /// Each operation is one script over one key, so it is atomic.
 ///
@@ -31,34 +41,62 @@ use crate::receiver::BoxError;
 /// # }).unwrap();
 /// ```
 ///
-/// For TLS, enable a TLS feature of the crate `redis`.
+/// For TLS (`rediss://`), enable a TLS feature of the crate `redis`, such as `tokio-rustls-comp`.
 pub struct RedisStore {
-    connection: ConnectionManager,
+    server: Server,
+    /// The connection that the next operation uses, after it was checked.
+    connection: Mutex<Option<MultiplexedConnection>>,
     prefix: Arc<str>,
+    accepted_policy: Option<String>,
+}
+
+enum Server {
+    Address(Client),
+    /// It asks the sentinels for each connection.
+    Sentinel(tokio::sync::Mutex<SentinelClient>),
 }
 
 impl RedisStore {
     /// Creates a store that connects with `client`, and whose keys start with `webhook:`.
     ///
-    /// Call it inside a tokio runtime. It does not connect yet.
+    /// It does not connect yet: [`check`](Self::check) does.
     ///
     /// # Errors
     ///
-    /// The error of the client if it is configured in an unusable way.
+    /// If the address needs a feature of the crate `redis` that is not enabled, such as TLS.
     pub fn new(client: Client) -> RedisResult<Self> {
-        // `Dedup` limits the duration of an operation. These settings only let the
-        // connection come back soon after Redis does.
-        const MAX_DELAY: Duration = Duration::from_millis(500);
-        const CONNECT: Duration = Duration::from_secs(2);
-        let config = ConnectionManagerConfig::new()
-            .set_max_delay(MAX_DELAY)
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(None);
-        let connection = ConnectionManager::new_lazy_with_config(client, config)?;
-        Ok(Self {
-            connection,
+        if !client.get_connection_info().addr().is_supported() {
+            let text = "the address needs a feature of the crate `redis`, such as TLS";
+            return Err(RedisError::from((ErrorKind::InvalidClientConfig, text)));
+        }
+        Ok(Self::with_server(Server::Address(client)))
+    }
+
+    /// Creates a store that asks Redis Sentinel for the primary whenever it connects.
+    ///
+    /// ```
+    /// use redis::sentinel::{SentinelClient, SentinelServerType};
+    /// use webhook_verify::dedup::RedisStore;
+    ///
+    /// # fn main() -> redis::RedisResult<()> {
+    /// let sentinels = vec!["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"];
+    /// let client =
+    ///     SentinelClient::build(sentinels, "mymaster".into(), None, SentinelServerType::Master)?;
+    /// let store = RedisStore::sentinel(client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sentinel(client: SentinelClient) -> Self {
+        Self::with_server(Server::Sentinel(tokio::sync::Mutex::new(client)))
+    }
+
+    fn with_server(server: Server) -> Self {
+        Self {
+            server,
+            connection: Mutex::new(None),
             prefix: "webhook:".into(),
-        })
+            accepted_policy: None,
+        }
     }
 
     /// Sets the prefix of the keys. Default: `webhook:`.
@@ -71,6 +109,83 @@ impl RedisStore {
         self
     }
 
+    /// Accepts a volatile eviction policy by its name, such as `volatile-ttl`: when the memory of
+    /// Redis is full, deliveries are forgotten before their retention ends, and handled again if
+    /// they are repeated. Default: none. A policy for all keys (`allkeys-lru`) is never accepted.
+    #[must_use]
+    pub fn accept_eviction(mut self, policy: impl Into<String>) -> Self {
+        self.accepted_policy = Some(policy.into());
+        self
+    }
+
+    /// Connects, and checks that Redis keeps what it is told. Call it when your program starts.
+    ///
+    /// # Errors
+    ///
+    /// The error of Redis, a time-out after 2 seconds, or which eviction policy is set.
+    pub async fn check(&self) -> Result<(), BoxError> {
+        self.keep(None);
+        self.connected().await.map(drop)
+    }
+
+    /// The connection of the operation before, or a new one.
+    async fn connected(&self) -> Result<MultiplexedConnection, BoxError> {
+        let kept = self.kept().clone();
+        if let Some(connection) = kept {
+            return Ok(connection);
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(TIMEOUT))
+            .set_response_timeout(Some(TIMEOUT));
+        let mut connection = match &self.server {
+            Server::Address(client) => {
+                client
+                    .get_multiplexed_async_connection_with_config(&config)
+                    .await?
+            }
+            Server::Sentinel(client) => {
+                let mut client = client.lock().await;
+                client.get_async_connection_with_config(&config).await?
+            }
+        };
+        self.check_eviction(&mut connection).await?;
+        self.keep(Some(connection.clone()));
+        Ok(connection)
+    }
+
+    async fn check_eviction(&self, connection: &mut MultiplexedConnection) -> Result<(), BoxError> {
+        let memory: String = redis::cmd("INFO")
+            .arg("memory")
+            .query_async(connection)
+            .await?;
+        let named = |line: &str| line.strip_prefix("maxmemory_policy:").map(str::to_owned);
+        let policy = memory.lines().find_map(named);
+        match policy.as_deref().map(str::trim) {
+            None | Some("noeviction") => Ok(()),
+            Some(policy)
+                if policy.starts_with("volatile-")
+                    && self.accepted_policy.as_deref() == Some(policy) =>
+            {
+                Ok(())
+            }
+            Some(policy) => Err(format!(
+                "Redis may evict handled deliveries (maxmemory-policy is {policy}), which would be \
+                 handled again: set `noeviction`"
+            )
+            .into()),
+        }
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<MultiplexedConnection>> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, connection: Option<MultiplexedConnection>) {
+        *self.kept() = connection;
+    }
+
     fn script(&self, script: &str, key: &str) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command
@@ -81,7 +196,29 @@ impl RedisStore {
     }
 
     async fn run<T: redis::FromRedisValue>(&self, command: &Cmd) -> Result<T, BoxError> {
-        Ok(command.query_async(&mut self.connection.clone()).await?)
+        // Also if it is dropped, because `Dedup` waits no longer: the server may be silent.
+        let mut reconnect = Reconnect {
+            store: self,
+            is_needed: true,
+        };
+        let mut connection = self.connected().await?;
+        let value = command.query_async(&mut connection).await?;
+        reconnect.is_needed = false;
+        Ok(value)
+    }
+}
+
+/// Lets the next operation open a new connection, unless this one has succeeded.
+struct Reconnect<'a> {
+    store: &'a RedisStore,
+    is_needed: bool,
+}
+
+impl Drop for Reconnect<'_> {
+    fn drop(&mut self) {
+        if self.is_needed {
+            self.store.keep(None);
+        }
     }
 }
 

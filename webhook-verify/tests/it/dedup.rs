@@ -314,7 +314,7 @@ async fn the_handler_does_not_run_without_a_claim() {
             panic!("{result:?}")
         };
         let expected = if hangs {
-            "no response within 500 ms"
+            "no response within 2000 ms"
         } else {
             "down"
         };

@@ -205,3 +205,132 @@ async fn an_outage_of_redis_is_survived() {
     server.restart().await;
     back(Outcome::Handled(())).await;
 }
+
+/// An address that can lead to another server, as a failover changes it.
+struct Address {
+    directory: TempDir,
+}
+
+impl Address {
+    fn of(server: &Server) -> Self {
+        let address = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        address.lead_to(server);
+        address
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.directory.path().join("primary.sock")
+    }
+
+    fn lead_to(&self, server: &Server) {
+        let new = self.directory.path().join("new.sock");
+        std::os::unix::fs::symlink(server.directory.path().join("redis.sock"), &new).unwrap();
+        std::fs::rename(new, self.path()).unwrap();
+    }
+
+    fn store(&self) -> RedisStore {
+        let url = format!("redis+unix://{}", self.path().display());
+        RedisStore::new(redis::Client::open(url).unwrap()).unwrap()
+    }
+}
+
+async fn command(server: &Server, words: &[&str]) {
+    let client = server.client();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    command.query_async::<()>(&mut connection).await.unwrap();
+}
+
+/// The old primary answers READONLY, or answers nothing any more. Its connection is not kept.
+#[tokio::test]
+async fn a_demoted_or_silent_redis_is_left_for_the_new_primary() {
+    for is_silent in [false, true] {
+        let (Some(old), Some(new)) = (Server::start().await, Server::start().await) else {
+            return;
+        };
+        let address = Address::of(&old);
+        let dedup = Dedup::new(Arc::new(address.store()));
+        let handled = async |body: &str| dedup.run_once(delivery(body), handle).await;
+        assert_eq!(handled(BODY).await.unwrap(), Outcome::Handled(()));
+        address.lead_to(&new);
+        if is_silent {
+            old.signal("STOP").await;
+        } else {
+            command(&old, &["REPLICAOF", "127.0.0.1", "1"]).await;
+        }
+        let other = r#"{"event":"email.sent","id":"2"}"#;
+        assert!(matches!(handled(other).await, Err(DedupError::Store(_))));
+        assert_eq!(handled(other).await.unwrap(), Outcome::Handled(()));
+        assert_eq!(handled(other).await.unwrap(), Outcome::Duplicate);
+        old.signal("CONT").await;
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_evicts_keys_is_refused() {
+    let Some(server) = Server::start().await else {
+        return;
+    };
+    server.store().check().await.unwrap();
+    for (policy, accepted, is_refused) in [
+        ("allkeys-lru", None, true),
+        ("allkeys-lru", Some("allkeys-lru"), true),
+        ("volatile-ttl", None, true),
+        ("volatile-ttl", Some("volatile-lru"), true),
+        ("volatile-ttl", Some("volatile-ttl"), false),
+        ("noeviction", None, false),
+    ] {
+        command(&server, &["CONFIG", "SET", "maxmemory-policy", policy]).await;
+        let mut store = server.store();
+        if let Some(accepted) = accepted {
+            store = store.accept_eviction(accepted);
+        }
+        let checked = store.check().await;
+        assert_eq!(checked.is_err(), is_refused, "{policy} {accepted:?}");
+        let claimed = store.claim(&Ticket::new(policy), Duration::MAX).await;
+        let text = format!("{claimed:?}");
+        assert_eq!(claimed.is_err(), is_refused, "{text}");
+        assert!(!is_refused || text.contains(policy), "{text}");
+    }
+}
+
+/// The sentinels name the primary. Without one, no handler runs.
+#[tokio::test]
+async fn sentinel_names_the_primary() {
+    use redis::sentinel::{SentinelClient, SentinelServerType};
+
+    let Some(server) = Server::start().await else {
+        return;
+    };
+    let ports = [0; 2].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [primary, sentinel] = ports.map(|port| port.local_addr().unwrap().port());
+    command(&server, &["CONFIG", "SET", "port", &primary.to_string()]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("sentinel.conf");
+    let text = format!("port {sentinel}\nsentinel monitor mymaster 127.0.0.1 {primary} 1\n");
+    std::fs::write(&config, text).unwrap();
+    let _sentinel = Command::new("redis-server")
+        .arg(&config)
+        .arg("--sentinel")
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let address = vec![format!("redis://127.0.0.1:{sentinel}")];
+    let kind = SentinelServerType::Master;
+    let client = SentinelClient::build(address, "mymaster".to_owned(), None, kind).unwrap();
+    let dedup = Dedup::new(Arc::new(RedisStore::sentinel(client)));
+    let handled = async {
+        while dedup.run_once(delivery(BODY), handle).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let within = tokio::time::timeout(Duration::from_secs(30), handled).await;
+    within.expect("the sentinel names the primary");
+    let there = Dedup::new(Arc::new(server.store()));
+    let again = there.run_once(delivery(BODY), handle).await;
+    assert_eq!(again.unwrap(), Outcome::Duplicate);
+}

@@ -26,6 +26,11 @@ impl Bench for SqlxBench {
 
     const ENDLESS: &str = "SELECT pg_sleep(3600)";
     const FATAL: &str = "INSERT INTO once VALUES (1)";
+    const SCHEMA_1: &str = include_str!("../../../tests/it/schema_1.postgres.sql");
+
+    fn bytes(text: &str) -> String {
+        format!("convert_to('{text}', 'UTF8')")
+    }
 
     async fn start() -> Option<Self> {
         let config = Server::shared().await?.database().await;
@@ -52,15 +57,20 @@ impl Bench for SqlxBench {
     }
 
     fn run(worker: Worker<PgPool>, then: Behavior) -> Running {
-        tokio::spawn(worker.run(async move |tx, job| {
-            let insert = sqlx::query("INSERT INTO handled VALUES ($1)");
-            insert.bind(job.delivery().key()).execute(&mut **tx).await?;
-            then(job)
-        }))
+        // Inside of a block, as an application does that awaits something else before or after.
+        tokio::spawn(async move {
+            worker
+                .run(async move |tx, job| {
+                    let insert = sqlx::query("INSERT INTO handled VALUES ($1)");
+                    insert.bind(job.delivery().key()).execute(&mut **tx).await?;
+                    then(job)
+                })
+                .await
+        })
     }
 
     fn run_prepared(worker: Worker<PgPool>, prepare: Prepare) -> Running {
-        tokio::spawn(worker.run_prepared(prepare, async |tx, _, prepared| {
+        tokio::spawn(worker.run_prepared(move |job| prepare(job), async |tx, _, prepared| {
             let insert = sqlx::query("INSERT INTO handled VALUES ($1)");
             insert.bind(prepared).execute(&mut **tx).await?;
             Ok(())
