@@ -114,7 +114,7 @@ async fn postgres(config: &Config, count: usize) {
                 let parameters: &[(&(dyn ToSql + Sync), Type)] = &[
                     (&key, Type::TEXT),
                     (&event, Type::TEXT),
-                    (&delivery.body(), Type::BYTEA),
+                    (&delivery.body().as_ref(), Type::BYTEA),
                 ];
                 let insert = "INSERT INTO plain (key, event, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
                 client.query_typed(insert, parameters).await.unwrap();
@@ -238,7 +238,7 @@ async fn sqlite() {
     for delivery in &*deliveries {
         let insert =
             "INSERT INTO plain (key, event, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        let values = (delivery.key(), delivery.event().as_str(), delivery.body());
+        let values = (delivery.key(), delivery.event().as_str(), delivery.body().as_ref());
         connection.execute(insert, values).unwrap();
     }
     report("accepted", COUNT, accepted, since.elapsed());
