@@ -66,8 +66,8 @@ pub(crate) fn is_in_network(network: Network, url: &Url) -> bool {
         let address = embedded_v4(address).map_or(address, IpAddr::V4);
         RANGES.iter().any(|(name, range)| {
             let is_near = match network {
-                Network::Loopback => *name == "loopback",
-                Network::Trusted => ["loopback", "private", LINK_LOCAL].contains(name),
+                Network::Loopback => *name == LOOPBACK,
+                Network::Trusted => [LOOPBACK, "private", "link-local"].contains(name),
                 Network::Public => false,
             };
             is_near && contains(range, address) == Some(true)
