@@ -84,7 +84,9 @@ impl Incoming {
         let is_of_content =
             |field: &&Field<'_>| field.is_shown() && !field.is("From") && !field.is("Subject");
         for field in header.fields.iter().filter(is_of_content) {
-            content.extend_from_slice(field.raw);
+            // On one line, so that a folded line of white space does not end the header.
+            let unfolded = field.raw.iter().filter(|byte| !b"\r\n".contains(byte));
+            content.extend(unfolded);
             content.extend_from_slice(b"\r\n");
         }
         content.extend_from_slice(b"\r\n");
