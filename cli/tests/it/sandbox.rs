@@ -794,7 +794,7 @@ fn an_invalid_smtp_certificate_fails_at_startup() {
 }
 
 /// A command line for each operation of the control interface.
-const ROWS: [(&str, &str); 42] = [
+const ROWS: [(&str, &str); 43] = [
     ("GET /_sandbox/health", "status"),
     (
         "POST /_sandbox/organizations",
@@ -861,6 +861,10 @@ const ROWS: [(&str, &str); 42] = [
     ("POST /_sandbox/settle", "settle"),
     ("GET /_sandbox/faults", "faults list"),
     ("POST /_sandbox/faults", "faults add --status 500"),
+    (
+        "POST /_sandbox/messages/{id}/release",
+        "messages release x --to a@b.test",
+    ),
     ("GET /_sandbox/faults/{id}", "faults get x"),
     ("DELETE /_sandbox/faults/{id}", "faults remove x"),
     ("DELETE /_sandbox/faults", "faults remove"),
