@@ -123,7 +123,7 @@ class Style:
                 hits = [t for t in self.hits.get(key, []) if t > now() - 1]
                 self.hits[key] = hits
                 if len(hits) >= self.rate:
-                    return self.xerror(429, "rate_limited", "Too many requests.") if x and self.xdoc else self.limited(req, 1 - (now() - hits[0]))
+                    return self.throttled(req, 1 - (now() - hits[0]))
                 hits.append(now())
                 req.remaining = self.rate - len(hits)
         if scope == "Xfull" and XKEYS[key] != "full":
@@ -153,6 +153,13 @@ class Style:
             r = self.refused(req, b.errs)
         if self.idem and ik and req.method == "POST" and r.status < 500:
             self.replay[ik] = (req.raw, r)
+        return r
+
+    def throttled(self, req, wait):
+        if not (self.xdoc and req.path.startswith("/v1/")):
+            return self.limited(req, wait)
+        r = self.xerror(429, "rate_limited", "Too many requests.")
+        r.headers["Retry-After"] = "1"
         return r
 
     def refused(self, req, errs):
@@ -568,7 +575,7 @@ def make(style):
                     if x["method"] == self.command and re.search(x["path"], u.path) and x["n"] > 0:
                         x["n"] -= 1; f = x["kind"]; break
             if f == "429":
-                a = style.limited(r, 1.0)
+                a = style.throttled(r, 1.0)
             elif f == "502":
                 a = R(502, b"<html><head><title>502 Bad Gateway</title></head><body><center><h1>502 Bad Gateway</h1></center><hr><center>nginx</center></body></html>", ctype="text/html")
             else:
