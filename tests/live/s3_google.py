@@ -89,7 +89,7 @@ class S(Team):
         known = {"pageSize", "pageToken", "key", "alt", "fields", "prettyPrint"} | ({"page"} if page else set())
         wrong = [k for k in req.query if k not in known]
         if wrong and self.strict:
-            return self.invalid(req, [(k, "unknown", "Cannot bind query parameter. Field '%s' could not be found in request message." % k) for k in wrong])
+            return self.refused(req, [(k, "unknown", "Cannot bind query parameter. Field '%s' could not be found in request message." % k) for k in wrong])
         if req.query.get("pageSize") == ["0"]:
             del req.query["pageSize"]
         _, p, n = self.cut(req, l)

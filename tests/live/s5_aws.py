@@ -65,7 +65,7 @@ class S(Team):
             try:
                 at = json.loads(base64.b64decode(token))["o"]
             except (ValueError, KeyError, TypeError):
-                return self.err(400, "InvalidNextTokenException", "The specified token is not valid.")
+                return self.xerror(400, "invalid_token", "The token is not valid.") if req.path.startswith("/v1/") else self.err(400, "InvalidNextTokenException", "The specified token is not valid.")
         b = {"Items": [view(x) for x in l[at:at + n]]}
         if at + n < len(l) or env("NEXT") == "null":
             b["NextToken"] = base64.b64encode(json.dumps({"v": 1, "o": at + n}).encode()).decode() if at + n < len(l) else None

@@ -53,7 +53,10 @@ class S(Team):
             return R(400, {"non_field_errors": ['Expected a list of items but got type "%s".' % type(req.json).__name__ if not isinstance(req.json, list) else
                                                 "This list may not be empty." if not req.json else "Ensure this field has no more than 100 elements."]})
         return R(400, self.fields(errs))
-    def not_found(self, req, kind, id): return self.d(404, "Invalid page." if kind == "page" else "No %s matches the given query." % kind.capitalize())
+    def not_found(self, req, kind, id):
+        if req.path.startswith("/v1/"):
+            return self.xerror(404, "not_found", "Invalid page.")
+        return self.d(404, "Invalid page." if kind == "page" else "No %s matches the given query." % kind.capitalize())
     def unverified(self, req, d): return R(400, {"from": ["The domain %s is not verified." % d]})
     def idem_mismatch(self, req): return self.d(409, "This Idempotency-Key was used with another request.")
     def not_cancellable(self, req, e): return R(400, {"non_field_errors": ["Only scheduled emails can be cancelled."]})
