@@ -2,6 +2,8 @@
 
 mod trace;
 
+pub use trace::masked_message;
+
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -10,7 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Call, EmailClient, Error, ExtractionClient, Operation, RawResponse, Secret, Service,
+    Call, EmailClient, EmailClientBuilder, Error, ExtractionClient, ExtractionClientBuilder,
+    Operation, RawResponse, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
@@ -138,6 +141,11 @@ impl Context {
 
     /// A client of the email service with this base URL and key.
     pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
+        built(self.email_builder_at(url, key)?.build(), url)
+    }
+
+    /// As [`email_client_at`](Self::email_client_at), for more options.
+    pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
         let compatibility = &self.settings.compatibility;
         let mut builder = EmailClient::builder(url, Secret::new(key.expose()));
         if let Some(header) = &compatibility.key_header {
@@ -169,7 +177,7 @@ impl Context {
             }
             builder = builder.recipient_guard(guard);
         }
-        built(with_settings!(self, builder, url).build(), url)
+        Ok(with_settings!(self, builder, url))
     }
 
     /// A client for the sandbox's control interface.
@@ -224,8 +232,17 @@ impl Context {
 
     /// A client of the extraction service with this base URL and key.
     pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
+        built(self.extraction_builder_at(url, key)?.build(), url)
+    }
+
+    /// As [`extraction_client_at`](Self::extraction_client_at), for more options.
+    pub fn extraction_builder_at(
+        &self,
+        url: &str,
+        key: &Key,
+    ) -> Result<ExtractionClientBuilder, Failure> {
         let builder = ExtractionClient::builder(url, Secret::new(key.expose()));
-        built(with_settings!(self, builder, url).build(), url)
+        Ok(with_settings!(self, builder, url))
     }
 
     /// Runs a call with the options of this command. With `--dry-run` it prints the request
