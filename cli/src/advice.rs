@@ -1,6 +1,6 @@
 //! Hints: the next step for failures that the services and the SDK report.
 
-use svc_sdk::{Operation, Outcome, Scope};
+use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 
 use crate::context::Context;
 use crate::dns::is_reserved;
@@ -30,8 +30,13 @@ pub fn add(failure: &mut Failure, context: &Context) {
     if failure.details().hint.is_some() {
         return;
     }
-    if let Some(hint) = hint(failure.details(), context) {
-        failure.details_mut().hint = Some(hint);
+    let mut hints: Vec<String> = hint(failure.details(), context).into_iter().collect();
+    if failure.details().is_not_understood && !context.settings.sandbox {
+        let conform = context.svc("conform");
+        hints.push(format!("find out how the service responds: {conform}"));
+    }
+    if !hints.is_empty() {
+        failure.details_mut().hint = Some(hints.join("\n"));
     }
 }
 
@@ -40,12 +45,18 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::Unauthenticated if context.command.path.starts_with("sandbox ") => {
             "give the sandbox's token in SVC_SANDBOX_CONTROL_TOKEN".to_owned()
         }
-        Kind::Unauthenticated => match context.settings.given_key_source(details.operation) {
-            Some(source) if context.command.path != "login" => {
-                format!("the key is that of {source}, which comes before a stored one")
+        Kind::Unauthenticated => {
+            let key = match context.settings.given_key_source(details.operation) {
+                Some(source) if context.command.path != "login" => {
+                    format!("the key is that of {source}, which comes before a stored one")
+                }
+                _ => "check the key: svc whoami; replace it: svc login".to_owned(),
+            };
+            match how_the_key_was_sent(details, context) {
+                Some(scheme) => format!("{scheme}\n{key}"),
+                None => key,
             }
-            _ => "check the key: svc whoami; replace it: svc login".to_owned(),
-        },
+        }
         Kind::MissingScope => match &details.required_scope {
             Some(scope) => format!(
                 "use a key with the scope {scope}; manage keys and scopes in the service's dashboard"
@@ -55,7 +66,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             }
         },
         Kind::InvalidInput if concerns_webhook_url(details) => {
-            "for a service on this machine, set insecure_webhooks = true in its profile: svc config show --help".to_owned()
+            "for a service on this machine, svc config set dialect webhook-urls=any".to_owned()
         }
         // The services name what was not found.
         Kind::NotFound if details.status == Some(404) && details.code.is_none() => {
@@ -70,7 +81,12 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
             verify(context, "NAME")
         }
-        Kind::Refused if details.fields.iter().any(|(field, _)| field.starts_with("scope")) => {
+        Kind::Refused
+            if details
+                .fields
+                .iter()
+                .any(|(field, _)| field.starts_with("scope")) =>
+        {
             scopes()
         }
         Kind::Refused if details.status == Some(403) => match &details.required_scope {
@@ -100,6 +116,33 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             "the service processed the request; only its response could not be written".to_owned()
         }
         _ => return None,
+    })
+}
+
+/// How svc sends the key, and how the service wants it: most services that refuse the first request
+/// of a new profile want it in another form.
+fn how_the_key_was_sent(details: &Details, context: &Context) -> Option<String> {
+    let is_email = details
+        .operation
+        .is_none_or(|it| it.service() == Service::Email);
+    if context.settings.sandbox || !is_email {
+        return None;
+    }
+    let dialect = &context.settings.dialect;
+    let header = dialect.choice(Point::KeyHeader);
+    let is_usual = header.eq_ignore_ascii_case("authorization");
+    let default = if is_usual { "bearer" } else { "bare" };
+    let scheme = dialect.pinned(Point::KeyScheme).unwrap_or(default);
+    let conform = context.svc("conform");
+    Some(match &details.challenge {
+        Some(wanted) if !wanted.eq_ignore_ascii_case(scheme) => format!(
+            "the service asks for the scheme {wanted}, svc sends {scheme} in {header} (the points \
+             `key-scheme` and `key-header` of the dialect); find it out: {conform}"
+        ),
+        _ => format!(
+            "svc sends the key as {scheme} in {header}; if the service wants it otherwise (the \
+             points `key-scheme` and `key-header` of the dialect), find it out: {conform}"
+        ),
     })
 }
 

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Call, EmailClient, EmailClientBuilder, Error, ExtractionClient, ExtractionClientBuilder,
-    Operation, RawResponse, Secret, Service,
+    Call, EmailClient, EmailClientBuilder, Error, ExtractionClient, ExtractionClientBuilder, List,
+    ListStream, Operation, RawResponse, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
@@ -77,7 +76,7 @@ macro_rules! with_settings {
         let mut builder = $builder
             .timeout(settings.timeout.value)
             .retries(settings.retries.value)
-            .service_honors_idempotency_key(settings.compatibility.honors_idempotency_key)
+            .dialect(settings.dialect.clone())
             .user_agent(USER_AGENT);
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
@@ -146,24 +145,8 @@ impl Context {
 
     /// As [`email_client_at`](Self::email_client_at), for more options.
     pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
-        let compatibility = &self.settings.compatibility;
-        let mut builder = EmailClient::builder(url, Secret::new(key.expose()));
-        if let Some(header) = &compatibility.key_header {
-            // A custom header usually carries the bare key, without `Bearer`.
-            builder = builder.key_header(header).key_prefix("");
-        }
-        if let Some(prefix) = &compatibility.key_prefix {
-            builder = builder.key_prefix(prefix);
-        }
-        if let Some(batch_key) = &compatibility.batch_key {
-            builder = builder.batch_shape(BatchShape::Object(batch_key.clone()));
-        }
-        if let Some(first_page) = compatibility.first_page {
-            builder = builder.first_page(u64::from(first_page));
-        }
-        builder = builder
-            .insecure_webhook_urls(compatibility.insecure_webhooks || is_local(url))
-            .local_checks(compatibility.local_checks);
+        let builder = EmailClient::builder(url, Secret::new(key.expose()));
+        let mut builder = builder.insecure_webhook_urls(self.settings.sandbox || is_local(url));
         if let Some(guard) = self.settings.guard.for_run()? {
             let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
             let may_send = self.command.calls_any_operation
@@ -306,6 +289,14 @@ impl Context {
     /// Runs a call with the options of this command.
     pub async fn run<T: 'static>(&self, call: Call<T>) -> Result<T, Failure> {
         self.traced(self.with_options(call), None).await
+    }
+
+    /// Reads a whole list, or the part of it that the service says how to get.
+    pub async fn read_all<T: Serialize + Send + 'static>(
+        &self,
+        list: ListStream<T>,
+    ) -> Result<List<T>, Failure> {
+        list.into_list().await.map_err(|error| self.failure(error))
     }
 
     async fn traced<T: 'static>(&self, call: Call<T>, raw: Option<Raw<'_>>) -> Result<T, Failure> {

@@ -75,6 +75,12 @@ pub struct Details {
     #[serde(serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub retry_after: Option<Duration>,
+    /// The scheme that `WWW-Authenticate` of a 401 asks for.
+    #[serde(skip)]
+    pub challenge: Option<String>,
+    /// Whether svc does not understand the response, so that the service may need another dialect.
+    #[serde(skip)]
+    pub is_not_understood: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     #[serde(serialize_with = "pairs", skip_serializing_if = "Vec::is_empty")]

@@ -13,7 +13,7 @@ mod yaml;
 
 use clap::ColorChoice;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub use csv::Items;
 pub use format::Format;
@@ -175,6 +175,24 @@ impl Printer {
             Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
             _ => self.json(&to_value(&items)),
         })
+    }
+
+    /// Prints the part of a list that could be read, and says that it is one.
+    pub fn part_of_list(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
+        let part = json!({"complete": false});
+        unless_closed(match self.format {
+            Format::Table => self.rows(items, view),
+            Format::Ndjson => {
+                let mut lines = items.iter().map(to_value).chain([part]);
+                lines.try_for_each(|line| self.json(&line))
+            }
+            _ => self.json(
+                &json!({"items": items.iter().map(to_value).collect::<Vec<_>>(),
+                "complete": false}),
+            ),
+        })?;
+        self.warning("the service has more of them, but svc does not know how to get these");
+        Ok(())
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {

@@ -1,14 +1,15 @@
 //! Resources: the commands that each has, `list`, `get` and `delete`, and the names that it is known
 //! by, which are accepted in place of its id.
 
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use serde::Serialize;
-use serde_json::Value;
-use svc_sdk::{Call, Deleted, List, Operation};
+use serde_json::{Value, json};
+use svc_sdk::{Call, Deleted, Error, ErrorKind, List, ListStream, Operation, Outcome};
 use uuid::Uuid;
 
 use crate::command_spec::{reads, removes};
@@ -54,8 +55,12 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     const IS_IN_ONE_LIST: bool = true;
 
     async fn client(context: &Context) -> Result<Self::Client, Failure>;
-    /// All of them. `None` if there is more than one list.
+    /// The first page of all of them, for `--dry-run`. `None` if there is more than one list.
     fn list(_: &Self::Client) -> Option<Call<List<Self>>> {
+        None
+    }
+    /// All of them. `None` if there is more than one list.
+    fn stream(_: &Self::Client) -> Option<ListStream<Self>> {
         None
     }
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
@@ -80,10 +85,17 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         names: &Names<'_, Self>,
         text: Option<&str>,
     ) -> Result<Vec<Found<Self>>, Failure> {
-        let Some(list) = Self::list(names.client) else {
+        let Some(stream) = Self::stream(names.client) else {
             return Ok(Vec::new());
         };
-        let items = names.context.run(list).await?.into_iter();
+        let list = names.context.read_all(stream).await?;
+        // What is on a page that cannot be read may have the same name.
+        if !list.is_complete() && text.is_some() {
+            let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
+            return Err(names.context.failure(error));
+        }
+        names.is_whole.set(list.is_complete());
+        let items = list.into_iter();
         let items = items.filter(|item| text.is_none_or(|text| is_named(item, text)));
         Ok(items
             .map(|item| Found {
@@ -147,14 +159,21 @@ pub struct Names<'a, R: Resource> {
     pub context: &'a Context,
     pub client: &'a R::Client,
     pub within: R::Within,
+    /// Whether the last search read all of them.
+    is_whole: Cell<bool>,
 }
 
 impl<'a, R: Resource> Names<'a, R> {
     pub fn new(context: &'a Context, client: &'a R::Client) -> Self {
+        Self::within(context, client, R::Within::default())
+    }
+
+    pub fn within(context: &'a Context, client: &'a R::Client, within: R::Within) -> Self {
         Self {
             context,
             client,
-            within: R::Within::default(),
+            within,
+            is_whole: Cell::new(true),
         }
     }
 
@@ -250,8 +269,15 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
         .hint(hint)
 }
 
+/// A list, or the part of one that could be read.
 fn schema_of_list<R: Resource>() -> Value {
-    output_schema::list(R::SCHEMA)
+    let items = output_schema::list(R::SCHEMA);
+    let part = json!({
+        "type": "object",
+        "properties": {"items": items, "complete": {"const": false}},
+        "required": ["items", "complete"],
+    });
+    json!({"anyOf": [items, part]})
 }
 
 /// The noun after its article.
@@ -289,9 +315,13 @@ impl<R: Resource> ListAll<R> {
             return R::preview(context, &client).await;
         }
         let progress = context.out.progress("reading");
-        let found = R::search(&Names::new(context, &client), None).await?;
+        let names = Names::new(context, &client);
+        let found = R::search(&names, None).await?;
         drop(progress);
         let items = found.iter().map(|found| &found.item).collect::<Vec<_>>();
+        if !names.is_whole.get() {
+            return context.out.part_of_list(&items, R::VIEW);
+        }
         let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE));
         context.out.list(
             &items,
@@ -314,11 +344,7 @@ pub struct Get<R: Resource> {
 impl<R: Resource> Get<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let names = Names::<R> {
-            context,
-            client: &client,
-            within: self.within,
-        };
+        let names = Names::<R>::within(context, &client, self.within);
         let item = match R::GET {
             Some(get) => {
                 let id = names.target(&self.id).await?.id;
@@ -352,11 +378,7 @@ impl<R: Resource> Delete<R> {
     /// Deletes the resource, after a confirmation that shows which one it is.
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let names = Names::<R> {
-            context,
-            client: &client,
-            within: self.within,
-        };
+        let names = Names::<R>::within(context, &client, self.within);
         let target = names.to_delete(&self.id).await?;
         let question = format!("Delete {} {target}{}?", R::NOUN, R::DELETED_WITH_IT);
         confirm(context, &question).await?;

@@ -43,6 +43,9 @@ impl Failure {
             }
             _ => None,
         };
+        let challenge = error.headers().get(reqwest::header::WWW_AUTHENTICATE);
+        let challenge = challenge.and_then(|value| value.to_str().ok()?.split(' ').next());
+        details.challenge = challenge.map(str::to_owned);
         details.request_id = error.request_id().map(str::to_owned);
         details.outcome = Some(error.outcome().as_str());
         details.attempts = (error.attempts() > 0).then(|| error.attempts());
@@ -52,6 +55,10 @@ impl Failure {
         details.fields = fields
             .map(|it| (it.field.clone(), it.message.clone()))
             .collect();
+        details.is_not_understood = matches!(
+            error.kind(),
+            ErrorKind::InvalidResponse { .. } | ErrorKind::MissingId | ErrorKind::IncompleteList
+        );
         if let ErrorKind::RecipientGuard(_) = error.kind() {
             details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
         }

@@ -1,5 +1,6 @@
 //! Settings: flags, environment, `--env-file`, profile and defaults, resolved once by precedence.
 
+pub mod dialect;
 mod directories;
 mod env;
 mod files;

@@ -91,13 +91,10 @@ pub async fn for_email(
         .poll_interval(FIRST_PAUSE, LONGEST_PAUSE);
     let mut polls = Polls::start(context, wait, seen.is_some());
     while let Some(email) = polls.next().await? {
-        let Some(status) = &email.status else {
-            return Err(Failure::other(
-                "the response contains no status, so svc cannot wait for the final one",
-            ));
-        };
         if seen.as_ref().is_none_or(|last| last.status != email.status) {
             announce(context, id, &email)?;
+            let status = email.status.as_ref();
+            let status = status.map_or("without a status", EmailStatus::as_str);
             progress.set_text(format!("{id} is {status}, waiting for the next status"));
         }
         let is_final = is_final(&email);
@@ -136,32 +133,14 @@ pub fn verdict(id: &str, email: &EmailRecord) -> Result<(), Failure> {
     let Some(status) = email
         .status
         .as_ref()
-        .filter(|status| is_undelivered(status))
+        .filter(|status| status.is_undelivered())
     else {
         return Ok(());
     };
     let why = reason(email)
         .map(|why| format!(": {why}"))
         .unwrap_or_default();
-    let code = if is_cancelled(status) {
-        "cancelled"
-    } else {
-        status.as_str()
-    };
-    Err(Failure::check(format!("email {id}: {status}{why}")).code(format!("email_{code}")))
-}
-
-/// Whether a final status means that the email was not delivered, or was marked as spam.
-pub fn is_undelivered(status: &EmailStatus) -> bool {
-    matches!(
-        status,
-        EmailStatus::Bounced | EmailStatus::Failed | EmailStatus::Complained
-    ) || is_cancelled(status)
-}
-
-/// Not in the service's reference, but it clearly means that the email is not delivered.
-fn is_cancelled(status: &EmailStatus) -> bool {
-    matches!(status.as_str(), "cancelled" | "canceled")
+    Err(Failure::check(format!("email {id}: {status}{why}")).code(format!("email_{status}")))
 }
 
 /// Why an email was not delivered, as the service reports it: for the email, or for the first

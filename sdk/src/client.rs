@@ -9,6 +9,7 @@ mod call;
 mod connections;
 mod environment;
 mod guard;
+mod limits;
 mod observer;
 mod path;
 mod payload;
@@ -29,7 +30,6 @@ pub use guard::RecipientGuard;
 pub use observer::Attempt;
 pub use preview::RequestPreview;
 pub use response::{Deleted, RawResponse, Response};
-pub use shared::BatchShape;
 pub use wait::{Poll, Wait};
 
 #[cfg(feature = "blocking")]

@@ -5,10 +5,13 @@
 use std::fmt;
 use std::ops::Deref;
 
+use chrono::{DateTime, Utc};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::dialect::{Dialect, Point};
+use crate::fields::{self, Fields, find, is_no_time, is_nothing, plain};
 use crate::secret::Secret;
 
 /// The fields of a response that its type does not model, or that have an unexpected type,
@@ -57,15 +60,21 @@ pub(crate) use has_extra;
 
 /// Implements [`Resource`] for a type with a field `id`.
 macro_rules! resource {
-    ($name:ident, $noun:literal) => {
+    ($name:ident, $noun:literal, $kind:literal, [$($field:literal),*] $(, $prepare:ident)?) => {
         crate::decode::has_extra!($name);
 
         impl crate::decode::Resource for $name {
             const NOUN: &'static str = $noun;
+            const KIND: &'static str = $kind;
+            const FIELDS: &'static [&'static str] = &["id", $($field),*];
 
             fn is_identified(&self) -> bool {
                 !self.id.is_empty()
             }
+
+            $(fn prepare(fields: &mut crate::fields::Fields, dialect: &crate::dialect::Dialect) {
+                $prepare(fields, dialect);
+            })?
         }
     };
 }
@@ -77,9 +86,21 @@ pub(crate) trait Resource:
 {
     /// What the resource is called in errors, with its article.
     const NOUN: &'static str;
+    /// What it is called in names of fields, such as `email` in `emailId`.
+    const KIND: &'static str;
+    /// The fields that it models, as the reference spells them.
+    const FIELDS: &'static [&'static str];
 
     /// Whether the response certainly contains the resource: usually, it has an id.
     fn is_identified(&self) -> bool;
+
+    /// Whether these fields certainly are those of the resource.
+    fn is_identified_by(fields: &Fields) -> bool {
+        fields.contains_key("id")
+    }
+
+    /// Gives fields that the service names in its own way their documented names.
+    fn prepare(_fields: &mut Fields, _dialect: &Dialect) {}
 
     /// Whether no documented field has a value.
     fn is_blank(&self) -> bool {
@@ -144,41 +165,172 @@ fn without_unpaired_surrogates(text: &str) -> Vec<u8> {
     text
 }
 
-/// Reads a resource. A value that is not an object gives a resource without fields.
-pub(crate) fn read_object<T: Resource>(value: &Value) -> T {
-    value.as_object().map(read_fields).unwrap_or_default()
-}
-
-/// Reads a resource: the object itself, or the only object inside it, up to three levels deep.
-pub(crate) fn read_fields<T: Resource>(fields: &Map<String, Value>) -> T {
-    read_wrapped(fields, 3)
-}
-
-fn read_wrapped<T: Resource>(fields: &Map<String, Value>, levels: u32) -> T {
-    let mut outer: T = read_typed(fields);
-    if levels == 0 || outer.is_identified() {
-        return outer;
+/// Reads a resource. A value that is neither an object nor an array with one gives a resource without
+/// fields.
+pub(crate) fn read_object<T: Resource>(value: &Value, dialect: &Dialect) -> T {
+    match value {
+        Value::Object(fields) => read_fields(fields, dialect),
+        Value::Array(items) => match &items[..] {
+            [Value::Object(only)] => read_fields(only, dialect),
+            _ => T::default(),
+        },
+        _ => T::default(),
     }
-    // What the resource models itself, such as `metadata`, is no wrapper.
-    let Some(wrapped) = wrapped_object(outer.extra_mut()) else {
-        return outer;
-    };
-    let inner: T = read_wrapped(wrapped, levels - 1);
-    let is_inside = inner.is_identified() || (outer.is_blank() && !inner.is_blank());
-    if is_inside { inner } else { outer }
 }
 
-/// The only field whose value is an object, or one with a usual name.
-fn wrapped_object(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    const WRAPPERS: [&str; 9] = [
-        "data", "result", "response", "item", "email", "contact", "audience", "domain", "webhook",
+/// Reads a resource: the object itself, or an object inside it. What is beside that one stays.
+pub(crate) fn read_fields<T: Resource>(fields: &Fields, dialect: &Dialect) -> T {
+    let mut fields = unwrapped::<T>(fields.clone(), dialect, MAX_LEVELS);
+    T::prepare(&mut fields, dialect);
+    read_typed(&fields)
+}
+
+/// How deep a resource may be inside other objects.
+const MAX_LEVELS: u32 = 5;
+
+fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) -> Fields {
+    rename::<T>(&mut fields, dialect);
+    if levels == 0 {
+        return fields;
+    }
+    let Some(name) = wrapper::<T>(&fields) else {
+        return fields;
+    };
+    let Some(Value::Object(inside)) = fields.get(&name) else {
+        return fields;
+    };
+    let mut inside = unwrapped::<T>(inside.clone(), dialect, levels - 1);
+    let is_blank = |fields: &Fields| T::FIELDS.iter().all(|name| !fields.contains_key(*name));
+    let is_inside = match T::is_identified_by(&inside) {
+        true => !T::is_identified_by(&fields) || is_envelope::<T>(&fields),
+        false => !is_blank(&inside) && is_envelope::<T>(&fields),
+    };
+    if !is_inside {
+        return fields;
+    }
+    fields.remove(&name);
+    let has_own_id = find(&fields, &["success", "ok", "code", "status"]).is_some();
+    for (name, value) in fields {
+        // The id of an envelope is that of the request, and its status that of the response.
+        let is_of_envelope =
+            (name == "id" && has_own_id) || (name == "status" && T::FIELDS.contains(&"status"));
+        if !is_of_envelope && !inside.contains_key(&name) {
+            inside.insert(name, value);
+        }
+    }
+    inside
+}
+
+/// Whether an object has nothing of the resource but perhaps an id and a status, which may as well
+/// be those of the request.
+fn is_envelope<T: Resource>(fields: &Fields) -> bool {
+    T::FIELDS
+        .iter()
+        .filter(|name| !matches!(**name, "id" | "status"))
+        .all(|name| !fields.contains_key(*name))
+}
+
+/// The field that may hold the resource: one with a usual name, or the only object of a response
+/// without an id. What the resource models itself, such as `metadata`, is no wrapper.
+fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
+    const WRAPPERS: [&str; 8] = [
+        "data",
+        "result",
+        "response",
+        "item",
+        "payload",
+        "body",
+        "attributes",
+        "resource",
     ];
-    let mut objects = fields.values().filter_map(Value::as_object);
-    match (objects.next(), objects.next()) {
-        (only, None) => only,
-        _ => WRAPPERS
+    const NEVER: [&str; 7] = [
+        "meta",
+        "links",
+        "responsemetadata",
+        "pagination",
+        "error",
+        "included",
+        "relationships",
+    ];
+    let objects = fields
+        .iter()
+        .filter(|(name, value)| {
+            let is_own = T::FIELDS.contains(&name.as_str()) && *name != "email";
+            value.is_object() && !is_own
+        })
+        .filter(|(name, _)| !NEVER.contains(&plain(name).as_str()));
+    let names: Vec<&String> = objects.map(|(name, _)| name).collect();
+    let usual = WRAPPERS.iter().chain([&T::KIND]).find_map(|usual| {
+        let is_usual = |name: &&&String| plain(name) == *usual;
+        names.iter().find(is_usual)
+    });
+    match (usual, &names[..]) {
+        (Some(usual), _) => Some((*usual).clone()),
+        (None, [only]) if !T::is_identified_by(fields) => Some((*only).clone()),
+        _ => None,
+    }
+}
+
+/// Gives the documented names to fields in another case, and to the id.
+fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
+    // JSON:API has the fields of a resource beside its type and id.
+    if fields.get("type").is_some_and(Value::is_string)
+        && let Some(Value::Object(attributes)) = fields.get("attributes").cloned()
+    {
+        fields.remove("attributes");
+        for (name, value) in attributes {
+            fields.entry(name).or_insert(value);
+        }
+    }
+    for documented in T::FIELDS {
+        take_name(fields, documented, &[&plain(documented)]);
+    }
+    if let Some(field) = dialect
+        .pinned(Point::IdField)
+        .filter(|_| T::KIND == "email")
+    {
+        if let Some(id) = fields.get(field).filter(|_| field != "id").cloned() {
+            fields.remove(field);
+            fields.insert("id".to_owned(), id);
+        }
+    }
+    const OTHERS: [&str; 5] = ["uuid", "identifier", "uid", "guid", "messageid"];
+    let kind = plain(T::KIND);
+    let own = ["id", "identifier", "uuid", "uid"].map(|end| format!("{kind}{end}"));
+    let mut names: Vec<&str> = own.iter().map(String::as_str).collect();
+    names.extend(
+        OTHERS
             .iter()
-            .find_map(|name| fields.get(*name)?.as_object()),
+            .filter(|name| **name != "messageid" || kind == "email"),
+    );
+    take_name(fields, "id", &names);
+    // A Google resource name.
+    let named = fields.get("name").and_then(Value::as_str);
+    if !fields.contains_key("id")
+        && let Some((collection, id)) = named.and_then(|name| name.rsplit_once('/'))
+        && plain(collection.rsplit('/').next().unwrap_or_default()) == format!("{kind}s")
+    {
+        fields.insert("id".to_owned(), id.into());
+        fields.remove("name");
+        take_name(fields, "name", &["displayname", "domainname"]);
+    }
+    fields.retain(|name, value| name != "id" || !is_nothing(value));
+}
+
+/// Moves the first field with one of these plain names, unless there is one with the documented name.
+pub(crate) fn take_name(fields: &mut Fields, documented: &str, names: &[&str]) {
+    if fields
+        .get(documented)
+        .is_some_and(|value| !is_nothing(value))
+    {
+        return;
+    }
+    let Some((name, _)) = find(fields, names) else {
+        return;
+    };
+    let name = name.clone();
+    if let Some(value) = fields.remove(&name) {
+        fields.insert(documented.to_owned(), value);
     }
 }
 
@@ -186,11 +338,21 @@ fn wrapped_object(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
 /// secrets: these are in the field for them, or nowhere.
 fn read_typed<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
     let mut record = T::deserialize(fields).unwrap_or_else(|_| read_fitting(fields));
-    for name in ["signingSecret", "secret"] {
-        record.extra_mut().0.remove(name);
-    }
+    record
+        .extra_mut()
+        .0
+        .retain(|name, _| !SECRETS.contains(&plain(name).as_str()));
     record
 }
+
+/// The plain names of a webhook's signing secret.
+pub(crate) const SECRETS: [&str; 5] = [
+    "signingsecret",
+    "secret",
+    "webhooksecret",
+    "signingkey",
+    "secretkey",
+];
 
 fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
     let fits = |name: &str, value: &Value| {
@@ -225,10 +387,66 @@ pub(crate) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
 
 /// One text, a list of texts, or `null`.
 pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    Ok(texts(d)?.unwrap_or_default())
+}
+
+/// One text, a list of texts, or `null`, which is kept apart from an empty list.
+pub(crate) fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
     match Value::deserialize(d)? {
-        Value::Null => Ok(Vec::new()),
-        Value::String(one) => Ok(vec![one]),
-        many => serde_json::from_value(many).map_err(D::Error::custom),
+        Value::Null => Ok(None),
+        Value::String(one) if one.is_empty() => Ok(None),
+        Value::String(one) => Ok(Some(vec![one])),
+        many => serde_json::from_value(many)
+            .map(Some)
+            .map_err(D::Error::custom),
+    }
+}
+
+/// An object or `null`. Some languages write an empty object as an empty list.
+pub(crate) fn object<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Fields>, D::Error> {
+    match Value::deserialize(d)? {
+        Value::Null => Ok(None),
+        Value::Object(fields) => Ok(Some(fields)),
+        Value::Array(items) if items.is_empty() => Ok(Some(Fields::new())),
+        _ => Err(D::Error::custom("not an object")),
+    }
+}
+
+/// An object, which may be missing.
+pub(crate) fn object_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Fields, D::Error> {
+    Ok(object(d)?.unwrap_or_default())
+}
+
+/// True, false or `null`, also as a word or a number.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
+    let value = Value::deserialize(d)?;
+    match is_nothing(&value) {
+        true => Ok(None),
+        false => fields::flag(&value)
+            .map(Some)
+            .ok_or_else(|| D::Error::custom("neither true nor false")),
+    }
+}
+
+/// An integer or `null`; the integer may be in a text.
+pub(crate) fn integer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<i64>, D::Error> {
+    let value = Value::deserialize(d)?;
+    match is_nothing(&value) {
+        true => Ok(None),
+        false => fields::integer(&value)
+            .map(Some)
+            .ok_or_else(|| D::Error::custom("not an integer")),
+    }
+}
+
+/// A time in any common form, or none.
+pub(crate) fn time<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let value = Value::deserialize(d)?;
+    match is_no_time(&value) {
+        true => Ok(None),
+        false => fields::time(&value)
+            .map(Some)
+            .ok_or_else(|| D::Error::custom("not a time")),
     }
 }
 
@@ -243,11 +461,14 @@ pub(crate) fn secret<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Secret>, 
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, Utc};
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+
+    fn read<T: Resource>(value: &Value) -> T {
+        read_object(value, &Dialect::default())
+    }
 
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
@@ -276,6 +497,8 @@ mod tests {
 
     impl Resource for Thing {
         const NOUN: &'static str = "a thing";
+        const KIND: &'static str = "thing";
+        const FIELDS: &'static [&'static str] = &["id", "topics", "at", "metadata", "owner"];
 
         fn is_identified(&self) -> bool {
             !self.id.is_empty()
@@ -286,7 +509,7 @@ mod tests {
     fn a_mistyped_field_is_kept_and_spoils_no_other() {
         let value = json!({"id": 7, "topics": [1], "at": "yesterday", "metadata": null, "x": [],
             "owner": {"age": "old", "name": "n"}});
-        let thing: Thing = read_object(&value);
+        let thing: Thing = read(&value);
         assert_eq!(
             (thing.id.as_str(), thing.topics.len(), thing.at),
             ("7", 0, None)
@@ -302,9 +525,9 @@ mod tests {
     #[test]
     fn a_number_that_lost_digits_is_no_id() {
         let value = parse_value(br#"{"id":18446744073709551616}"#).expect("JSON");
-        assert_eq!(read_object::<Thing>(&value).id, "");
+        assert_eq!(read::<Thing>(&value).id, "");
         let value = parse_value(br#"{"id":18446744073709551615}"#).expect("JSON");
-        assert_eq!(read_object::<Thing>(&value).id, "18446744073709551615");
+        assert_eq!(read::<Thing>(&value).id, "18446744073709551615");
     }
 
     #[test]
@@ -357,7 +580,7 @@ mod tests {
             let thing: Thing = read_typed(fields);
             let Value::Object(kept) = serde_json::to_value(&thing).expect("JSON") else { panic!() };
             prop_assert!(fields.keys().all(|name| kept.contains_key(name)), "{kept:?}");
-            let _ = read_object::<Thing>(&value);
+            let _ = read::<Thing>(&value);
         }
 
         #[test]

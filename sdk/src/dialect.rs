@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use http::HeaderName;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -49,6 +50,19 @@ impl Dialect {
     /// A dialect without a choice.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A dialect with these choices, each `POINT=CHOICE`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`set`](Self::set).
+    pub fn with<'a>(choices: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidDialect> {
+        let mut dialect = Self::default();
+        for choice in choices {
+            dialect.set(choice)?;
+        }
+        Ok(dialect)
     }
 
     /// All points.
@@ -149,8 +163,12 @@ impl Point {
         if let Some(named) = named {
             return Ok(named.name.to_owned());
         }
-        let is_free = self.free_text().is_some() && text.chars().all(is_part_of_a_name);
-        if is_free && !text.is_empty() {
+        let is_free = match self.free_text() {
+            None => false,
+            Some("the name of a header") => HeaderName::try_from(text).is_ok(),
+            Some(_) => !text.is_empty() && text.chars().all(is_part_of_a_name),
+        };
+        if is_free {
             return Ok(text.to_owned());
         }
         let mut valid: Vec<&str> = self.choices().iter().map(|choice| choice.name).collect();

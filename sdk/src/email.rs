@@ -12,19 +12,17 @@ pub(crate) mod domains;
 pub(crate) mod email_record;
 pub(crate) mod emails;
 pub(crate) mod message;
-mod paginator;
 mod request_body;
 pub(crate) mod webhooks;
 
 pub use attachment::Attachment;
 pub use audiences::{Audience, Audiences};
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, Refusal};
-pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
+pub use contacts::{Contact, ContactUpdate, Contacts, NewContact};
 pub use domains::{DnsRecord, Domain, Domains};
 pub use email_record::{EmailRecord, EmailStatus};
 pub use emails::Emails;
 pub use message::{Email, Recipients, ScheduledAt};
 pub use webhooks::{Event, Webhook, WebhookTest, WebhookUpdate, Webhooks};
 
-pub use crate::client::BatchShape;
 pub use crate::request::NewWebhook;

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
+pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
-pub(crate) use report::{ErrorReport, has_error, reports_failure};
 
 use crate::operation::{Operation, ScopeRule};
 use crate::scope::Scope;
@@ -259,6 +259,14 @@ impl Error {
     /// True if no connection was established, TLS included. The last attempt was not sent.
     pub fn is_connect(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Connect | ErrorKind::Tls)
+    }
+
+    /// True if a list has more items than the client could get.
+    pub fn is_incomplete_list(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::IncompleteList | ErrorKind::PageRepeated
+        )
     }
 
     /// True if the client rejected a parameter before sending.

@@ -41,7 +41,7 @@
 //! # }
 //! ```
 //!
-//! [`Contacts::stream`](email::Contacts::stream) and [`Wait::changes`] return a `Stream`;
+//! The methods `stream` of all lists and [`Wait::changes`] return a `Stream`;
 //! the `futures-util` crate has the adapters to consume them.
 //!
 //! # Retries
@@ -84,8 +84,8 @@
 //! Where the service's reference leaves a detail open, this crate accepts every plausible
 //! response: bare or wrapped lists, missing or additional fields, errors in any common
 //! format. Fields that a type does not model are kept, see [`Extra`]. What a client cannot
-//! detect is configurable on the builder: the header that carries the key, the shape of a
-//! batch body, the number of the first page. The open points are listed in
+//! find in a response, such as the header that carries the key or the shape of a batch body, is
+//! set by a [`Dialect`]. The open points are listed in
 //! [the book](https://github.com/svc-tools/svc/blob/main/docs/undocumented/README.md).
 //!
 //! # Logging, metrics and custom HTTP clients
@@ -159,12 +159,15 @@ mod dialect;
 pub mod email;
 mod error;
 pub mod extraction;
+mod fields;
 mod list;
 mod names;
 mod operation;
+mod pages;
 mod request;
 mod scope;
 mod secret;
+mod verdict;
 
 pub use client::{
     Attempt, Call, ClientBuilder, Deleted, Poll, RawResponse, RecipientGuard, RequestPreview,
@@ -178,6 +181,7 @@ pub use extraction::client::{ExtractionClient, ExtractionClientBuilder};
 pub use http::{Method, StatusCode};
 pub use list::List;
 pub use operation::{Operation, ScopeRule, Service};
+pub use pages::ListStream;
 pub use scope::{Scope, UnknownScope};
 pub use secret::Secret;
 /// The HTTP crates whose types are part of this API.

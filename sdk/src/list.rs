@@ -2,14 +2,19 @@
 
 use std::ops::Deref;
 
+use http::HeaderMap;
+use http::header::LINK;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::decode::{DecodeError, Extra, Resource, read_object};
+use crate::dialect::{Dialect, Point};
+use crate::fields::{Fields, find_within, flag, is_nothing, plain, whole_number};
 
 /// A list of resources, with paging information if the response contains any.
 ///
-/// Dereferences to a slice and iterates over its items.
+/// Dereferences to a slice and iterates over its items. It may be a part of a longer list, see
+/// [`is_complete`](Self::is_complete).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct List<T> {
@@ -25,6 +30,50 @@ pub struct List<T> {
     pub total_pages: Option<u64>,
     /// The response's fields next to the items; empty if the response is a bare array.
     pub extra: Extra,
+    pub(crate) more: More,
+}
+
+/// What a list says about the items that follow.
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
+pub(crate) struct More {
+    /// Whether there are any, if the list says so in as many words.
+    pub(crate) said: Option<bool>,
+    /// A URL, absolute or relative.
+    pub(crate) link: Option<String>,
+    pub(crate) cursor: Option<Cursor>,
+    /// The number of the next page.
+    pub(crate) page: Option<u64>,
+}
+
+/// Where a list goes on, and the query parameter that takes it.
+#[derive(Clone, Debug, PartialEq, Hash)]
+pub(crate) struct Cursor {
+    pub(crate) parameter: String,
+    pub(crate) value: String,
+}
+
+impl<T> List<T> {
+    /// Whether the response says that there are items after these.
+    pub fn has_more(&self) -> bool {
+        self.more.is_said()
+    }
+
+    /// Whether these are all items, as far as the response tells: it says nothing of more items,
+    /// nor of a higher total.
+    pub fn is_complete(&self) -> bool {
+        let is_short = self
+            .total
+            .is_some_and(|total| total > self.items.len() as u64);
+        let is_one_of_many = self.total.is_none() && self.total_pages.is_some_and(|all| all > 1);
+        !self.has_more() && !is_short && !is_one_of_many
+    }
+}
+
+impl More {
+    pub(crate) fn is_said(&self) -> bool {
+        let is_told = self.link.is_some() || self.cursor.is_some() || self.page.is_some();
+        self.said.unwrap_or(is_told)
+    }
 }
 
 impl<T> Deref for List<T> {
@@ -64,6 +113,7 @@ impl<T> From<Vec<T>> for List<T> {
             total: None,
             total_pages: None,
             extra,
+            more: More::default(),
         }
     }
 }
@@ -82,94 +132,318 @@ impl<T: Serialize> Serialize for List<T> {
 }
 
 /// Reads a bare array or an object that contains one, with the paging fields beside it.
-pub(crate) fn read_list<T: Resource>(value: Value) -> Result<List<T>, DecodeError> {
-    let (items, beside) = find_array(value)?;
+pub(crate) fn read_list<T: Resource>(
+    value: Value,
+    headers: &HeaderMap,
+    dialect: &Dialect,
+) -> Result<List<T>, DecodeError> {
+    read_list_by(value, headers, dialect, |item| read_object(item, dialect))
+}
+
+/// As [`read_list`], with a reader of the items.
+pub(crate) fn read_list_by<T>(
+    value: Value,
+    headers: &HeaderMap,
+    dialect: &Dialect,
+    read: impl Fn(&Value) -> T,
+) -> Result<List<T>, DecodeError> {
+    let (items, beside) = find_array(value, dialect.pinned(Point::ListItems))?;
     if items.len() > MAX_ITEMS {
         return Err(DecodeError(format!(
             "the list has more than {MAX_ITEMS} items"
         )));
     }
+    let count = items.len() as u64;
     let number = |names: &[&str]| {
-        let nested = beside.values().filter_map(Value::as_object);
-        let mut holders = std::iter::once(&beside).chain(nested);
-        holders.find_map(|fields| {
-            names
-                .iter()
-                .find_map(|name| whole_number(fields.get(*name)?))
-        })
+        let mut named = names.iter();
+        named.find_map(|name| whole_number(find_within(&beside, &[name], DEPTH)?))
     };
+    let header = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    let total = number(&[
+        "total",
+        "totalcount",
+        "totalitems",
+        "totalelements",
+        "totalresults",
+        "totalsize",
+    ]);
+    // Some mean the items of this page.
+    let counted = || number(&["count"]).filter(|total| *total > count);
     Ok(List {
-        page: number(&["page", "currentPage", "current_page", "pageNumber"]),
-        page_size: number(&["pageSize", "page_size", "perPage", "per_page", "limit"]),
-        total: number(&["total", "totalCount", "total_count", "totalItems"]),
-        total_pages: number(&[
-            "totalPages",
-            "total_pages",
-            "pageCount",
-            "lastPage",
-            "last_page",
-        ]),
-        items: items.iter().map(read_object).collect(),
+        page: number(&["page", "currentpage", "pagenumber", "pageindex", "number"]),
+        page_size: number(&["pagesize", "perpage", "limit"]),
+        total: total
+            .or_else(counted)
+            .or_else(|| header("x-total-count"))
+            .or_else(|| header("x-total")),
+        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages"])
+            .or_else(|| header("x-total-pages")),
+        more: read_more(&beside, headers, dialect),
+        items: items.iter().map(read).collect(),
         extra: Extra(beside),
+    })
+}
+
+/// How deep the paging fields may be inside the fields beside the items.
+const DEPTH: u32 = 3;
+
+fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
+    const FLAGS: [&str; 8] = [
+        "hasmore",
+        "hasnext",
+        "hasnextpage",
+        "more",
+        "moreavailable",
+        "istruncated",
+        "truncated",
+        "incomplete",
+    ];
+    let mut more = More {
+        said: find_within(beside, &FLAGS, DEPTH).and_then(flag),
+        link: link_header(headers),
+        ..More::default()
+    };
+    let next = next_fields(beside, DEPTH);
+    for (name, value) in &next {
+        match value {
+            Value::String(text) if is_url(text) => {
+                more.link.get_or_insert_with(|| text.clone());
+            }
+            Value::Object(link) => more.link = more.link.or_else(|| text_of(link.get("href")?)),
+            Value::Number(page) if plain(name) == "nextpage" => more.page = page.as_u64(),
+            value => {
+                let value = text_of(value).filter(|_| more.cursor.is_none());
+                more.cursor = value.map_or(more.cursor, |value| {
+                    Some(Cursor {
+                        parameter: dialect
+                            .pinned(Point::CursorParam)
+                            .map_or_else(|| cursor_parameter(name), str::to_owned),
+                        value,
+                    })
+                });
+            }
+        }
+    }
+    let page = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    more.page = more.page.or_else(|| page("x-next-page"));
+    let is_told = more.link.is_some() || more.cursor.is_some() || more.page.is_some();
+    // `"next": null` ends a list.
+    if more.said.is_none() && !is_told && names_no_next(beside, DEPTH) {
+        more.said = Some(false);
+    }
+    more
+}
+
+/// The plain names of fields that tell where a list goes on.
+const NEXT: [&str; 17] = [
+    "next",
+    "nexturl",
+    "nexturi",
+    "nextlink",
+    "nexthref",
+    "nextpageurl",
+    "nextpagelink",
+    "odatanextlink",
+    "nextpage",
+    "nextcursor",
+    "nextpagetoken",
+    "nexttoken",
+    "nextpagecursor",
+    "continuationtoken",
+    "endcursor",
+    "after",
+    "nextoffset",
+];
+
+fn next_fields(fields: &Fields, levels: u32) -> Vec<(&String, &Value)> {
+    let mut found: Vec<(&String, &Value)> = Vec::new();
+    for (name, value) in fields {
+        if NEXT.contains(&plain(name).as_str()) && !is_nothing(value) {
+            found.push((name, value));
+        } else if let Value::Object(inner) = value
+            && levels > 0
+        {
+            found.extend(next_fields(inner, levels - 1));
+        } else if let Value::Array(links) = value
+            && plain(name) == "links"
+        {
+            let is_next = |link: &&Value| link.get("rel").and_then(Value::as_str) == Some("next");
+            found.extend(links.iter().find(is_next).map(|link| (name, link)));
+        }
+    }
+    found
+}
+
+fn names_no_next(fields: &Fields, levels: u32) -> bool {
+    fields.iter().any(|(name, value)| match value {
+        Value::Object(inner) => levels > 0 && names_no_next(inner, levels - 1),
+        value => is_nothing(value) && NEXT.contains(&plain(name).as_str()),
+    })
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with('/') || text.starts_with('?') || text.contains("://")
+}
+
+/// A text, or a number as one.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The query parameter that usually takes the value of this field.
+fn cursor_parameter(field: &str) -> String {
+    let is_snake = field.contains('_');
+    let is_pascal = field.starts_with(char::is_uppercase);
+    let page_token = match (is_snake, is_pascal) {
+        (true, _) => "page_token",
+        (_, true) => "PageToken",
+        _ => "pageToken",
+    };
+    match plain(field).as_str() {
+        "nextpagetoken" => page_token,
+        "endcursor" | "after" => "after",
+        "nextoffset" => "offset",
+        // Amazon and Azure take it by the name that they gave it.
+        "nexttoken" | "continuationtoken" => field,
+        _ => "cursor",
+    }
+    .to_owned()
+}
+
+/// The target of `Link: <…>; rel="next"` (RFC 8288).
+fn link_header(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get_all(LINK).iter();
+    let mut links = links.filter_map(|value| value.to_str().ok());
+    links.find_map(|value| {
+        value.split(",").find_map(|link| {
+            let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+            let mut parameters = parameters
+                .split(';')
+                .map(|each| each.trim().to_ascii_lowercase());
+            let is_next =
+                parameters.any(|each| matches!(each.as_str(), "rel=next" | "rel=\"next\""));
+            is_next.then(|| target.to_owned())
+        })
     })
 }
 
 /// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
 const MAX_ITEMS: usize = 1 << 18;
 
-/// A number, which may be in a string.
-pub(crate) fn whole_number(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
-}
+/// The items of a response, and the fields beside them.
+pub(crate) type Found = (Vec<Value>, Map<String, Value>);
 
 /// Returns the items of the response's array, and the fields beside it. The array is, in this
-/// order: the response itself; the only array in the object, or the one with a usual name; the
-/// same inside the only nested object.
-pub(crate) fn find_array(value: Value) -> Result<(Vec<Value>, Map<String, Value>), DecodeError> {
+/// order: the response itself; the one in the `pinned` field; the only array in the object, or the
+/// one with a usual name; the same in an object inside. `null` in its place is an empty list.
+pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, DecodeError> {
     let mut beside = match value {
         Value::Array(items) => return Ok((items, Map::new())),
+        Value::Null => return Ok((Vec::new(), Map::new())),
         Value::Object(fields) => fields,
-        _ => Map::new(),
+        _ => return Err(DecodeError(NO_LIST.to_owned())),
     };
-    if let Some(items) = take_array(&mut beside)? {
+    let pinned = pinned.filter(|field| *field != "array");
+    if let Some(items) = take_within(&mut beside, pinned, DEPTH)? {
         return Ok((items, beside));
     }
-    let mut objects = beside.values_mut().filter_map(Value::as_object_mut);
-    if let (Some(only), None) = (objects.next(), objects.next())
-        && let Some(items) = take_array(only)?
-    {
-        return Ok((items, beside));
+    let empty = beside
+        .iter()
+        .find(|(name, value)| value.is_null() && is_list_name(name, pinned))
+        .map(|(name, _)| name.clone());
+    match empty {
+        Some(name) => {
+            beside.remove(&name);
+            Ok((Vec::new(), beside))
+        }
+        None => Err(DecodeError(NO_LIST.to_owned())),
     }
-    Err(DecodeError("the response contains no list".to_owned()))
 }
 
-fn take_array(fields: &mut Map<String, Value>) -> Result<Option<Vec<Value>>, DecodeError> {
-    const USUAL: [&str; 9] = [
-        "data",
-        "items",
-        "results",
-        "records",
-        "audiences",
-        "contacts",
-        "domains",
-        "webhooks",
-        "emails",
+const NO_LIST: &str = "the response contains no list (the point `list-items` of the dialect)";
+
+fn take_within(
+    fields: &mut Fields,
+    pinned: Option<&str>,
+    levels: u32,
+) -> Result<Option<Vec<Value>>, DecodeError> {
+    if let Some(items) = take_array(fields, pinned)? {
+        return Ok(Some(items));
+    }
+    if levels == 0 {
+        return Ok(None);
+    }
+    let mut found = None;
+    for (name, value) in fields.iter_mut() {
+        let Value::Object(inner) = value else {
+            continue;
+        };
+        let is_paging = matches!(
+            plain(name).as_str(),
+            "meta" | "links" | "pagination" | "paging" | "error" | "responsemetadata"
+        );
+        if is_paging || found.is_some() {
+            continue;
+        }
+        found = take_within(inner, pinned, levels - 1)?;
+    }
+    Ok(found)
+}
+
+/// The plain names of fields that usually hold the items.
+const ITEMS: [&str; 11] = [
+    "data",
+    "items",
+    "results",
+    "records",
+    "audiences",
+    "contacts",
+    "domains",
+    "webhooks",
+    "emails",
+    "list",
+    "values",
+];
+
+fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
+    match pinned {
+        Some(pinned) => name == pinned,
+        None => ITEMS.contains(&plain(name).as_str()),
+    }
+}
+
+fn take_array(
+    fields: &mut Fields,
+    pinned: Option<&str>,
+) -> Result<Option<Vec<Value>>, DecodeError> {
+    const BESIDE: [&str; 6] = [
+        "errors", "failed", "links", "warnings", "included", "messages",
     ];
-    let is_list = |(name, value): &(&String, &Value)| value.is_array() && *name != "errors";
-    let names: Vec<&str> = fields
+    let is_list = |(name, value): &(&String, &Value)| match pinned {
+        Some(pinned) => name.as_str() == pinned && value.is_array(),
+        None => value.is_array() && !BESIDE.contains(&plain(name).as_str()),
+    };
+    let names: Vec<&String> = fields
         .iter()
         .filter(is_list)
-        .map(|(name, _)| name.as_str())
+        .map(|(name, _)| name)
         .collect();
     let name = match names[..] {
         [] => return Ok(None),
         [only] => only,
-        _ => USUAL
-            .into_iter()
-            .find(|usual| names.contains(usual))
-            .ok_or_else(|| DecodeError("the response contains several lists".to_owned()))?,
+        _ => ITEMS
+            .iter()
+            .find_map(|usual| names.iter().find(|name| plain(name) == *usual))
+            .ok_or_else(|| {
+                let problem = "the response contains several lists";
+                DecodeError(format!("{problem} (the point `list-items` of the dialect)"))
+            })?,
     };
-    let name = name.to_owned();
+    let name = name.clone();
     match fields.remove(&name) {
         Some(Value::Array(items)) => Ok(Some(items)),
         _ => Ok(None),

@@ -10,6 +10,8 @@ mod contract;
 mod crash;
 mod deliveries;
 mod docs;
+#[cfg(unix)]
+mod live;
 mod process;
 mod readme_examples;
 mod receiver;

@@ -90,10 +90,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         .expect("accepted");
     assert_eq!(kept.status, Some(EmailStatus::Queued));
     let cancelled = emails.cancel(&dropped.id).await.expect("cancelled");
-    assert_eq!(
-        cancelled.status,
-        Some(EmailStatus::Other("cancelled".into()))
-    );
+    assert_eq!(cancelled.status, Some(EmailStatus::Cancelled));
     world.advance("1d").await;
     assert_eq!(
         emails.get(&kept.id).await.expect("found").status,
@@ -107,7 +104,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         Some(EmailStatus::Delivered)
     );
     let still = emails.get(&dropped.id).await.expect("found").status;
-    assert_eq!(still, Some(EmailStatus::Other("cancelled".into())));
+    assert_eq!(still, Some(EmailStatus::Cancelled));
     let error = emails
         .cancel(&kept.id)
         .await

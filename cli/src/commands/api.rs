@@ -5,7 +5,7 @@ use reqwest::header::HeaderMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::{Call, Error, RawResponse, Service, StatusCode};
+use svc_sdk::{Call, Error, ListStream, RawResponse, Service, StatusCode};
 
 use super::verify::ServiceName;
 use crate::command_spec::creates;
@@ -70,7 +70,7 @@ impl Api {
         let service = self
             .service
             .map_or_else(|| guess(&self.path), Service::from);
-        let method = self.method.to_ascii_uppercase();
+        let (method, path) = (self.method.to_ascii_uppercase(), self.path);
         let reads = matches!(method.as_str(), "GET" | "HEAD");
         if self.all && !reads {
             return Err(Failure::usage(
@@ -89,17 +89,18 @@ impl Api {
             None if fields.is_empty() || reads => None,
             None => Some(to_value(&fields).to_string()),
         };
-        let raw: Box<dyn Fn() -> Call<RawResponse>> = match service {
+        let raw: Box<dyn Fn() -> Call<RawResponse> + Send + Sync> = match service {
             Service::Email => {
                 let client = context.email_client().await?;
-                Box::new(move || client.raw(&method, &self.path))
+                Box::new(move || client.raw(&method, &path))
             }
             _ => {
                 let client = context.extraction_client().await?;
-                Box::new(move || client.raw(&method, &self.path))
+                Box::new(move || client.raw(&method, &path))
             }
         };
-        let call = |page: Option<u64>| {
+        let headers = self.header;
+        let call = move || {
             let mut call = raw();
             for (key, value) in fields.iter().filter(|_| reads) {
                 let text = value
@@ -107,11 +108,8 @@ impl Api {
                     .map_or_else(|| value.to_string(), str::to_owned);
                 call = call.query(key, text);
             }
-            if let Some(page) = page {
-                call = call.query("page", page.to_string());
-            }
             let mut content_type = "application/json";
-            for (name, value) in &self.header {
+            for (name, value) in &headers {
                 if name.eq_ignore_ascii_case("content-type") {
                     content_type = value;
                 } else {
@@ -123,25 +121,24 @@ impl Api {
                 None => call,
             }
         };
+        if self.all && !context.settings.dry_run {
+            return all_pages(context, ListStream::of_raw(call)).await;
+        }
+        let shows_head = self.include;
         let failed = |error: &Error| {
-            if let Some(status) = error.status().filter(|_| self.include) {
+            if let Some(status) = error.status().filter(|_| shows_head) {
                 // The failure matters more than a closed standard output.
                 let _ = include(context, status, error.headers(), error.body());
             }
         };
-        let response = context
-            .call_raw(call(None), reads, "calling", &failed)
-            .await?;
+        let response = context.call_raw(call(), reads, "calling", &failed).await?;
         let Some(response) = response else {
             return Ok(());
         };
         if self.include {
             return include(context, response.status, &response.headers, &response.body);
         }
-        if !self.all {
-            return show(context, &response);
-        }
-        all_pages(context, response, call).await
+        show(context, &response)
     }
 }
 
@@ -202,79 +199,22 @@ fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {
     }
 }
 
-/// Fetches the following pages. Page numbers continue from the number in the first response, or
-/// from the profile's first page. Ends at an empty page, a repeated page or the last page that the
-/// response announces.
-async fn all_pages(
-    context: &Context,
-    first: RawResponse,
-    call: impl Fn(Option<u64>) -> Call<RawResponse>,
-) -> Result<(), Failure> {
+/// Prints every item of a list, whatever its pages are.
+async fn all_pages(context: &Context, mut items: ListStream<Value>) -> Result<(), Failure> {
     let streams = context.out.format() == Format::Ndjson;
     let mut all = Vec::new();
-    let mut response = first;
-    let mut previous = None;
-    let mut number = None;
-    loop {
-        let value = response
-            .json::<Value>()
-            .map_err(|_| Failure::other("the response is not JSON"))?;
-        let (items, page, pages) = read_page(&value).ok_or_else(|| {
-            Failure::other("the response is not a list, so --all cannot follow its pages")
-        })?;
-        let at = page.or(number).unwrap_or(u64::from(
-            context.settings.compatibility.first_page.unwrap_or(1),
-        ));
-        let repeated = previous.as_ref() == Some(&items);
-        let done = items.is_empty() || repeated || pages.is_some_and(|pages| at >= pages);
-        if !repeated {
-            if streams {
-                for item in &items {
-                    context.out.part(item)?;
-                }
-            } else {
-                all.extend(items.iter().cloned());
-            }
-        }
-        if done {
-            break;
-        }
-        previous = Some(items);
-        number = Some(at + 1);
-        match context
-            .call_raw(call(number), true, "reading the next page", &|_| {})
-            .await?
-        {
-            Some(next) => response = next,
-            None => break,
+    while let Some(item) = items
+        .try_next()
+        .await
+        .map_err(|error| context.failure(error))?
+    {
+        match streams {
+            true => context.out.part(&item)?,
+            false => all.push(item),
         }
     }
-    if streams {
-        Ok(())
-    } else {
-        context.out.value(&Value::from(all))
+    match streams {
+        true => Ok(()),
+        false => context.out.value(&Value::from(all)),
     }
-}
-
-/// The items, the page number and the number of pages.
-fn read_page(value: &Value) -> Option<(Vec<Value>, Option<u64>, Option<u64>)> {
-    if let Value::Array(items) = value {
-        return Some((items.clone(), None, None));
-    }
-    let map = value.as_object()?;
-    let mut lists = map.values().filter_map(Value::as_array);
-    let items = match (lists.next(), lists.next()) {
-        (only, None) => only?,
-        // Such as a list of warnings beside the page.
-        _ => ["data", "items", "results"]
-            .iter()
-            .find_map(|name| map.get(*name)?.as_array())?,
-    };
-    let items = items.clone();
-    let number = |name| map.get(name).and_then(Value::as_u64);
-    Some((
-        items,
-        number("page"),
-        number("totalPages").or_else(|| number("total_pages")),
-    ))
 }

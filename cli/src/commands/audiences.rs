@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Audience;
-use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
+use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation};
 
 use crate::command_spec::creates;
 use crate::complete::Values;
@@ -50,6 +50,10 @@ impl Resource for Audience {
 
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
         Some(client.audiences().list())
+    }
+
+    fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
+        Some(client.audiences().stream())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {

@@ -1,5 +1,7 @@
 //! The `svc config` commands: settings and their sources.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
@@ -12,6 +14,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, View};
 use crate::output_schema::of;
+use crate::settings::dialect::{from_file, to_json};
 use crate::settings::table::{example_profile, profile_settings};
 use crate::settings::{Source, url_entry};
 use crate::urls::without_password;
@@ -50,8 +53,8 @@ fn show_help() -> String {
       --jq '.[] | select(.setting == \"email_url\") | .value'
 
 A profile is a table in config.toml (see `svc config path`). `svc login` creates it, and `svc config
-set` changes it. A profile also holds client settings, and compatibility settings for points that
-the service's reference leaves open:
+set` changes it. A profile also holds client settings, and the dialect of the service: how it behaves
+where its reference is silent:
 
 {}
 Scope: none (works offline)",
@@ -133,15 +136,22 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<ShownSetti
 #[command(after_long_help = "\
   svc config set retries 5
   svc config set allow_recipients '@example.com, me@x.test' --profile staging
+  svc config set dialect key-scheme=token,batch-body=emails
+  svc config set --from dialect.toml
 
 The settings are described by svc config show --help.")]
 pub struct Set {
     /// Name of the setting
-    #[arg(value_parser = names(), hide_possible_values = true)]
-    key: String,
+    #[arg(value_parser = names(), hide_possible_values = true, required_unless_present = "from")]
+    key: Option<String>,
     /// Value; the items of a list are separated by commas
-    #[arg(allow_hyphen_values = true)]
-    value: String,
+    ///
+    /// The dialect keeps its other points: POINT=CHOICE sets one, POINT=auto takes it back.
+    #[arg(allow_hyphen_values = true, required_unless_present = "from")]
+    value: Option<String>,
+    /// File with the dialect of the service, as svc conform saves it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "value"])]
+    from: Option<PathBuf>,
 }
 
 fn names() -> PossibleValuesParser {
@@ -151,23 +161,42 @@ fn names() -> PossibleValuesParser {
 impl Set {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
-        let Some(setting) = profile_settings().find(|setting| setting.name == self.key) else {
-            return Err(Failure::usage(format!("{} is not a setting", self.key)));
+        let (key, value) = match (self.key, self.value, &self.from) {
+            (Some(key), Some(value), _) => (key, value),
+            (_, _, Some(file)) => ("dialect".to_owned(), dialect_of(context, file)?),
+            _ => return Err(Failure::usage("name a setting and its value")),
         };
-        if self.value.trim().is_empty() {
-            return Err(Failure::usage(format!("{}: the value is empty", self.key))
+        let Some(setting) = profile_settings().find(|setting| setting.name == key) else {
+            return Err(Failure::usage(format!("{key} is not a setting")));
+        };
+        if value.trim().is_empty() {
+            return Err(Failure::usage(format!("{key}: the value is empty"))
                 .hint("to remove an entry, edit the file: svc config path"));
         }
-        let value = setting
-            .parse(&self.value)
-            .map_err(|problem| Failure::usage(format!("{}: {problem}", self.key)))?;
+        let mut parsed = setting
+            .parse(&value)
+            .map_err(|problem| Failure::usage(format!("{key}: {problem}")))?;
+        if key == "dialect" && self.from.is_none() {
+            let mut dialect = settings.dialect.clone();
+            let choices = value
+                .split(',')
+                .map(str::trim)
+                .filter(|choice| !choice.is_empty());
+            for choice in choices {
+                dialect
+                    .set(choice)
+                    .map_err(|problem| Failure::usage(problem.to_string()))?;
+            }
+            parsed = to_json(&dialect);
+        }
         if [url_entry(Service::Email), url_entry(Service::Extraction)].contains(&setting.name) {
-            EmailClient::builder(&self.value, "none").build()?;
+            EmailClient::builder(&value, "none").build()?;
         }
         if setting.name == "ca_bundle" {
-            std::fs::read(settings.path(self.value.as_ref()))
-                .map_err(|error| Failure::usage(format!("ca_bundle: {}: {error}", self.value)))?;
+            std::fs::read(settings.path(value.as_ref()))
+                .map_err(|error| Failure::usage(format!("ca_bundle: {}: {error}", value)))?;
         }
+        let value = parsed;
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
@@ -176,14 +205,27 @@ impl Set {
         let shown = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        let sentence = format!("{} of profile `{profile}` is now {shown}", self.key);
+        let sentence = format!("{key} of profile `{profile}` is now {shown}");
         let row = ShownSetting {
-            setting: self.key,
+            setting: key,
             value,
             from: "profile".to_owned(),
         };
         context.out.done(&sentence, &row)
     }
+}
+
+/// The dialect in a file, as the text of the setting.
+fn dialect_of(context: &Context, file: &std::path::Path) -> Result<String, Failure> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(context.settings.path(file))
+        .map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let dialect =
+        from_file(&text).map_err(|problem| Failure::input(format!("{shown}: {problem}")))?;
+    let choices = dialect
+        .iter()
+        .map(|(point, choice)| format!("{point}={choice}"));
+    Ok(choices.collect::<Vec<_>>().join(","))
 }
 
 /// A setting with its source.

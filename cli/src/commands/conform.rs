@@ -45,11 +45,8 @@ mod write;
 #[command(add = changes(Operation::ALL, || any_of(&[of::<Report>, || list(of::<Removed>)])).until_interrupted().with_scope("depends on --level"))]
 #[command(after_long_help = "\
   svc conform
-  svc conform --level write --save dialect.toml
+  svc conform --level write --yes --save dialect.toml
   svc conform --level send --to me@example.com --yes
-  svc conform --level send --to me@example.com \\
-      --listen https://me.tunnel.example --port 4242
-  svc conform --yes --baseline yesterday.json -o json > today.json
   svc conform --clean-up")]
 pub struct Conform {
     /// What the run may do: read, write or send

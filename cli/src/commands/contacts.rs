@@ -279,11 +279,7 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let names = Names::<Contact> {
-            context,
-            client: &client,
-            within: self.within,
-        };
+        let names = Names::<Contact>::within(context, &client, self.within);
         let call = client
             .contacts()
             .update(&names.target(&self.id).await?.id, &update);

@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Domain;
-use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
+use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation};
 
 use crate::command_spec::creates;
 use crate::complete::Values;
@@ -58,6 +58,10 @@ impl Resource for Domain {
 
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
         Some(client.domains().list())
+    }
+
+    fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
+        Some(client.domains().stream())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {

@@ -6,12 +6,12 @@ use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
-use svc_sdk::{Call, Deleted, EmailClient, List, Operation, Secret};
+use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation, Secret};
 
 use crate::command_spec::{changes, creates};
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{webhook, webhook_test};
@@ -55,6 +55,10 @@ impl Resource for Webhook {
 
     fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
         Some(client.webhooks().list())
+    }
+
+    fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
+        Some(client.webhooks().stream())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -210,6 +214,14 @@ impl Test {
                 "endpoint_answered_error",
                 format!("responded with {status}"),
             ),
+            None if !test.is_known() => {
+                let what = "the response does not tell the endpoint's status (the point \
+                            `test-status-field` of the dialect)";
+                let conform = context.svc("conform");
+                return Err(Failure::new(Kind::OutcomeUnknown, what)
+                    .code("test_status_unknown")
+                    .hint(format!("find out how the service responds: {conform}")));
+            }
             None => ("endpoint_unreachable", "could not be reached".to_owned()),
         };
         Err(

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ColorChoice, ValueEnum as _};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use svc_sdk::{Operation, Service};
+use svc_sdk::{Dialect, Operation, Point, Service};
 
 use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
@@ -40,7 +39,8 @@ pub struct Settings {
     pub yes: bool,
     /// Who may get emails, in the sandbox too.
     pub guard: Guard,
-    pub compatibility: Compatibility,
+    /// How the service behaves where its reference is silent.
+    pub dialect: Dialect,
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
     /// The groups that `svc mcp` opens for the profile.
@@ -93,28 +93,6 @@ impl fmt::Display for Source {
 pub struct Sourced<T> {
     pub value: T,
     pub source: Source,
-}
-
-/// Compatibility settings, for points that the email service's reference leaves open
-/// (`docs/undocumented/services.md`). The fields are named as the settings.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Compatibility {
-    /// The header that carries the email service's key (`#key-header`).
-    pub key_header: Option<String>,
-    /// The text before the key in that header.
-    pub key_prefix: Option<String>,
-    /// The member that holds the emails of a batch (`#batch-body`). `None`: a bare array.
-    pub batch_key: Option<String>,
-    /// The header that names the event of a webhook delivery (`#delivery-payload`).
-    pub event_header: Option<String>,
-    /// The number of the first page of contacts (`#contact-pages`).
-    pub first_page: Option<u32>,
-    /// Whether webhook URLs may be plain http (`#webhook-urls`).
-    pub insecure_webhooks: bool,
-    /// Whether svc checks the documented limits itself.
-    pub local_checks: bool,
-    /// Whether the service honors `Idempotency-Key`.
-    pub honors_idempotency_key: bool,
 }
 
 /// The value of each setting, in the order of the table.
@@ -221,8 +199,6 @@ impl Settings {
         guard.misspelled = names
             .find(|name| Guard::is_meant_by(name))
             .map(str::to_owned);
-        let mut compatibility = values.fields::<Compatibility>()?;
-        compatibility.insecure_webhooks |= sandbox;
         let format = values
             .get::<String>("output")
             .and_then(|Sourced { value, source }| {
@@ -264,7 +240,10 @@ impl Settings {
             dry_run: flags.dry_run,
             yes: flags.yes,
             guard,
-            compatibility,
+            dialect: values
+                .get("dialect")
+                .map(|dialect| dialect.value)
+                .unwrap_or_default(),
             urls: ["email_url", "extraction_url"].map(|name| values.get(name)),
             profile,
             state_dir: state_directory(env).unwrap_or_else(|| data_dir.join("state")),
@@ -281,6 +260,16 @@ impl Settings {
     pub fn check_keys(&self) -> Result<(), Failure> {
         self.given_key(Service::Email)?;
         self.given_key(Service::Extraction).map(drop)
+    }
+
+    /// Whether svc checks the documented limits itself.
+    pub fn checks_limits(&self) -> bool {
+        !self.dialect.is(Point::Limits, "other")
+    }
+
+    /// Whether the service is known to honor `Idempotency-Key`.
+    pub fn honors_idempotency_key(&self) -> bool {
+        self.dialect.pinned(Point::Idempotency) == Some("honored")
     }
 
     /// Every setting with its value and its source, in the order of the table.

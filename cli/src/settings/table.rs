@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use reqwest::header::HeaderName;
 use serde_json::Value as Json;
 use svc_sdk::RecipientGuard;
 use toml_edit::{Item, Value};
 
+use super::dialect;
 use crate::input::{duration, switch};
 use crate::output::Format;
 
@@ -47,6 +47,8 @@ enum Kind {
     Number,
     Duration,
     Format,
+    /// A table with an entry for each point.
+    Dialect,
 }
 
 const fn setting(name: &'static str, kind: Kind, help: &'static str) -> Setting {
@@ -95,7 +97,7 @@ pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 23] = [
+pub static SETTINGS: [Setting; 16] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting(
         "sandbox",
@@ -166,46 +168,11 @@ pub static SETTINGS: [Setting; 23] = [
     )
     .live("\"org_019a\""),
     setting(
-        "key_header",
-        Kind::Checked(header),
-        "header with the email service's key",
+        "dialect",
+        Kind::Dialect,
+        "how the service behaves where its reference is silent",
     )
-    .live("\"X-Api-Key\""),
-    setting("key_prefix", Kind::Text, "prefix of the key").live("\"Token \""),
-    setting(
-        "batch_key",
-        Kind::Text,
-        "batch body {\"emails\": [...]}, not an array",
-    )
-    .live("\"emails\""),
-    setting(
-        "event_header",
-        Kind::Text,
-        "header with the event of a delivery",
-    )
-    .live("\"X-Event\""),
-    setting("first_page", Kind::Number, "number of the first page").live("0"),
-    setting(
-        "insecure_webhooks",
-        Kind::Flag,
-        "allow plain http webhook URLs",
-    )
-    .or("false")
-    .live("true"),
-    setting(
-        "local_checks",
-        Kind::Flag,
-        "false leaves limits to the service",
-    )
-    .or("true")
-    .live("false"),
-    setting(
-        "honors_idempotency_key",
-        Kind::Flag,
-        "retry requests with an idempotency key",
-    )
-    .or("false")
-    .live("true"),
+    .live("{ key-scheme = \"token\" }"),
     setting(
         "mcp_policy",
         Kind::List(group),
@@ -347,6 +314,7 @@ impl Setting {
             }
             Kind::Duration => duration::limit(text)?.into(),
             Kind::Checked(check) => check(text).map(|()| text.into())?,
+            Kind::Dialect => dialect::to_json(&dialect::from_text(text)?),
             Kind::List(check) => {
                 let parts = text.split(|c: char| c == ',' || c.is_whitespace());
                 let parts = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>();
@@ -374,6 +342,11 @@ impl Setting {
             // Without the comment behind it.
             None => value.clone().decorated("", "").to_string(),
         };
+        if matches!(self.kind, Kind::Dialect) {
+            let table = item.as_table_like().ok_or(" has the wrong type")?;
+            let read = dialect::from_table(table).map_err(|problem| format!(": {problem}"))?;
+            return Ok(dialect::to_json(&read));
+        }
         let text = match item {
             Item::Value(Value::Array(list)) if matches!(self.kind, Kind::List(_)) => {
                 list.iter().map(text).collect::<Vec<_>>().join(",")
@@ -383,12 +356,6 @@ impl Setting {
         };
         self.parse(&text).map_err(|problem| format!(": {problem}"))
     }
-}
-
-fn header(text: &str) -> Result<(), String> {
-    HeaderName::try_from(text)
-        .map(drop)
-        .map_err(|_| format!("`{text}` is not a header's name"))
 }
 
 fn rule(text: &str) -> Result<(), String> {
@@ -422,6 +389,11 @@ pub fn to_item(value: &Json) -> Item {
                 .filter_map(Json::as_str)
                 .collect::<toml_edit::Array>(),
         ),
+        Json::Object(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|(name, choice)| (name.as_str(), to_item(choice)));
+            Item::Table(entries.collect())
+        }
         text => toml_edit::value(text.as_str().unwrap_or_default()),
     }
 }

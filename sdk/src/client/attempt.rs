@@ -5,17 +5,18 @@
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::io;
-use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{Duration, Instant, timeout_at};
 use url::Url;
 
 use super::body::{body, length};
+use super::limits;
 use super::payload::{JSON, Options, Payload, Request};
 use super::shared::Shared;
+use crate::dialect::{Dialect, Point};
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::operation::Operation;
 use crate::scope::Scope;
@@ -153,7 +154,8 @@ async fn receive(
             _ => Failure::Permanent,
         };
         let (operation, granted) = (request.operation, shared.known_scopes());
-        let error = response_error(operation, granted, status, headers, body.freeze());
+        let dialect = &shared.settings.dialect;
+        let error = response_error(operation, granted, status, headers, body.freeze(), dialect);
         return Err(Failed { failure, error });
     }
     let limit = shared.settings.max_response_size;
@@ -267,18 +269,11 @@ fn response_error(
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    dialect: &Dialect,
 ) -> Error {
     let report = ErrorReport::read(&body);
-    let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report);
-    let header = |name| {
-        headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-    };
-    // Compare with the service's own clock if the response contains it.
-    let date = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
-    let now = date.unwrap_or_else(SystemTime::now);
-    let retry_after = header(RETRY_AFTER).and_then(|value| parse_retry_after(value, now));
+    let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report, dialect);
+    let retry_after = limits::retry_after(&headers, status == StatusCode::TOO_MANY_REQUESTS);
     Error::new(kind, outcome)
         .with(|error| (error.report, error.retry_after) = (report, retry_after))
         .with_response_parts(status, headers, body)
@@ -307,9 +302,16 @@ impl Error {
         headers: HeaderMap,
         body: impl Into<Bytes>,
     ) -> Self {
-        response_error(Some(operation), None, status, headers, body.into())
-            .with_operation(operation)
-            .with(|error| error.attempts = 1)
+        response_error(
+            Some(operation),
+            None,
+            status,
+            headers,
+            body.into(),
+            &Dialect::default(),
+        )
+        .with_operation(operation)
+        .with(|error| error.attempts = 1)
     }
 }
 
@@ -318,17 +320,19 @@ fn classify_status(
     granted: Option<BTreeSet<Scope>>,
     status: u16,
     report: &ErrorReport,
+    dialect: &Dialect,
 ) -> (ErrorKind, Outcome) {
+    let is_scope_status = status == 403 || dialect.choice(Point::ScopeStatus) == status.to_string();
     let kind = match status {
         400 | 422 => ErrorKind::Invalid,
-        401 => ErrorKind::Unauthorized,
-        403 if report.about_scope => {
+        401 | 403 if is_scope_status && report.about_scope => {
             let documented = operation.and_then(Operation::required_scope);
             ErrorKind::MissingScope {
                 required: documented.or(report.named_scope),
                 granted,
             }
         }
+        401 => ErrorKind::Unauthorized,
         403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,
         409 => ErrorKind::Conflict,
@@ -348,48 +352,4 @@ fn classify_status(
         _ => Outcome::Unknown,
     };
     (kind, outcome)
-}
-
-/// `Retry-After`: seconds, or an HTTP date (RFC 9110 §10.2.3).
-fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that overflows means practically forever.
-        return Some(Duration::from_secs(
-            value.parse().unwrap_or(u64::from(u32::MAX)),
-        ));
-    }
-    let at = httpdate::parse_http_date(value).ok()?;
-    // A date in the past means no wait.
-    Some(at.duration_since(now).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn parses_retry_after_as_seconds_or_date() {
-        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        let parse = |value| parse_retry_after(value, now).map(|wait| wait.as_secs());
-        assert_eq!(parse("0"), Some(0));
-        assert_eq!(parse(" 120 "), Some(120));
-        assert_eq!(parse("99999999999999999999999"), Some(u64::from(u32::MAX)));
-        assert_eq!(parse("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
-        assert_eq!(parse("Sunday, 06-Nov-94 08:50:07 GMT"), Some(30));
-        assert_eq!(parse("Sun Nov  6 08:50:07 1994"), Some(30));
-        assert_eq!(parse("Sun, 06 Nov 1994 08:49:07 GMT"), Some(0));
-        for bad in ["", "-1", "1.5", "soon", "1 s", "+3"] {
-            assert_eq!(parse(bad), None, "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn parsing_retry_after_never_panics(value in ".*") {
-            parse_retry_after(&value, SystemTime::UNIX_EPOCH);
-        }
-    }
 }

@@ -16,7 +16,8 @@ use super::connections::{HttpClients, HttpConfig, ProxyChoice};
 use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
 use super::send::MAX_TIMEOUT;
-use super::shared::{BackOff, BatchShape, Key, KeyProvider, Pauses, Settings, Shared, key_value};
+use super::shared::{BackOff, Key, KeyForm, KeyProvider, Pauses, Settings, Shared, key_value};
+use crate::dialect::{Dialect, Point};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::scope::Scope;
@@ -56,8 +57,7 @@ pub struct ClientBuilder<C> {
     base: String,
     key: Secret,
     key_provider: Option<KeyProvider>,
-    pub(crate) key_header: String,
-    pub(crate) key_prefix: String,
+    pub(crate) dialect: Dialect,
     headers: Vec<(String, String)>,
     scopes: Option<BTreeSet<Scope>>,
     pub(crate) settings: Settings,
@@ -77,7 +77,7 @@ impl<C> fmt::Debug for ClientBuilder<C> {
                 "base",
                 &parse_base_url(&self.base).ok().as_ref().map(Url::as_str),
             )
-            .field("key_header", &self.key_header)
+            .field("dialect", &self.dialect)
             .field(
                 "headers",
                 &self
@@ -199,6 +199,25 @@ impl<C> ClientBuilder<C> {
 
 /// # Requests and responses
 impl<C> ClientBuilder<C> {
+    /// Sets how the service behaves where its reference is silent. Default: what most services do,
+    /// and what each response tells.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use svc_sdk::{Dialect, EmailClient};
+    ///
+    /// let dialect = Dialect::with(["key-header=X-Api-Key", "batch-body=emails"])?;
+    /// let client = EmailClient::builder("https://mail.example", "mk_…")
+    ///     .dialect(dialect)
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
     /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
     pub fn max_response_size(mut self, bytes: u64) -> Self {
         self.settings.max_response_size = bytes;
@@ -356,8 +375,7 @@ impl<C> ClientBuilder<C> {
             base,
             key,
             key_provider: None,
-            key_header: AUTHORIZATION.as_str().to_owned(),
-            key_prefix: "Bearer ".to_owned(),
+            dialect: Dialect::default(),
             headers: Vec::new(),
             scopes: None,
             settings: Settings {
@@ -373,8 +391,7 @@ impl<C> ClientBuilder<C> {
                 local_checks: true,
                 check_scopes: false,
                 insecure_webhook_urls: false,
-                batch_shape: BatchShape::Array,
-                first_page: 1,
+                dialect: Arc::default(),
                 max_response_size: 16 * 1024 * 1024,
             },
             http: HttpConfig::default(),
@@ -395,16 +412,29 @@ impl<C> ClientBuilder<C> {
                  leave it out"
             )));
         }
+        // The extraction service documents how its key is presented.
+        let key_form = match service {
+            Service::Email => KeyForm::of(&self.dialect),
+            Service::Extraction => KeyForm::Prefix("Bearer ".to_owned()),
+        };
         let key = match self.key_provider {
-            None => Key::Fixed(key_value(&self.key_prefix, &self.key)?),
+            None => Key::Fixed(key_value(&key_form, &self.key)?),
             Some(provide) => {
-                key_value(&self.key_prefix, &provide())?;
+                key_value(&key_form, &provide())?;
                 Key::Provided(provide)
             }
         };
-        let key_header = HeaderName::try_from(&self.key_header).map_err(|_| {
-            Error::config(format!("{:?} is not a valid header name", self.key_header))
-        })?;
+        let key_header = match service {
+            Service::Email => self.dialect.choice(Point::KeyHeader),
+            Service::Extraction => AUTHORIZATION.as_str(),
+        };
+        let key_header = HeaderName::try_from(key_header)
+            .map_err(|_| Error::config(format!("{key_header:?} is not a valid header name")))?;
+        self.settings.local_checks &= !self.dialect.is(Point::Limits, "other");
+        self.settings.insecure_webhook_urls |= self.dialect.is(Point::WebhookUrls, "any");
+        self.settings.honors_idempotency_key |=
+            self.dialect.pinned(Point::Idempotency) == Some("honored");
+        self.settings.dialect = Arc::new(self.dialect);
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let (name, value) = header(name, value, &key_header)
@@ -424,7 +454,7 @@ impl<C> ClientBuilder<C> {
             base,
             headers,
             key_header,
-            key_prefix: self.key_prefix,
+            key_form,
             key,
             settings: self.settings,
             pauses: Arc::new(Pauses::default()),

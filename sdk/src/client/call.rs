@@ -7,14 +7,18 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue};
+use serde_json::Value;
 
 use super::path;
 use super::payload::{Confirmation, Options, Payload, Request};
 use super::preview::RequestPreview;
-use super::response::{FromResponse, Received, Response};
+use super::response::{FromResponse, RawResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;
+use crate::decode::parse_value;
+use crate::dialect::{Dialect, Point};
 use crate::error::{Error, InvalidInput, Outcome};
+use crate::list::{List, read_list_by};
 use crate::operation::Operation;
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
@@ -249,7 +253,11 @@ impl<T> Call<T> {
 
     /// After a conflict, `get` finds out whether an earlier attempt whose response was lost has
     /// done what was asked for; `is_done` reads its body.
-    pub(crate) fn confirmed_by<U>(mut self, get: Call<U>, is_done: fn(&[u8]) -> bool) -> Self {
+    pub(crate) fn confirmed_by<U>(
+        mut self,
+        get: Call<U>,
+        is_done: fn(&[u8], &Dialect) -> bool,
+    ) -> Self {
         if let (Ok(request), Ok(get)) = (&mut self.request, get.request) {
             request.confirmation = Some(Box::new(Confirmation {
                 request: get,
@@ -286,9 +294,42 @@ impl<T> Call<T> {
         }
     }
 
-    pub(crate) fn with_query(mut self, name: &str, value: Option<u64>) -> Self {
-        if let (Ok(request), Some(value)) = (&mut self.request, value) {
+    pub(crate) fn with_query(mut self, name: &str, value: impl fmt::Display) -> Self {
+        if let Ok(request) = &mut self.request {
             path::set_query(request.path.to_mut(), name, &value.to_string());
+        }
+        self
+    }
+
+    /// The path, relative to the base URL, that a link in the response to this call leads to. `None`
+    /// if it leads to another host.
+    pub(crate) fn path_of(&self, link: &str) -> Option<String> {
+        let path = &self.request.as_ref().ok()?.path;
+        let url = self.shared.url(path).join(link).ok()?;
+        let base = &self.shared.base;
+        if url.origin() != base.origin() {
+            return None;
+        }
+        let prefix = base.path().trim_end_matches('/');
+        let path = url.path().strip_prefix(prefix).unwrap_or(url.path());
+        Some(match url.query() {
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_owned(),
+        })
+    }
+
+    /// The number of the first page of a list.
+    pub(crate) fn first_page(&self) -> u64 {
+        match self.shared.settings.dialect.choice(Point::FirstPage) {
+            "0" => 0,
+            _ => 1,
+        }
+    }
+
+    /// Replaces path and query, for a link of the service.
+    pub(crate) fn with_path(mut self, path: String) -> Self {
+        if let Ok(request) = &mut self.request {
+            request.path = path.into();
         }
         self
     }
@@ -296,6 +337,31 @@ impl<T> Call<T> {
     pub(super) fn reject(&mut self, invalid: InvalidInput) {
         if let Ok(request) = &self.request {
             self.request = Err(Error::from(invalid).with_operation(request.operation));
+        }
+    }
+}
+
+impl Call<RawResponse> {
+    /// Reads the response as a list of any JSON.
+    pub(crate) fn into_list(self) -> Call<List<Value>> {
+        let Self {
+            shared,
+            request,
+            options,
+            ..
+        } = self;
+        let read = |received: &Received| {
+            let value = parse_value(&received.body);
+            let list = value.and_then(|value| {
+                read_list_by(value, received.headers(), received.dialect(), Value::clone)
+            });
+            list.map_err(|bad| received.decode_error(bad))
+        };
+        Call {
+            shared,
+            request,
+            options,
+            read: Box::new(read),
         }
     }
 }

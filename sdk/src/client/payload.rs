@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
 
 use super::body::{Piece, length};
+use crate::dialect::Dialect;
 use crate::error::{Error, InvalidInput};
 use crate::operation::Operation;
 
@@ -33,7 +34,7 @@ pub(crate) struct Request {
 pub(crate) struct Confirmation {
     pub(super) request: Request,
     /// Reads the body of the response.
-    pub(super) is_done: fn(&[u8]) -> bool,
+    pub(super) is_done: fn(&[u8], &Dialect) -> bool,
 }
 
 /// The options of one call.

@@ -79,11 +79,17 @@ fn masked_key(shared: &Shared) -> String {
         .ok()
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let key = value.strip_prefix(&shared.key_prefix).unwrap_or_default();
+    let key = value
+        .strip_prefix(shared.key_form.prefix())
+        .unwrap_or_default();
     let known = ["sk_live_", "sk_test_"]
         .into_iter()
         .find(|prefix| key.starts_with(prefix));
-    format!("{}{}***", shared.key_prefix, known.unwrap_or_default())
+    format!(
+        "{}{}***",
+        shared.key_form.prefix(),
+        known.unwrap_or_default()
+    )
 }
 
 fn shown(value: &HeaderValue) -> String {

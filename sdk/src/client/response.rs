@@ -1,18 +1,22 @@
 //! Responses: the public types, and how each return type is decoded.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
+use crate::dialect::Dialect;
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
+use crate::fields::{find, flag};
 use crate::list::{List, read_list};
 use crate::names::debug_fields;
 use crate::operation::Operation;
+use crate::verdict::{is_refused, reports_failure};
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -127,6 +131,7 @@ pub(crate) struct Received {
     pub(super) elapsed: Duration,
     /// See [`Deleted::already_gone`].
     pub(super) already_gone: bool,
+    pub(super) dialect: Arc<Dialect>,
 }
 
 impl Received {
@@ -145,14 +150,33 @@ impl Received {
         self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
     }
 
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// Whether the request changed something that exists.
+    fn is_change(&self) -> bool {
+        !self.is_read && !self.operation.is_some_and(Operation::creates)
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Whether the body is a web page, whatever its type says.
     fn is_html(&self) -> bool {
-        let content_type = self
-            .headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
         self.body.trim_ascii_start().starts_with(b"<")
-            || (content_type.is_some_and(|text| text.starts_with("text/html"))
-                && !self.body.trim_ascii().is_empty())
+    }
+
+    /// Whether the body may be a text such as `ok`: not JSON that was cut, and no web page.
+    pub(crate) fn may_be_text(&self) -> bool {
+        let body = self.body.trim_ascii();
+        !body.is_empty()
+            && !body.starts_with(b"{")
+            && !body.starts_with(b"[")
+            && !body.starts_with(b"<")
+            && std::str::from_utf8(body).is_ok()
+            && !self.headers.contains_key(CONTENT_ENCODING)
     }
 
     /// Whether the body reports a failure in spite of the status.
@@ -161,19 +185,21 @@ impl Received {
     }
 
     /// The error of a body that reports a failure in spite of the status.
-    fn reported_failure(&self) -> Error {
-        let problem = "the status is a success, but the body reports an error";
-        self.error(ErrorKind::invalid_response(problem), Outcome::Unknown)
+    pub(crate) fn reported_failure(&self) -> Error {
+        self.error(ErrorKind::Rejected, Outcome::Refused)
             .with(|error| error.report = ErrorReport::read(&self.body))
     }
 
-    /// Decides about a resource without an id. An update, for example, may have an empty
-    /// response; a creation without an id or a read without any known field is not a success.
-    fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
-        if is_blank && self.fails() {
+    /// Decides about a resource. What a creation or a read responds with has at least one known
+    /// field; an update, for example, may have an empty response.
+    fn check_resource(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
+        let body = parse_value(&self.body);
+        let denies = matches!(&body, Ok(Value::Object(fields)) if is_refused(fields))
+            || matches!(body, Ok(Value::Bool(false)));
+        if (denies && !self.is_read) || (is_blank && self.fails()) {
             return Err(self.reported_failure());
         }
-        if self.operation.is_some_and(Operation::creates) {
+        if is_blank && self.operation.is_some_and(Operation::creates) {
             return Err(self.error(ErrorKind::MissingId, Outcome::Unknown));
         }
         if is_blank && self.is_read {
@@ -210,11 +236,15 @@ pub(crate) trait FromResponse: Sized {
 
 impl<T: Resource> FromResponse for T {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
-        let resource: Self = read_object(&value);
-        if !resource.is_identified() {
-            response.check_unidentified(Self::NOUN, resource.is_blank())?;
-        }
+        let value = match parse_value(&response.body) {
+            Ok(value) => value,
+            // Some services confirm a change with `ok`.
+            Err(_) if response.is_change() && response.may_be_text() => Value::Null,
+            Err(bad) => return Err(response.decode_error(bad)),
+        };
+        let resource: Self = read_object(&value, &response.dialect);
+        let is_blank = !resource.is_identified() && resource.is_blank();
+        response.check_resource(Self::NOUN, is_blank)?;
         Ok(resource)
     }
 }
@@ -240,8 +270,8 @@ impl FromResponse for Deleted {
         let mut extra = Extra::default();
         match parse_value(&response.body) {
             Ok(Value::Object(fields)) => {
-                let deleted = fields.get("deleted") != Some(&Value::Bool(false));
-                if reports_failure(&fields) || !deleted {
+                let deleted = find(&fields, &["deleted"]).map(|(_, value)| flag(value));
+                if reports_failure(&fields) || deleted == Some(Some(false)) {
                     return Err(response.reported_failure());
                 }
                 extra = Extra(fields);
@@ -261,7 +291,8 @@ impl FromResponse for Deleted {
 
 impl<T: Resource> FromResponse for List<T> {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        match parse_value(&response.body).and_then(read_list) {
+        let value = parse_value(&response.body);
+        match value.and_then(|value| read_list(value, &response.headers, &response.dialect)) {
             Ok(list) if !reports_failure(&list.extra) => Ok(list),
             Err(bad) if !response.fails() => Err(response.decode_error(bad)),
             _ => Err(response.reported_failure()),

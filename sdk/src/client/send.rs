@@ -57,6 +57,7 @@ pub(super) async fn send(
             attempts: call.attempts,
             elapsed: start.elapsed(),
             already_gone,
+            dialect: std::sync::Arc::clone(&shared.settings.dialect),
         }),
         Err(error) => Err(error.with_operation(request.operation).with(|error| {
             error.attempts = call.attempts;
@@ -237,7 +238,7 @@ impl Progress<'_> {
             self.deadline,
         );
         let response = attempt.await.ok()?;
-        is_done(&response.body).then_some(response)
+        is_done(&response.body, &self.shared.settings.dialect).then_some(response)
     }
 
     fn notify(&self, elapsed: Duration, result: Result<&Success, (&Error, Option<Duration>)>) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Duration, Instant, sleep_until};
 use url::Url;
@@ -13,6 +14,7 @@ use zeroize::Zeroizing;
 use super::connections::{HttpClients, lock};
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
+use crate::dialect::{Dialect, Point};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::{Operation, Service};
 use crate::scope::Scope;
@@ -26,7 +28,7 @@ pub(crate) struct Shared {
     /// The headers of every request, without the API key.
     pub(super) headers: HeaderMap,
     pub(super) key_header: HeaderName,
-    pub(super) key_prefix: String,
+    pub(super) key_form: KeyForm,
     pub(super) key: Key,
     pub(crate) settings: Settings,
     pub(super) pauses: Arc<Pauses>,
@@ -50,8 +52,7 @@ pub(crate) struct Settings {
     pub(crate) local_checks: bool,
     pub(crate) check_scopes: bool,
     pub(crate) insecure_webhook_urls: bool,
-    pub(crate) batch_shape: BatchShape,
-    pub(crate) first_page: u64,
+    pub(crate) dialect: Arc<Dialect>,
     pub(crate) max_response_size: u64,
 }
 
@@ -104,7 +105,7 @@ impl Shared {
 
     /// A client with another key and everything else shared. Its scopes are unknown.
     pub(crate) fn with_key(&self, key: &Secret) -> Result<Arc<Self>, Error> {
-        let key = Key::Fixed(key_value(&self.key_prefix, key)?);
+        let key = Key::Fixed(key_value(&self.key_form, key)?);
         Ok(Arc::new(Self {
             key,
             scopes: Arc::default(),
@@ -116,7 +117,7 @@ impl Shared {
     pub(super) fn current_key(&self) -> Result<HeaderValue, Error> {
         match &self.key {
             Key::Fixed(value) => Ok(value.clone()),
-            Key::Provided(provide) => key_value(&self.key_prefix, &provide()),
+            Key::Provided(provide) => key_value(&self.key_form, &provide()),
         }
     }
 }
@@ -140,29 +141,65 @@ pub(super) enum Key {
 
 pub(super) type KeyProvider = Arc<dyn Fn() -> Secret + Send + Sync>;
 
+/// How the key is written in its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum KeyForm {
+    /// After this text.
+    Prefix(String),
+    /// As the password of this user.
+    Password(String),
+    /// As the user name, without a password.
+    UserName,
+}
+
+impl KeyForm {
+    pub(super) fn of(dialect: &Dialect) -> Self {
+        let header = dialect.choice(Point::KeyHeader);
+        let is_usual = header.eq_ignore_ascii_case(AUTHORIZATION.as_str());
+        match dialect.pinned(Point::KeyScheme) {
+            Some("bare") => Self::Prefix(String::new()),
+            Some("basic") => Self::Password(dialect.choice(Point::KeyUser).to_owned()),
+            Some("basic-user") => Self::UserName,
+            Some("token") => Self::Prefix("Token ".to_owned()),
+            Some("bearer") => Self::Prefix("Bearer ".to_owned()),
+            Some(word) => Self::Prefix(format!("{word} ")),
+            None if is_usual => Self::Prefix("Bearer ".to_owned()),
+            // Another header usually carries the key alone.
+            None => Self::Prefix(String::new()),
+        }
+    }
+
+    /// The text before the key, for a preview, which masks the rest.
+    pub(super) fn prefix(&self) -> &str {
+        match self {
+            Self::Prefix(prefix) => prefix,
+            Self::Password(_) | Self::UserName => "Basic ",
+        }
+    }
+}
+
 /// The value of the header that carries the key.
-pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error> {
+pub(super) fn key_value(form: &KeyForm, key: &Secret) -> Result<HeaderValue, Error> {
     if key.expose().trim().is_empty() {
         return Err(Error::config("the API key is empty"));
     }
-    let text = Zeroizing::new([prefix, key.expose()].concat());
+    let basic = |credentials: String| {
+        let credentials = Zeroizing::new(credentials);
+        format!(
+            "Basic {}",
+            base64_simd::STANDARD.encode_to_string(credentials.as_bytes())
+        )
+    };
+    let text = Zeroizing::new(match form {
+        KeyForm::Prefix(prefix) => [prefix, key.expose()].concat(),
+        KeyForm::Password(user) => basic([user, ":", key.expose()].concat()),
+        KeyForm::UserName => basic([key.expose(), ":"].concat()),
+    });
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
         Error::config("the API key contains characters that are not allowed in a header")
     })?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// The JSON shape of a batch request, which the service's reference
-/// [does not specify](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#batch-body).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BatchShape {
-    /// A bare array of emails.
-    #[default]
-    Array,
-    /// An object with the array in this field, such as `emails`.
-    Object(String),
 }
 
 /// Exponential back-off: the upper limit of the pause is `initial`, doubled with each attempt,

@@ -9,6 +9,7 @@ use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource};
 use crate::list::List;
 use crate::operation::Operation;
+use crate::pages::ListStream;
 
 /// An audience, which is a list of contacts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Audience {
     pub extra: Extra,
 }
 
-resource!(Audience, "an audience");
+resource!(Audience, "an audience", "audience", ["name"]);
 
 /// The operations on audiences. All of them require the scope `contacts:manage`.
 #[derive(Clone, Debug)]
@@ -52,7 +53,8 @@ impl Audiences {
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
-    /// Lists all audiences.
+    /// Lists all audiences, or the first page of them, see [`List::is_complete`] and
+    /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Audience>> {
         Call::new(
             &self.shared,
@@ -60,6 +62,12 @@ impl Audiences {
             &[],
             Ok(Payload::Empty),
         )
+    }
+
+    /// Returns a stream of all audiences, which requests page after page if there are pages.
+    pub fn stream(&self) -> ListStream<Audience> {
+        let audiences = self.clone();
+        ListStream::new(false, move || audiences.list())
     }
 
     /// Returns an audience.

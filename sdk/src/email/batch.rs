@@ -1,15 +1,19 @@
 //! A batch: which of its emails are sent, and the result, email by email.
 
+use http::HeaderMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
 use crate::client::Received;
-use crate::decode::{Resource, parse_value, read_fields};
-use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput, has_error};
-use crate::list::{find_array, whole_number};
+use crate::decode::{DecodeError, parse_value};
+use crate::dialect::{Dialect, Point};
+use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
+use crate::fields::{find, whole_number};
+use crate::list::find_array;
 use crate::names::debug_fields;
+use crate::verdict::{Verdict, judge, reports_failure};
 
 /// The result of a batch, with one item per email.
 #[must_use = "some of its emails may have been refused"]
@@ -121,12 +125,24 @@ impl BatchResponse {
     }
 
     pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
-        let list = parse_value(&response.body).and_then(find_array);
-        let (values, _) = list.map_err(|bad| response.decode_error(bad))?;
-        let mut items: Vec<_> = values.into_iter().map(BatchItem::read).collect();
-        let in_order = items.len() == plan.sent.len();
+        let body = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let BatchItems {
+            mut items,
+            is_ordered,
+            has_errors_beside,
+        } = BatchItems::read(body, response)?;
+        let in_order = is_ordered && items.len() == plan.sent.len();
+        let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
+        let mut free = (0..plan.sent.len()).filter(|index| !taken.contains(index));
         for (position, item) in items.iter_mut().enumerate() {
-            item.index = item.index.or(in_order.then_some(position));
+            if !in_order || item.index.is_some() {
+                continue;
+            }
+            // Beside items with an index, the others are in the order of what is left.
+            item.index = match has_errors_beside {
+                true => free.next(),
+                false => Some(position),
+            };
         }
         // If an index is repeated or too high, none can be trusted.
         let mut is_free = vec![true; plan.sent.len()];
@@ -161,10 +177,10 @@ impl BatchItem {
     }
 
     /// An item is an object, or just an id.
-    fn read(value: Value) -> Self {
+    fn read(value: Value, dialect: &Dialect) -> Self {
         let mut fields = match value {
             Value::Object(fields) => fields,
-            Value::String(id) => {
+            Value::String(id) if !id.is_empty() => {
                 let email = EmailRecord {
                     id,
                     ..EmailRecord::default()
@@ -173,25 +189,11 @@ impl BatchItem {
             }
             other => Map::from_iter([("result".to_owned(), other)]),
         };
-        let index = fields.remove("index");
-        let index = index
-            .as_ref()
-            .and_then(whole_number)
-            .and_then(|at| at.try_into().ok());
-        let is_refused = has_error(&fields);
-        let email: EmailRecord = read_fields(&fields);
-        if email.is_identified() && !is_refused {
-            return Self::new(index, BatchOutcome::Accepted(email));
-        }
-        let report = ErrorReport::from_object(&fields);
-        let outcome = match is_refused || report.code.is_some() || report.message.is_some() {
-            true => BatchOutcome::Refused(Refusal {
-                code: report.code,
-                message: report.message,
-                fields: report.fields,
-                raw: fields,
-            }),
-            false => BatchOutcome::Unrecognized(email),
+        let index = take_index(&mut fields);
+        let outcome = match judge(&fields, &HeaderMap::new(), dialect) {
+            Verdict::Accepted(email) => BatchOutcome::Accepted(email),
+            Verdict::Unknown(email) => BatchOutcome::Unrecognized(email),
+            Verdict::Refused => BatchOutcome::Refused(Refusal::read(fields)),
         };
         Self::new(index, outcome)
     }
@@ -205,6 +207,79 @@ impl BatchItem {
             raw: Map::new(),
         };
         Self::new(*index, BatchOutcome::Refused(refusal))
+    }
+}
+
+/// The items of a response: a list, and perhaps a list of errors beside it, of which each carries
+/// its index.
+struct BatchItems {
+    items: Vec<BatchItem>,
+    /// Whether the items without an index are in the order of the request.
+    is_ordered: bool,
+    has_errors_beside: bool,
+}
+
+impl BatchItems {
+    fn read(body: Value, response: &Received) -> Result<Self, Error> {
+        let fails = body.as_object().is_some_and(reports_failure);
+        let dialect = response.dialect();
+        if body.is_null() {
+            return Err(response.decode_error(DecodeError("no list of results".to_owned())));
+        }
+        let (values, beside) = match find_array(body, dialect.pinned(Point::ListItems)) {
+            Ok(found) => found,
+            Err(_) if fails => return Err(response.reported_failure()),
+            Err(bad) => return Err(response.decode_error(bad)),
+        };
+        let read = |value| BatchItem::read(value, dialect);
+        let mut found = Self {
+            items: values.into_iter().map(read).collect(),
+            is_ordered: true,
+            has_errors_beside: false,
+        };
+        let errors = find(&beside, &["errors", "failed"]).and_then(|(_, errors)| errors.as_array());
+        for error in errors.into_iter().flatten() {
+            found.add_error(error);
+        }
+        Ok(found)
+    }
+
+    fn add_error(&mut self, error: &Value) {
+        let mut fields = match error {
+            Value::Object(fields) => fields.clone(),
+            other => Map::from_iter([("message".to_owned(), other.clone())]),
+        };
+        let index = take_index(&mut fields);
+        self.is_ordered &= index.is_some();
+        let is_known = self
+            .items
+            .iter()
+            .any(|item| item.index == index && matches!(item.outcome, BatchOutcome::Refused(_)));
+        if index.is_none() || !is_known {
+            let outcome = BatchOutcome::Refused(Refusal::read(fields));
+            self.items.push(BatchItem::new(index, outcome));
+            self.has_errors_beside = true;
+        }
+    }
+}
+
+/// The index of the email that an item is about.
+fn take_index(fields: &mut Map<String, Value>) -> Option<usize> {
+    let (name, index) = find(fields, &["index", "position"])?;
+    let (name, index) = (name.clone(), usize::try_from(whole_number(index)?).ok()?);
+    fields.remove(&name);
+    Some(index)
+}
+
+impl Refusal {
+    fn read(fields: Map<String, Value>) -> Self {
+        let report = ErrorReport::from_object(&fields);
+        Self {
+            code: report.code,
+            message: report.message,
+            fields: report.fields,
+            raw: fields,
+        }
     }
 }
 

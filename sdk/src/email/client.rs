@@ -7,9 +7,7 @@ use super::contacts::Contacts;
 use super::domains::Domains;
 use super::emails::Emails;
 use super::webhooks::Webhooks;
-use crate::client::{
-    BatchShape, Call, ClientBuilder, RawResponse, RecipientGuard, Shared, raw, required,
-};
+use crate::client::{Call, ClientBuilder, RawResponse, RecipientGuard, Shared, raw, required};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::secret::Secret;
@@ -196,34 +194,8 @@ impl EmailClientBuilder {
     }
 }
 
-/// # Undocumented details of the service
+/// # Webhooks
 impl EmailClientBuilder {
-    /// Sets the header that carries the API key. Default: `Authorization`. The service's
-    /// reference does not name it.
-    pub fn key_header(mut self, name: impl Into<String>) -> Self {
-        self.key_header = name.into();
-        self
-    }
-
-    /// Sets the text before the key in its header. Default: `Bearer ` (with a space).
-    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.key_prefix = prefix.into();
-        self
-    }
-
-    /// Sets the JSON shape of a batch request. Default: [`BatchShape::Array`].
-    pub fn batch_shape(mut self, shape: BatchShape) -> Self {
-        self.settings.batch_shape = shape;
-        self
-    }
-
-    /// Sets the number of the first page of contacts. Default: 1. Only relevant if the
-    /// service's responses do not contain the page number.
-    pub fn first_page(mut self, first: u64) -> Self {
-        self.settings.first_page = first;
-        self
-    }
-
     /// Whether to accept `http` webhook URLs, for a local server. They are always accepted if
     /// the base URL itself is `http`. Default: false.
     pub fn insecure_webhook_urls(mut self, allow: bool) -> Self {

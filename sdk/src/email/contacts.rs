@@ -1,22 +1,20 @@
 //! Contacts of audiences.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use futures_core::Stream;
-use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::message::can_be_address;
-use super::paginator::{Paginator, Step};
 use crate::client::{Call, Deleted, Payload, Shared};
-use crate::decode::{self, Extra, resource};
-use crate::error::{Error, InvalidInput};
+use crate::decode::{self, Extra, resource, take_name};
+use crate::dialect::{Dialect, Point};
+use crate::error::InvalidInput;
+use crate::fields::{Fields, find, flag, is_no_time, plain};
 use crate::list::List;
 use crate::names::debug_fields;
 use crate::operation::Operation;
+use crate::pages::ListStream;
 use crate::request::{self, request_type};
 
 /// A contact of an audience.
@@ -36,22 +34,139 @@ pub struct Contact {
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Custom data.
-    pub metadata: Map<String, Value>,
-    /// Subscription topics.
-    #[serde(deserialize_with = "decode::one_or_many")]
-    pub topics: Vec<String>,
-    /// Whether the contact is subscribed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Custom data. `None` if the response does not contain it.
+    #[serde(
+        deserialize_with = "decode::object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub metadata: Option<Map<String, Value>>,
+    /// Subscription topics. `None` if the response does not contain them.
+    #[serde(
+        deserialize_with = "decode::texts",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub topics: Option<Vec<String>>,
+    /// Whether the contact wants emails, whatever the service calls it: `subscribed`,
+    /// `unsubscribed`, a status. `None` if the response does not tell it clearly.
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub subscribed: Option<bool>,
     /// The other fields of the response.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-resource!(Contact, "a contact");
+resource!(
+    Contact,
+    "a contact",
+    "contact",
+    ["email", "name", "metadata", "topics", "subscribed"],
+    prepare
+);
 
 debug_fields!(Contact: id, topics, subscribed, extra);
+
+fn prepare(fields: &mut Fields, dialect: &Dialect) {
+    let named = dialect.pinned(Point::MetadataField).map(plain);
+    take_name(
+        fields,
+        "metadata",
+        &[named.as_deref().unwrap_or("customfields")],
+    );
+    take_name(
+        fields,
+        "metadata",
+        &["customdata", "customattributes", "properties"],
+    );
+    take_name(fields, "email", &["emailaddress"]);
+    match wants_emails(fields, dialect) {
+        Some(wants) => fields.insert("subscribed".to_owned(), wants.into()),
+        None => fields.remove("subscribed").and_then(|unclear| {
+            // It is kept, but it is not known what it means.
+            fields.insert("subscribed".to_owned(), unclear)
+        }),
+    };
+}
+
+/// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
+/// not.
+fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
+    const FOR: [&str; 8] = [
+        "subscribed",
+        "issubscribed",
+        "optin",
+        "optedin",
+        "isoptedin",
+        "optinindicator",
+        "emailoptin",
+        "acceptsmarketing",
+    ];
+    const AGAINST: [&str; 12] = [
+        "unsubscribed",
+        "isunsubscribed",
+        "optout",
+        "optedout",
+        "isoptedout",
+        "optoutindicator",
+        "emailoptout",
+        "hasoptedoutofemail",
+        "globallyunsubscribed",
+        "donotemail",
+        "donotcontact",
+        "suppressed",
+    ];
+    const STATUSES: [&str; 5] = [
+        "status",
+        "subscriptionstatus",
+        "subscription",
+        "optinstatus",
+        "state",
+    ];
+    match dialect.pinned(Point::OptOut) {
+        None => {}
+        Some("subscribed") => return named_flag(fields, "subscribed"),
+        Some("unsubscribed") => return named_flag(fields, "unsubscribed").map(|out| !out),
+        Some("status") => return status(find(fields, &STATUSES)?.1.as_str()?),
+        Some(field) => {
+            return match field.strip_prefix('!') {
+                Some(field) => named_flag(fields, field).map(|out| !out),
+                None => named_flag(fields, field),
+            };
+        }
+    }
+    let mut answers: Vec<bool> = Vec::new();
+    for (name, value) in fields {
+        let name = plain(name);
+        let answer = match name.as_str() {
+            name if FOR.contains(&name) => flag(value),
+            name if AGAINST.contains(&name) => flag(value).map(|out| !out),
+            name if STATUSES.contains(&name) => value.as_str().and_then(status),
+            "unsubscribedat" | "optedoutat" | "optoutat" => Some(is_no_time(value)),
+            _ => None,
+        };
+        answers.extend(answer);
+    }
+    match answers.is_empty() {
+        true => None,
+        false => Some(answers.into_iter().all(|wants| wants)),
+    }
+}
+
+fn named_flag(fields: &Fields, name: &str) -> Option<bool> {
+    flag(find(fields, &[&plain(name)])?.1)
+}
+
+/// What a word says about the wish for emails.
+fn status(word: &str) -> Option<bool> {
+    match plain(word).as_str() {
+        "subscribed" | "optedin" | "optin" | "in" => Some(true),
+        "unsubscribed" | "optedout" | "optout" | "out" | "suppressed" | "blocked"
+        | "complained" | "bounced" | "cleaned" => Some(false),
+        _ => None,
+    }
+}
 
 /// The parameters of a new contact. A string converts into one with that email address.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -267,14 +382,9 @@ impl Contacts {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn stream(&self, audience: impl AsRef<str>) -> ContactStream {
-        let audience = audience.as_ref().to_owned();
-        ContactStream {
-            contacts: self.clone(),
-            audience,
-            page_size: None,
-            contacts_left: None,
-        }
+    pub fn stream(&self, audience: impl AsRef<str>) -> ListStream<Contact> {
+        let (contacts, audience) = (self.clone(), audience.as_ref().to_owned());
+        ListStream::new(true, move || contacts.list(&audience))
     }
 
     /// Changes a contact. Custom data is merged into the existing data.
@@ -313,95 +423,11 @@ impl Contacts {
 impl Call<List<Contact>> {
     /// Sets the number of the page. Usually the first page is 1.
     pub fn page(self, page: u64) -> Self {
-        self.with_query("page", Some(page))
+        self.with_query("page", page)
     }
 
     /// Sets the maximum number of contacts per page.
     pub fn page_size(self, page_size: u64) -> Self {
-        self.with_query("pageSize", Some(page_size))
+        self.with_query("pageSize", page_size)
     }
 }
-
-/// A stream of all contacts of an audience. Requests the next page when the previous one is
-/// used up. Returned by [`Contacts::stream`].
-///
-/// The stream ends after an error; contacts returned before it are valid. Pages are
-/// requested by number, so if the list changes meanwhile, a contact may be repeated or
-/// missed.
-#[must_use = "a stream does nothing until it is polled"]
-pub struct ContactStream {
-    contacts: Contacts,
-    audience: String,
-    page_size: Option<u64>,
-    contacts_left: Option<BoxStream<'static, Result<Contact, Error>>>,
-}
-
-impl ContactStream {
-    /// Sets the number of contacts per request. By default, the service decides.
-    pub fn page_size(mut self, page_size: u64) -> Self {
-        self.page_size = Some(page_size);
-        self
-    }
-
-    /// Returns the next contact, or `None` after the last one. [`Stream`]'s adapters do
-    /// the same; this needs no further crate.
-    ///
-    /// # Errors
-    ///
-    /// The error of the request for the next page. The stream has then ended.
-    pub async fn try_next(&mut self) -> Result<Option<Contact>, Error> {
-        TryStreamExt::try_next(self).await
-    }
-
-    fn pages(&self) -> BoxStream<'static, Result<List<Contact>, Error>> {
-        let (contacts, audience, page_size) =
-            (self.contacts.clone(), self.audience.clone(), self.page_size);
-        let paginator = Paginator::new(contacts.shared.settings.first_page);
-        Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
-            let call = contacts.list(&audience);
-            async move {
-                let Some(mut paginator) = paginator else {
-                    return Ok(None);
-                };
-                let call = call.with_query("page", paginator.next);
-                let page = call.with_query("pageSize", page_size).await?;
-                Ok(match paginator.step(&page)? {
-                    Step::More => Some((page, Some(paginator))),
-                    Step::Last => Some((page, None)),
-                    Step::End => None,
-                })
-            }
-        }))
-    }
-}
-
-#[cfg(feature = "blocking")]
-impl ContactStream {
-    /// Returns a blocking iterator over the contacts, for programs without an async
-    /// runtime.
-    pub fn block_iter(mut self) -> impl Iterator<Item = Result<Contact, Error>> {
-        std::iter::from_fn(move || {
-            crate::client::block(self.try_next())
-                .and_then(|next| next)
-                .transpose()
-        })
-    }
-}
-
-impl Stream for ContactStream {
-    type Item = Result<Contact, Error>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        let each = |page: List<Contact>| stream::iter(page.items.into_iter().map(Ok));
-        let mut contacts = match this.contacts_left.take() {
-            Some(contacts) => contacts,
-            None => this.pages().map_ok(each).try_flatten().boxed(),
-        };
-        let next = contacts.poll_next_unpin(cx);
-        this.contacts_left = Some(contacts);
-        next
-    }
-}
-
-debug_fields!(ContactStream: page_size);

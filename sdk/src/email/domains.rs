@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::client::{Call, Deleted, Payload, Shared, Wait};
-use crate::decode::{self, Extra, resource};
+use crate::decode::{self, Extra, resource, take_name};
+use crate::dialect::Dialect;
+use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
 use crate::list::List;
 use crate::operation::Operation;
+use crate::pages::ListStream;
 
 /// A sending domain, with the results of its DNS checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,26 +29,114 @@ pub struct Domain {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Whether all four checks passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub verified: Option<bool>,
     /// The MX check's result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub mx_verified: Option<bool>,
     /// The SPF check's result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub spf_verified: Option<bool>,
     /// The DKIM check's result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub dkim_verified: Option<bool>,
     /// The DMARC check's result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub dmarc_verified: Option<bool>,
     /// The other fields of the response.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-resource!(Domain, "a domain");
+resource!(
+    Domain,
+    "a domain",
+    "domain",
+    [
+        "name",
+        "verified",
+        "mx_verified",
+        "spf_verified",
+        "dkim_verified",
+        "dmarc_verified"
+    ],
+    prepare
+);
+
+/// Finds the flags, wherever they are: in an object of their own, by kind.
+fn prepare(fields: &mut Fields, _dialect: &Dialect) {
+    const KINDS: [&str; 4] = ["mx", "spf", "dkim", "dmarc"];
+    take_name(fields, "name", &["domainname", "domain"]);
+    let holders: Vec<Fields> = fields
+        .values()
+        .filter_map(Value::as_object)
+        .cloned()
+        .collect();
+    for flag in KINDS.map(|kind| format!("{kind}_verified")) {
+        let (kind, plain_flag) = (flag.trim_end_matches("_verified"), plain(&flag));
+        let names = [plain_flag.as_str(), kind];
+        let found = holders
+            .iter()
+            .find_map(|holder| verdict(find(holder, &names)?.1));
+        let found = found.or_else(|| verdict(find(fields, &[kind])?.1));
+        if !fields.contains_key(&flag)
+            && let Some(found) = found
+        {
+            fields.insert(flag, found.into());
+        }
+    }
+    if !fields.contains_key("verified") {
+        let inside = |holder: &Fields| verdict(find(holder, &["verified", "isverified"])?.1);
+        let word = || {
+            let (_, status) = find(fields, &["status", "state", "verificationstatus"])?;
+            let is_verified = status.as_str().map(plain).as_deref() == Some("verified");
+            is_verified.then_some(true)
+        };
+        if let Some(found) = holders.iter().find_map(inside).or_else(word) {
+            fields.insert("verified".to_owned(), found.into());
+        }
+    }
+}
+
+/// The result of a check: a flag, a word, or an object with one of them.
+fn verdict(value: &Value) -> Option<bool> {
+    if let Value::Object(check) = value {
+        let names = [
+            "verified",
+            "valid",
+            "isverified",
+            "passed",
+            "ok",
+            "status",
+            "result",
+        ];
+        return verdict(find(check, &names)?.1);
+    }
+    match value.as_str().map(plain).as_deref() {
+        Some("verified" | "pass" | "passed" | "valid" | "ok" | "success") => Some(true),
+        Some(
+            "failed" | "fail" | "pending" | "notstarted" | "missing" | "invalid" | "unverified"
+            | "notverified" | "notfound" | "error",
+        ) => Some(false),
+        // A number is no verdict.
+        _ => fields_flag(value).filter(|_| !value.is_number()),
+    }
+}
 
 impl Domain {
     /// True if the domain is verified: according to `verified`, or if that is missing, if
@@ -63,29 +154,71 @@ impl Domain {
         ]
     }
 
-    /// The DNS records to publish, if the response contains them: an array of objects, or an
-    /// object with one field per kind.
+    /// The DNS records to publish, if the response contains them: an array of objects, or one
+    /// object for each kind.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
-        const NAMES: [&str; 4] = ["records", "dnsRecords", "dns_records", "dns"];
-        let records = |value: &Value| match value {
-            Value::Array(items) => Some(
-                items
-                    .iter()
-                    .filter_map(|item| DnsRecord::read(None, item))
-                    .collect(),
-            ),
-            Value::Object(kinds) => Some(
-                kinds
-                    .iter()
-                    .filter_map(|(kind, item)| DnsRecord::read(Some(kind), item))
-                    .collect(),
-            ),
-            _ => None,
-        };
-        NAMES
-            .iter()
-            .find_map(|name| records(self.extra.get(*name)?))
-            .unwrap_or_default()
+        const NAMES: [&str; 7] = [
+            "records",
+            "dnsrecords",
+            "dns",
+            "dnsrecordset",
+            "recordsets",
+            "dnsentries",
+            "verificationrecords",
+        ];
+        let named = find(&self.extra, &NAMES).map(|(_, value)| records(None, value));
+        let found = named.unwrap_or_default();
+        if !found.is_empty() {
+            return found;
+        }
+        // By kind beside the domain, or in a field with any name.
+        let by_kind = by_kind(&self.extra);
+        if !by_kind.is_empty() {
+            return by_kind;
+        }
+        let mut others = self.extra.values().map(|value| match value {
+            Value::Array(_) => records(None, value),
+            Value::Object(inner) => by_kind_or_inside(inner),
+            _ => Vec::new(),
+        });
+        others.find(|found| !found.is_empty()).unwrap_or_default()
+    }
+}
+
+/// The records of fields that are named by their kind.
+fn by_kind(fields: &Fields) -> Vec<DnsRecord> {
+    const KINDS: [&str; 7] = ["mx", "spf", "dkim", "dmarc", "txt", "cname", "returnpath"];
+    KINDS
+        .iter()
+        .filter_map(|kind| find(fields, &[kind, &format!("{kind}record")]))
+        .flat_map(|(name, value)| records(Some(name), value))
+        .collect()
+}
+
+fn by_kind_or_inside(fields: &Fields) -> Vec<DnsRecord> {
+    let found = by_kind(fields);
+    if !found.is_empty() {
+        return found;
+    }
+    let arrays = fields.values().filter(|value| value.is_array());
+    arrays
+        .map(|value| records(None, value))
+        .find(|found| !found.is_empty())
+        .unwrap_or_default()
+}
+
+/// The records of a value: a list, one record, or an object with one field for each kind.
+fn records(kind: Option<&String>, value: &Value) -> Vec<DnsRecord> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(|item| records(kind, item)).collect(),
+        Value::Object(fields) => match DnsRecord::read(kind, fields) {
+            Some(record) => vec![record],
+            None => fields
+                .iter()
+                .flat_map(|(name, inner)| records(kind.or(Some(name)), inner))
+                .collect(),
+        },
+        _ => Vec::new(),
     }
 }
 
@@ -108,20 +241,36 @@ pub struct DnsRecord {
 }
 
 impl DnsRecord {
-    fn read(kind: Option<&String>, item: &Value) -> Option<Self> {
-        let fields: &Map<String, Value> = item.as_object()?;
-        let text = |names: &[&str]| {
-            names
-                .iter()
-                .find_map(|name| fields.get(*name)?.as_str())
-                .map(str::to_owned)
-        };
+    /// `None` if the object has no value of a record.
+    fn read(kind: Option<&String>, fields: &Fields) -> Option<Self> {
+        let text = |names: &[&str]| Some(find(fields, names)?.1.as_str()?.to_owned());
+        let value = text(&[
+            "value",
+            "content",
+            "data",
+            "target",
+            "recordvalue",
+            "recordcontent",
+            "recorddata",
+            "txtvalue",
+            "pointsto",
+            "rdata",
+        ])?;
         Some(Self {
-            kind: text(&["kind", "purpose", "record"]).or_else(|| kind.cloned()),
-            record_type: text(&["type", "recordType", "record_type"]),
-            name: text(&["name", "host", "hostname"]),
-            value: text(&["value", "content", "data", "target"]),
-            priority: fields.get("priority").and_then(Value::as_u64),
+            kind: text(&["kind", "purpose", "record", "category"]).or_else(|| kind.cloned()),
+            record_type: text(&["type", "recordtype", "rrtype", "dnstype"]),
+            name: text(&[
+                "name",
+                "host",
+                "hostname",
+                "recordname",
+                "recordhost",
+                "dnsname",
+                "fqdn",
+            ]),
+            value: Some(value),
+            priority: find(fields, &["priority", "preference", "prio"])
+                .and_then(|(_, value)| whole_number(value)),
         })
     }
 }
@@ -140,7 +289,8 @@ impl Domains {
         Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
     }
 
-    /// Lists all domains.
+    /// Lists all domains, or the first page of them, see [`List::is_complete`] and
+    /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Domain>> {
         Call::new(
             &self.shared,
@@ -148,6 +298,12 @@ impl Domains {
             &[],
             Ok(Payload::Empty),
         )
+    }
+
+    /// Returns a stream of all domains, which requests page after page if there are pages.
+    pub fn stream(&self) -> ListStream<Domain> {
+        let domains = self.clone();
+        ListStream::new(false, move || domains.list())
     }
 
     /// Makes the service check the domain's DNS records now. Returns the result of each

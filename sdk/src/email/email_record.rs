@@ -4,8 +4,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, Extra, resource};
-use crate::names::{debug_fields, text_enum};
+use crate::decode::{self, Extra, resource, take_name};
+use crate::dialect::{Dialect, Point};
+use crate::fields::{Fields, find, plain};
+use crate::names::debug_fields;
 
 /// An email as returned by the service.
 ///
@@ -58,52 +60,232 @@ pub struct EmailRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Tags for tracking.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(
+        deserialize_with = "decode::object_or_empty",
+        skip_serializing_if = "Map::is_empty"
+    )]
     pub tags: Map<String, Value>,
     /// When the email is to be sent, if it was scheduled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::time",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub scheduled_at: Option<DateTime<Utc>>,
     /// When the service accepted the email.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::time",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub created_at: Option<DateTime<Utc>>,
     /// When the email last changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::time",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub updated_at: Option<DateTime<Utc>>,
     /// The other fields of the response.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-resource!(EmailRecord, "an email");
+resource!(
+    EmailRecord,
+    "an email",
+    "email",
+    [
+        "status",
+        "from",
+        "to",
+        "cc",
+        "bcc",
+        "replyTo",
+        "subject",
+        "tags",
+        "scheduledAt",
+        "createdAt",
+        "updatedAt"
+    ],
+    prepare
+);
 
 debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, extra);
 
-text_enum! {
-    /// The delivery
-    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
-    /// of an email.
-    pub enum EmailStatus {
-        /// Accepted, waiting to be sent.
-        Queued = "queued",
-        /// Being processed by the mail engine.
-        Sending = "sending",
-        /// Handed off to the recipient's mail server.
-        Sent = "sent",
-        /// Confirmed delivered to the inbox.
-        Delivered = "delivered",
-        /// Delivery failed (hard or soft bounce).
-        Bounced = "bounced",
-        /// Sending error.
-        Failed = "failed",
-        /// The recipient marked it as spam.
-        Complained = "complained",
+/// Finds the status, and the words that the dialect has for some.
+fn prepare(fields: &mut Fields, dialect: &Dialect) {
+    if let Some(field) = dialect.pinned(Point::StatusField) {
+        if let Some(status) = fields.get(field).filter(|_| field != "status").cloned() {
+            fields.remove(field);
+            fields.insert("status".to_owned(), status);
+        }
+    }
+    take_name(
+        fields,
+        "status",
+        &["state", "deliverystatus", "emailstatus", "messagestatus"],
+    );
+    if !fields.contains_key("status")
+        && let Some((_, last)) = find(fields, &["lastevent", "currentstatus", "event"])
+        && last.is_string()
+    {
+        let status = last.clone();
+        fields.insert("status".to_owned(), status);
+    }
+    // `{"status": {"code": "DELIVERED"}}`
+    if let Some(Value::Object(inside)) = fields.get("status")
+        && let Some((_, word)) = find(inside, &["value", "name", "code", "state", "status"])
+        && word.is_string()
+    {
+        let word = word.clone();
+        fields.insert("status".to_owned(), word);
+    }
+    for (point, canonical) in [
+        (Point::CancelledWord, EmailStatus::Cancelled),
+        (Point::ScheduledWord, EmailStatus::Scheduled),
+    ] {
+        let word = dialect.pinned(point).map(plain);
+        let status = fields.get("status").and_then(Value::as_str).map(plain);
+        // `queued` for a scheduled email is what it says.
+        if word.is_some() && word == status && status.as_deref() != Some("queued") {
+            fields.insert("status".to_owned(), canonical.as_str().into());
+        }
     }
 }
 
+/// Defines the statuses: the text, other words for the same, and the documentation.
+macro_rules! statuses {
+    ($( $(#[$meta:meta])* $variant:ident = $text:literal $(| $other:literal)*, )+) => {
+        /// The delivery
+        /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
+        /// of an email. It is read without case and by its meaning: `BOUNCED` and `hard_bounce` are
+        /// [`Bounced`](Self::Bounced).
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(from = "String", into = "String")]
+        #[non_exhaustive]
+        pub enum EmailStatus {
+            $( $(#[$meta])* $variant, )+
+            /// A word of unknown meaning, unmodified. It is neither final nor good.
+            Other(String),
+        }
+
+        impl EmailStatus {
+            /// The status in lower case, or the unknown word.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $( Self::$variant => $text, )+
+                    Self::Other(text) => text,
+                }
+            }
+
+            /// The status that a word without case and separators means.
+            fn from_word(word: &str) -> Option<Self> {
+                Some(match word {
+                    $( $text $(| $other)* => Self::$variant, )+
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+statuses! {
+    /// Accepted, waiting to be sent.
+    Queued = "queued" | "accepted" | "enqueued" | "submitted" | "received",
+    /// Waiting for its date.
+    Scheduled = "scheduled",
+    /// Waiting.
+    Pending = "pending" | "waiting",
+    /// Being prepared.
+    Processing = "processing" | "processed" | "inprogress" | "running",
+    /// Being processed by the mail engine.
+    Sending = "sending",
+    /// The recipient's mail server asked to come back later.
+    Deferred = "deferred" | "delayed" | "deliverydelayed" | "retrying",
+    /// Handed off to the recipient's mail server.
+    Sent = "sent",
+    /// Confirmed delivered to the inbox.
+    Delivered = "delivered",
+    /// Delivered, and opened.
+    Opened = "opened",
+    /// Delivered, and a link in it was clicked.
+    Clicked = "clicked",
+    /// Delivery failed (hard or soft bounce).
+    Bounced = "bounced" | "bounce" | "hardbounce" | "hardbounced" | "softbounce" | "softbounced"
+        | "undeliverable" | "undelivered",
+    /// Sending error.
+    Failed = "failed" | "failure" | "fail" | "error" | "errored",
+    /// The recipient marked it as spam.
+    Complained = "complained" | "complaint" | "spam" | "spamcomplaint" | "markedasspam",
+    /// Cancelled before it was sent.
+    Cancelled = "cancelled" | "canceled",
+    /// Refused after it was accepted.
+    Rejected = "rejected" | "reject" | "refused",
+    /// Not sent, for a reason of the service.
+    Dropped = "dropped" | "discarded",
+    /// Not sent, because the recipient does not want emails or bounced before.
+    Suppressed = "suppressed" | "blocked" | "unsubscribed",
+}
+
 impl EmailStatus {
-    /// True if the status is not expected to change: any status except `queued`, `sending`
-    /// and `sent`. Undocumented statuses, such as the one after a cancellation, count as final.
+    /// True if the status is not expected to change: delivered, opened, clicked, bounced, failed,
+    /// complained, cancelled, rejected, dropped or suppressed. An unknown word is not final.
     pub fn is_final(&self) -> bool {
-        !matches!(self, Self::Queued | Self::Sending | Self::Sent)
+        self.is_delivered() || self.is_undelivered()
+    }
+
+    /// True if the email arrived, and was not marked as spam.
+    pub fn is_delivered(&self) -> bool {
+        matches!(self, Self::Delivered | Self::Opened | Self::Clicked)
+    }
+
+    /// True if the email certainly does not arrive, or was marked as spam.
+    pub fn is_undelivered(&self) -> bool {
+        matches!(
+            self,
+            Self::Bounced
+                | Self::Failed
+                | Self::Complained
+                | Self::Cancelled
+                | Self::Rejected
+                | Self::Dropped
+                | Self::Suppressed
+        )
+    }
+}
+
+impl From<&str> for EmailStatus {
+    fn from(text: &str) -> Self {
+        let whole = Self::from_word(&plain(text));
+        // `email.delivered`, `STATUS_DELIVERED`: but not `not_delivered`.
+        let last = || {
+            let (kind, word) = text.rsplit_once(['.', '_', ':', ' '])?;
+            let is_prefix = kind.split(['.', '_', ':', ' ']).all(|part| {
+                matches!(
+                    part.to_ascii_lowercase().as_str(),
+                    "email" | "message" | "status" | "state" | "delivery"
+                )
+            });
+            Self::from_word(&plain(word)).filter(|_| is_prefix)
+        };
+        whole
+            .or_else(last)
+            .unwrap_or_else(|| Self::Other(text.to_owned()))
+    }
+}
+
+impl From<String> for EmailStatus {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<EmailStatus> for String {
+    fn from(status: EmailStatus) -> Self {
+        status.as_str().to_owned()
+    }
+}
+
+impl std::fmt::Display for EmailStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }

@@ -4,6 +4,8 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::admission::admit;
 use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
@@ -11,8 +13,10 @@ use super::message::Email;
 use super::request_body;
 use crate::client::{Call, Payload, Received, Shared, Wait};
 use crate::decode::{parse_value, read_object};
-use crate::error::Error;
+use crate::dialect::Dialect;
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
+use crate::verdict::{Verdict, judge};
 
 /// The operations on emails. Returned by
 /// [`EmailClient::emails`](crate::EmailClient::emails).
@@ -53,7 +57,8 @@ impl Emails {
             request_body::single(&admitted)
         };
         let payload = payload();
-        Call::new(&self.shared, Operation::EmailsSend, &[], payload).count_recipients(recipients)
+        Call::read_by(accepted, &self.shared, Operation::EmailsSend, &[], payload)
+            .count_recipients(recipients)
     }
 
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
@@ -91,7 +96,7 @@ impl Emails {
                 false => BatchPlan::all(emails),
             };
             let sent = plan.sent.iter().map(|&index| (index, &emails[index]));
-            let shape = &self.shared.settings.batch_shape;
+            let shape = &*self.shared.settings.dialect;
             let Some(guard) = &self.shared.guard else {
                 let payload = request_body::batch(sent, shape)?;
                 return Ok((plan, payload));
@@ -126,7 +131,8 @@ impl Emails {
     }
 
     /// Waits until the status of an email is [final](EmailStatus::is_final). Requires the
-    /// scope `emails:read`.
+    /// scope `emails:read`. A status of unknown meaning is not final, nor is a missing one: the wait
+    /// then ends at its deadline.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -137,10 +143,8 @@ impl Emails {
     /// ```
     pub fn wait(&self, id: impl AsRef<str>) -> Wait<EmailRecord> {
         let (emails, id) = (self.clone(), id.as_ref().to_owned());
-        let is_final = |email: &EmailRecord| {
-            // Without a status in the response, waiting is pointless.
-            email.status.as_ref().is_none_or(EmailStatus::is_final)
-        };
+        let is_final =
+            |email: &EmailRecord| email.status.as_ref().is_some_and(EmailStatus::is_final);
         Wait::new(
             Operation::EmailsGet,
             move || emails.get(&id),
@@ -164,10 +168,9 @@ impl Emails {
     /// ```
     pub fn cancel(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         let id = id.as_ref();
-        let is_cancelled = |body: &[u8]| {
-            let email = parse_value(body).map(|body| read_object::<EmailRecord>(&body));
-            let status = email.ok().and_then(|email| email.status);
-            status.is_some_and(|status| matches!(status.as_str(), "cancelled" | "canceled"))
+        let is_cancelled = |body: &[u8], dialect: &Dialect| {
+            let email = parse_value(body).map(|body| read_object::<EmailRecord>(&body, dialect));
+            email.is_ok_and(|email| email.status == Some(EmailStatus::Cancelled))
         };
         Call::new(
             &self.shared,
@@ -176,5 +179,32 @@ impl Emails {
             Ok(Payload::Empty),
         )
         .confirmed_by(self.get(id), is_cancelled)
+    }
+}
+
+/// Reads the response to a single send.
+fn accepted(response: &Received) -> Result<EmailRecord, Error> {
+    let value = match parse_value(&response.body) {
+        Ok(value) => value,
+        // The id may be in a header.
+        Err(bad) if !response.may_be_text() => return Err(response.decode_error(bad)),
+        Err(_) => Value::Null,
+    };
+    let fields = match value {
+        Value::Object(fields) => fields,
+        // One email may be answered like a batch of one.
+        Value::Array(items) => match <[Value; 1]>::try_from(items) {
+            Ok([Value::Object(only)]) => only,
+            _ => Map::new(),
+        },
+        Value::String(id) if !id.contains(char::is_whitespace) && id.len() > 8 => {
+            Map::from_iter([("id".to_owned(), id.into())])
+        }
+        _ => Map::new(),
+    };
+    match judge(&fields, response.headers(), response.dialect()) {
+        Verdict::Accepted(email) => Ok(email),
+        Verdict::Refused => Err(response.reported_failure()),
+        Verdict::Unknown(_) => Err(response.error(ErrorKind::MissingId, Outcome::Unknown)),
     }
 }

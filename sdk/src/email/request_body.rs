@@ -3,7 +3,8 @@
 
 use super::attachment::{Attachment, Source};
 use super::message::Email;
-use crate::client::{BatchShape, Payload, Piece, write_json};
+use crate::client::{Payload, Piece, write_json};
+use crate::dialect::{Dialect, Point};
 use crate::error::{Error, InvalidInput};
 
 pub(super) fn single(email: &Email) -> Result<Payload, Error> {
@@ -15,12 +16,13 @@ pub(super) fn single(email: &Email) -> Result<Payload, Error> {
 /// Each email comes with its index, for errors about its attachments.
 pub(super) fn batch<'a>(
     emails: impl Iterator<Item = (usize, &'a Email)>,
-    shape: &BatchShape,
+    dialect: &Dialect,
 ) -> Result<Payload, Error> {
     let mut writer = Writer::default();
-    if let BatchShape::Object(key) = shape {
+    let key = Some(dialect.choice(Point::BatchBody)).filter(|body| *body != "array");
+    if let Some(key) = key {
         writer.text.push(b'{');
-        write_json(&mut writer.text, key)?;
+        write_json(&mut writer.text, &key)?;
         writer.text.push(b':');
     }
     writer.text.push(b'[');
@@ -31,7 +33,7 @@ pub(super) fn batch<'a>(
         writer.email(index, email)?;
     }
     writer.text.push(b']');
-    if let BatchShape::Object(_) = shape {
+    if key.is_some() {
         writer.text.push(b'}');
     }
     Ok(Payload::pieces(writer.pieces, writer.text))

@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::client::{Call, Deleted, FromResponse, Payload, Received, Shared};
-use crate::decode::{self, Extra, parse_value, resource};
+use crate::decode::{self, Extra, SECRETS, parse_value, resource, take_name};
+use crate::dialect::{Dialect, Point};
 use crate::error::{Error, InvalidInput};
+use crate::fields::{Fields, is_nothing, plain, whole_number};
 use crate::list::List;
 use crate::names::{debug_fields, text_enum};
 use crate::operation::Operation;
+use crate::pages::ListStream;
 use crate::request::{NewWebhook, payload, request_type};
 use crate::secret::Secret;
 
@@ -29,11 +32,17 @@ pub struct Webhook {
     /// The URL of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The subscribed events.
-    #[serde(deserialize_with = "decode::one_or_many")]
-    pub events: Vec<String>,
+    /// The subscribed events. `None` if the response does not contain them.
+    #[serde(
+        deserialize_with = "decode::texts",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub events: Option<Vec<String>>,
     /// Whether it is enabled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub active: Option<bool>,
     /// The secret that signs deliveries. Only the response to the creation contains it.
     /// It is never serialized, so store it with [`Secret::expose`].
@@ -44,7 +53,19 @@ pub struct Webhook {
     pub extra: Extra,
 }
 
-resource!(Webhook, "a webhook");
+resource!(
+    Webhook,
+    "a webhook",
+    "webhook",
+    ["url", "events", "active", "signingSecret"],
+    prepare
+);
+
+fn prepare(fields: &mut Fields, _dialect: &Dialect) {
+    take_name(fields, "signingSecret", &SECRETS);
+    take_name(fields, "active", &["enabled", "isactive", "isenabled"]);
+    take_name(fields, "url", &["endpoint", "endpointurl", "targeturl"]);
+}
 
 debug_fields!(Webhook: id, events, active, extra);
 
@@ -127,18 +148,27 @@ debug_fields!(WebhookUpdate: events, active);
 #[non_exhaustive]
 pub struct WebhookTest {
     /// The HTTP status of the endpoint's response. `None` if the endpoint did not respond,
-    /// or the service does not report the status.
+    /// or the service does not report the status, see [`is_known`](Self::is_known).
     #[serde(rename = "statusCode", serialize_with = "number")]
     pub status: Option<StatusCode>,
     /// The other fields of the response.
     #[serde(flatten)]
     pub extra: Extra,
+    /// Whether the response has a field for the status, even if that is empty.
+    #[serde(skip)]
+    has_field: bool,
 }
 
 impl WebhookTest {
     /// True if the endpoint responded with a 2xx status.
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| status.is_success())
+    }
+
+    /// True if the response tells what became of the delivery: a status, or none because the
+    /// endpoint did not respond. If not, nothing is known, although the test was made.
+    pub fn is_known(&self) -> bool {
+        self.has_field
     }
 }
 
@@ -148,57 +178,76 @@ fn number<S: Serializer>(status: &Option<StatusCode>, serializer: S) -> Result<S
 
 impl FromResponse for WebhookTest {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
-        let status = find_status(&value);
-        let Value::Object(mut fields) = value else {
-            return Ok(Self {
-                status,
-                extra: Extra::default(),
-            });
+        let value = match parse_value(&response.body) {
+            Ok(value) => value,
+            Err(_) if response.may_be_text() => Value::Null,
+            Err(bad) => return Err(response.decode_error(bad)),
         };
-        fields.remove(STATUS_NAMES[0]);
+        let pinned = response.dialect().pinned(Point::TestStatusField);
+        let found = find_status(&value, pinned);
+        let mut fields = match value {
+            Value::Object(fields) => fields,
+            _ => Fields::new(),
+        };
+        fields.remove("statusCode");
         Ok(Self {
-            status,
+            status: found.flatten(),
             extra: Extra(fields),
+            has_field: found.is_some(),
         })
     }
 }
 
-const STATUS_NAMES: [&str; 5] = [
-    "statusCode",
-    "status_code",
-    "status",
-    "responseStatus",
-    "code",
-];
-
-/// Finds the endpoint's status: the first integer from 100 to 599, preferring well-known field
-/// names. A null in such a field means that there was no response.
-fn find_status(value: &Value) -> Option<StatusCode> {
+/// The endpoint's status in a field that is one; `Some(None)` if that says that there is none. A
+/// number elsewhere, such as a duration, is no status.
+fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>> {
+    const NAMES: [&str; 9] = [
+        "statuscode",
+        "responsestatus",
+        "responsestatuscode",
+        "responsecode",
+        "httpstatus",
+        "httpstatuscode",
+        "httpcode",
+        "status",
+        "code",
+    ];
+    const INSIDE: [&str; 7] = [
+        "data", "result", "response", "test", "delivery", "attempt", "webhook",
+    ];
     let Value::Object(fields) = value else {
-        return as_status(value);
+        return as_status(value).map(Some);
     };
-    let named = STATUS_NAMES.iter().find_map(|name| fields.get(*name));
-    if named == Some(&Value::Null) {
-        return None;
+    // What is inside is about the delivery, even if an envelope has a status of its own.
+    let inside = fields
+        .iter()
+        .filter(|(name, value)| value.is_object() && INSIDE.contains(&plain(name).as_str()))
+        .find_map(|(_, inner)| find_status(inner, pinned));
+    if inside.is_some() {
+        return inside;
     }
-    named
-        .into_iter()
-        .chain(fields.values())
-        .find_map(as_status)
-        .or_else(|| {
-            let mut objects = fields.values().filter(|value| value.is_object());
-            objects
-                .next()
-                .filter(|_| objects.next().is_none())
-                .and_then(find_status)
-        })
+    let pinned = pinned.map(plain);
+    let names = match &pinned {
+        Some(name) => vec![name.as_str()],
+        None => NAMES.to_vec(),
+    };
+    names.iter().find_map(|name| {
+        let (_, value) = fields.iter().find(|(field, _)| plain(field) == *name)?;
+        // Some write zero for an endpoint that did not respond.
+        match is_nothing(value) || whole_number(value) == Some(0) {
+            true => Some(None),
+            false => as_status(value).map(Some),
+        }
+    })
 }
 
+/// A number from 100 to 599, perhaps in a text, such as `200 OK`.
 fn as_status(value: &Value) -> Option<StatusCode> {
-    let number = u16::try_from(value.as_u64()?)
-        .ok()
-        .filter(|status| *status < 600)?;
+    let number = match value {
+        Value::String(text) => text.split_whitespace().next()?.parse().ok()?,
+        value => value.as_u64()?,
+    };
+    let number = u16::try_from(number).ok().filter(|status| *status < 600)?;
     StatusCode::from_u16(number).ok()
 }
 
@@ -230,7 +279,8 @@ impl Webhooks {
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload)
     }
 
-    /// Lists all webhooks.
+    /// Lists all webhooks, or the first page of them, see [`List::is_complete`] and
+    /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Webhook>> {
         Call::new(
             &self.shared,
@@ -238,6 +288,12 @@ impl Webhooks {
             &[],
             Ok(Payload::Empty),
         )
+    }
+
+    /// Returns a stream of all webhooks, which requests page after page if there are pages.
+    pub fn stream(&self) -> ListStream<Webhook> {
+        let webhooks = self.clone();
+        ListStream::new(false, move || webhooks.list())
     }
 
     /// Changes a webhook.

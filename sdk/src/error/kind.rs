@@ -102,7 +102,8 @@ pub enum ErrorKind {
     /// is `None`, and repeat the call. The service did not process the request.
     #[error("rate limit exceeded")]
     RateLimited,
-    /// The service responded with a 4xx status that has no variant of its own.
+    /// The service responded with a 4xx status that has no variant of its own, or with a 2xx status
+    /// and a body that reports a failure, such as `{"success": false}`.
     ///
     /// See [`Error::status`](crate::Error::status) and
     /// [`Error::message`](crate::Error::message). The service did not process the request,
@@ -202,6 +203,17 @@ pub enum ErrorKind {
     /// The items that were returned before this error are valid. The call only read data.
     #[error("the service returned the same page twice")]
     PageRepeated,
+    /// The service said that a list has more items, but not how to get them: neither a number, nor
+    /// a cursor, nor a link on the same host led on.
+    ///
+    /// The items that were returned before this error are valid, but not all. Pin how the lists go
+    /// on, with the points `list-pages` and `cursor-param` of the [`Dialect`](crate::Dialect). The
+    /// call only read data.
+    #[error(
+        "the list has more items than the service says how to get (the points `list-pages` and \
+         `cursor-param` of the dialect)"
+    )]
+    IncompleteList,
     /// The API key belongs to another organization than the one passed to
     /// [`ExtractionClient::verify_organization`](crate::ExtractionClient::verify_organization).
     ///
@@ -285,6 +297,7 @@ impl ErrorKind {
             Self::ResponseTooLarge { .. } => "response_too_large",
             Self::Attachment { .. } => "attachment",
             Self::PageRepeated => "page_repeated",
+            Self::IncompleteList => "incomplete_list",
             Self::WrongOrganization { .. } => "wrong_organization",
         }
     }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::kind::InvalidInput;
 use crate::decode::parse_value;
+use crate::fields::{find, plain};
 use crate::names::debug_fields;
 use crate::scope::Scope;
 
@@ -203,9 +204,11 @@ impl ErrorReport {
             let text = text.to_ascii_lowercase();
             let names_scope =
                 |scope: &Scope| scope.as_str().contains(':') && text.contains(scope.as_str());
-            ["scope", "permission"]
-                .iter()
-                .any(|word| text.contains(word))
+            let is_restricted_key = text.contains("restricted") && text.contains("key");
+            is_restricted_key
+                || ["scope", "permission"]
+                    .iter()
+                    .any(|word| text.contains(word))
                 || Scope::ALL.iter().any(names_scope)
         });
     }
@@ -265,33 +268,6 @@ const FIELD_NAMES: [&str; 10] = [
     "loc",
 ];
 
-/// Whether `error` or `errors` says something. An accepted email must not be sent again because of
-/// `"error": ""`.
-pub(crate) fn has_error(object: &Map<String, Value>) -> bool {
-    ["error", "errors"]
-        .into_iter()
-        .filter_map(|name| object.get(name))
-        .any(|value| match value {
-            Value::Null => false,
-            Value::Bool(is_set) => *is_set,
-            Value::Number(code) => code.as_f64() != Some(0.0),
-            Value::String(text) => !text.is_empty(),
-            Value::Array(items) => !items.is_empty(),
-            Value::Object(fields) => !fields.is_empty(),
-        })
-}
-
-/// Whether the body of a response with a success status reports a failure: `{"error": …}`,
-/// `{"success": false}`, `{"ok": false}` or `{"status": "error"}`.
-pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
-    let is_false = |name: &str| object.get(name) == Some(&Value::Bool(false));
-    let status = object.get("status").and_then(Value::as_str);
-    has_error(object)
-        || is_false("success")
-        || is_false("ok")
-        || status.is_some_and(|status| matches!(status, "error" | "fail"))
-}
-
 /// The name of a field: a text, a path such as `["body", "to", 0]`, or a JSON:API source.
 fn field_name(value: &Value) -> Option<String> {
     match value {
@@ -323,9 +299,12 @@ fn field_name(value: &Value) -> Option<String> {
     }
 }
 
-/// The first of these fields that says something.
+/// The first of these fields, in any case, that says something.
 fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
-    keys.iter().find_map(|key| text(object.get(*key)?))
+    keys.iter().find_map(|key| {
+        let (_, value) = find(object, &[&plain(key)])?;
+        text(value)
+    })
 }
 
 /// A text or a number; the texts of a list, or the messages of its objects, as one.

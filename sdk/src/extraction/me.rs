@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::decode::{self, Extra, Resource, has_extra};
+use crate::fields::Fields;
 
 /// The organization and the authentication context of the API key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +32,10 @@ pub struct Organization {
     /// The organization's name.
     pub name: String,
     /// The balance in cents. Live keys are billed against it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "decode::integer",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub balance_cents: Option<i64>,
     /// The other fields of the response.
     #[serde(flatten)]
@@ -62,6 +66,12 @@ has_extra!(Me, Organization, Auth);
 
 impl Resource for Me {
     const NOUN: &'static str = "an organization";
+    const KIND: &'static str = "me";
+    const FIELDS: &'static [&'static str] = &["organization", "auth"];
+
+    fn is_identified_by(fields: &Fields) -> bool {
+        fields.contains_key("organization")
+    }
 
     fn is_identified(&self) -> bool {
         !self.organization.id.is_empty()

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Call, Deleted, Payload, Shared};
-use crate::decode::{self, Extra, resource};
+use crate::decode::{self, Extra, SECRETS, resource, take_name};
+use crate::dialect::Dialect;
+use crate::fields::Fields;
 use crate::list::List;
 use crate::names::{debug_fields, text_enum};
 use crate::operation::Operation;
+use crate::pages::ListStream;
 use crate::request::{NewWebhook, payload};
 use crate::secret::Secret;
 
@@ -30,9 +33,12 @@ pub struct Webhook {
     /// it. It is never serialized, so store it with [`Secret::expose`].
     #[serde(deserialize_with = "decode::secret", skip_serializing)]
     pub secret: Option<Secret>,
-    /// The subscribed events.
-    #[serde(deserialize_with = "decode::one_or_many")]
-    pub events: Vec<String>,
+    /// The subscribed events. `None` if the response does not contain them.
+    #[serde(
+        deserialize_with = "decode::texts",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub events: Option<Vec<String>>,
     /// The status; `active` for a new endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -41,7 +47,17 @@ pub struct Webhook {
     pub extra: Extra,
 }
 
-resource!(Webhook, "a webhook");
+resource!(
+    Webhook,
+    "a webhook",
+    "webhook",
+    ["url", "secret", "events", "status"],
+    prepare
+);
+
+fn prepare(fields: &mut Fields, _dialect: &Dialect) {
+    take_name(fields, "secret", &SECRETS);
+}
 
 debug_fields!(Webhook: id, events, status, extra);
 
@@ -85,7 +101,8 @@ impl Webhooks {
         )
     }
 
-    /// Lists the organization's endpoints.
+    /// Lists the organization's endpoints, or the first page of them, see [`List::is_complete`] and
+    /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Webhook>> {
         Call::new(
             &self.shared,
@@ -93,6 +110,12 @@ impl Webhooks {
             &[],
             Ok(Payload::Empty),
         )
+    }
+
+    /// Returns a stream of all webhooks, which requests page after page if there are pages.
+    pub fn stream(&self) -> ListStream<Webhook> {
+        let webhooks = self.clone();
+        ListStream::new(false, move || webhooks.list())
     }
 
     /// Deletes an endpoint.

@@ -4,7 +4,7 @@
 use futures_util::TryStreamExt;
 use serde_json::json;
 use svc_sdk::email::{ContactUpdate, NewContact};
-use svc_sdk::{ErrorKind, Operation, Outcome};
+use svc_sdk::{Dialect, ErrorKind, Operation, Outcome};
 
 use crate::mock_server::{MockServer, response};
 
@@ -33,8 +33,8 @@ async fn create() {
     );
     assert_eq!(contact.id, "con_1");
     assert_eq!(contact.email.as_deref(), Some("ada@x.test"));
-    assert_eq!(contact.metadata["age"], json!(36));
-    assert_eq!(contact.topics, ["news"]);
+    assert_eq!(contact.metadata.unwrap()["age"], json!(36));
+    assert_eq!(contact.topics.unwrap(), ["news"]);
     assert_eq!(contact.subscribed, Some(true));
 }
 
@@ -149,7 +149,9 @@ async fn stream(
     responses: &[&str],
 ) -> (Vec<String>, Vec<String>, Option<ErrorKind>) {
     let server = MockServer::start(responses.iter().map(|body| response(200, body))).await;
-    let client = server.email().first_page(first_page).build().unwrap();
+    let mut dialect = Dialect::new();
+    dialect.set(&format!("first-page={first_page}")).unwrap();
+    let client = server.email().dialect(dialect).build().unwrap();
     let mut stream = client.contacts().stream("a");
     let mut ids = Vec::new();
     let error = loop {

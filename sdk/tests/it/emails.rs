@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use svc_sdk::Dialect;
 use svc_sdk::email::{
-    Attachment, BatchItem, BatchOutcome, BatchResponse, BatchShape, Email, EmailRecord,
-    EmailStatus, ScheduledAt,
+    Attachment, BatchItem, BatchOutcome, BatchResponse, Email, EmailRecord, EmailStatus,
+    ScheduledAt,
 };
 use tokio::io::AsyncWriteExt;
 
@@ -149,7 +150,7 @@ async fn batch_shape_object_wraps_the_emails() {
     let server = MockServer::json(200, r#"[{"id":"eml_1"}]"#).await;
     let client = server
         .email()
-        .batch_shape(BatchShape::Object("emails".into()))
+        .dialect(Dialect::with(["batch-body=emails"]).unwrap())
         .build()
         .unwrap();
     let email =
@@ -174,7 +175,7 @@ async fn send_batch_decodes_every_response_shape() {
     for body in [
         r#"[{"id":"x"},{"error":{"code":"no","message":"m"}}]"#,
         r#"{"data":[{"id":"x"},{"error":"m","code":"no"}]}"#,
-        r#"{"emails":[{"email":{"id":"x"}},{"code":"no","message":"m"}],"count":2}"#,
+        r#"{"emails":[{"email":{"id":"x"}},{"ok":false,"code":"no","message":"m"}],"count":2}"#,
         r#"{"data":{"results":[{"id":"x"},{"status":"failed","code":"no","message":"m"}]}}"#,
         r#"{"results":[{"index":1,"error":{"code":"no","message":"m"}},{"index":0,"id":"x"}]}"#,
         r#"["x",{"errors":["m"],"code":"no"}]"#,
@@ -310,7 +311,7 @@ async fn cancel() {
     let request = server.single_request();
     assert_eq!(request.line, "PATCH /api/v1/emails/eml_1/cancel HTTP/1.1");
     assert_eq!(request.body, "");
-    assert_eq!(email.status, Some(EmailStatus::Other("cancelled".into())));
+    assert_eq!(email.status, Some(EmailStatus::Cancelled));
     assert!(email.status.unwrap().is_final());
 }
 
@@ -324,8 +325,10 @@ async fn parses_documented_and_unknown_statuses() {
         ("bounced", EmailStatus::Bounced, true),
         ("failed", EmailStatus::Failed, true),
         ("complained", EmailStatus::Complained, true),
-        ("Queued", EmailStatus::Other("Queued".into()), true),
-        ("", EmailStatus::Other(String::new()), true),
+        ("cancelled", EmailStatus::Cancelled, true),
+        ("suppressed", EmailStatus::Suppressed, true),
+        ("scheduled", EmailStatus::Scheduled, false),
+        ("Paused", EmailStatus::Other("Paused".into()), false),
     ] {
         let server = MockServer::json(200, &format!(r#"{{"id":"x","status":"{text}"}}"#)).await;
         let client = server.email().build().unwrap();

@@ -85,7 +85,11 @@ async fn no_operation_succeeds_with_a_failure_in_the_body() {
                     assert_eq!(no, "false", "{operation}: {body}");
                 }
                 Err(error) => {
-                    assert_eq!(error.outcome(), Outcome::Unknown, "{operation}: {body}");
+                    let outcome = match body.starts_with('{') {
+                        true => Outcome::Refused,
+                        false => Outcome::Unknown,
+                    };
+                    assert_eq!(error.outcome(), outcome, "{operation}: {body}");
                     assert_eq!(error.body(), body.as_bytes(), "the response is kept");
                     if body.starts_with('{') && operation != Operation::EmailsSendBatch {
                         assert_eq!(error.code(), Some("c"), "{operation}: {body}");
@@ -188,7 +192,13 @@ async fn a_read_without_any_known_field_is_an_error() {
 
 #[tokio::test]
 async fn a_web_page_is_not_a_deletion() {
-    let html = response_with_headers(200, "Content-Type: text/html; charset=utf-8\r\n", "Sign in");
+    let typed = |body| response_with_headers(200, "Content-Type: text/html\r\n", body);
+    let server = MockServer::start([typed("OK")]).await;
+    assert_eq!(
+        call(&server, Operation::ContactsDelete).await.unwrap(),
+        "deleted"
+    );
+    let html = typed("<p>Sign in</p>");
     let server = MockServer::start([html]).await;
     let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
     assert!(error.to_string().contains("HTML"), "{error}");

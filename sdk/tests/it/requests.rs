@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use svc_sdk::email::{Attachment, Email};
-use svc_sdk::{EmailClient, ErrorKind, ExtractionClient, Operation, Outcome, Secret};
+use svc_sdk::{Dialect, EmailClient, ErrorKind, ExtractionClient, Operation, Outcome, Secret};
 
 use crate::mock_server::{MockServer, response_with_headers};
 
@@ -81,8 +81,7 @@ async fn key_header_and_prefix_are_configurable() {
     let server = MockServer::json(200, "[]").await;
     let client = server
         .email()
-        .key_header("X-Api-Key")
-        .key_prefix("")
+        .dialect(Dialect::with(["key-header=X-Api-Key"]).unwrap())
         .build()
         .unwrap();
     client.domains().list().await.unwrap();
@@ -91,7 +90,8 @@ async fn key_header_and_prefix_are_configurable() {
     assert_eq!(request.header("authorization"), None);
 
     let server = MockServer::json(200, "[]").await;
-    let client = server.email().key_prefix("Token ").build().unwrap();
+    let dialect = Dialect::with(["key-scheme=token"]).unwrap();
+    let client = server.email().dialect(dialect).build().unwrap();
     client.domains().list().await.unwrap();
     assert_eq!(
         server.single_request().header("authorization"),
@@ -442,7 +442,6 @@ fn build_rejects_invalid_options() {
         assert_eq!(error.outcome(), Outcome::NotSent);
     }
     let builder = || EmailClient::builder("https://x.test", "k");
-    assert!(builder().key_header("a b").build().is_err());
     assert!(builder().header("x", "\n").build().is_err());
     assert!(builder().header("content-length", "3").build().is_err());
     assert!(builder().proxy("::").build().is_err());
@@ -512,7 +511,8 @@ fn build_rejects_a_header_that_carries_the_key() {
     for (builder, name) in [
         (EmailClient::builder("https://x.test", "k"), "Authorization"),
         (
-            EmailClient::builder("https://x.test", "k").key_header("X-Key"),
+            EmailClient::builder("https://x.test", "k")
+                .dialect(Dialect::with(["key-header=X-Key"]).unwrap()),
             "x-key",
         ),
     ] {
@@ -566,7 +566,9 @@ async fn previews_mask_credentials_and_responses_hide_cookies() {
         "[]",
     )])
     .await;
-    let builder = server.email().key_header("X-Api-Key").key_prefix("");
+    let builder = server
+        .email()
+        .dialect(Dialect::with(["key-header=X-Api-Key"]).unwrap());
     let client = builder
         .header("Authorization", "Basic private")
         .build()

@@ -32,18 +32,23 @@ async fn waits_until_the_status_is_final() {
         .unwrap();
     assert_eq!(email.status, Some(EmailStatus::Bounced));
     assert_eq!(server.request_count(), 5);
-    // A final or missing status needs one poll only.
-    for body in [r#"{"id":"e","status":"cancelled"}"#, r#"{"id":"e"}"#] {
+    // A final status needs one poll only.
+    let server = MockServer::json(200, r#"{"id":"e","status":"CANCELED"}"#).await;
+    let client = server.email().build().unwrap();
+    client.emails().wait("e").await.unwrap();
+    assert_eq!(server.request_lines(), ["GET /api/v1/emails/e HTTP/1.1"]);
+}
+
+/// What the client does not understand is neither final nor good.
+#[tokio::test]
+async fn an_unknown_or_missing_status_does_not_end_the_wait() {
+    for body in [r#"{"id":"e","status":"PAUSED"}"#, r#"{"id":"e"}"#] {
         let server = MockServer::json(200, body).await;
-        server
-            .email()
-            .build()
-            .unwrap()
-            .emails()
-            .wait("e")
-            .await
-            .unwrap();
-        assert_eq!(server.request_lines(), ["GET /api/v1/emails/e HTTP/1.1"]);
+        let client = server.email().build().unwrap();
+        let wait = client.emails().wait("e").poll_interval(SHORT, SHORT);
+        let error = wait.timeout(SHORT * 4).await.unwrap_err();
+        assert!(error.is_timeout(), "{body}: {error}");
+        assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
     }
 }
 

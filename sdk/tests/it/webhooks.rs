@@ -24,7 +24,7 @@ async fn create() {
     );
     assert_eq!(webhook.id, "whk_1");
     assert_eq!(webhook.url.as_deref(), Some("https://x.test/h"));
-    assert_eq!(webhook.events, ["email.sent"]);
+    assert_eq!(webhook.events.as_deref().unwrap(), ["email.sent"]);
     assert_eq!(webhook.active, Some(true));
     assert_eq!(webhook.signing_secret.as_ref().unwrap().expose(), "whsec_1");
     assert!(!format!("{webhook:?}").contains("whsec_1"));
@@ -101,7 +101,9 @@ async fn finds_the_test_status_in_any_field() {
         (r#"{"status":500}"#, Some(500)),
         (r#"{"status":"ok","responseStatus":201}"#, Some(201)),
         (r#"{"code":302,"ok":false}"#, Some(302)),
-        (r#"{"attempts":1,"response":418}"#, Some(418)),
+        (r#"{"attempts":1,"response":{"code":"418"}}"#, Some(418)),
+        (r#"{"id":212,"duration":204}"#, None),
+        (r#"{"status":200,"data":{"status_code":500}}"#, Some(500)),
         (r#"{"data":{"statusCode":202}}"#, Some(202)),
         (r#"{"statusCode":null,"error":"refused","port":443}"#, None),
         (r#"{"ok":true,"n":99,"m":600}"#, None),

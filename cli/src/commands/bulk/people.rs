@@ -127,7 +127,7 @@ impl People {
     /// Adds a contact of an audience. Only the service says whether it is subscribed; without a word
     /// from it, the contact is left out.
     pub fn add_contact(&mut self, number: u64, contact: Contact) -> Result<(), Failure> {
-        let mut values = contact.metadata;
+        let mut values = contact.metadata.unwrap_or_default();
         for (name, value) in [
             ("email", contact.email),
             ("name", contact.name),

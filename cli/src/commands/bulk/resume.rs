@@ -28,7 +28,7 @@ use crate::stop::StopSignal;
 ///
 /// Emails that were accepted are not sent again, and refused ones only with --refused; those that
 /// were not sent are sent. Emails whose outcome is unknown are not sent, unless --unknown resend is
-/// given, or the profile says that the service honors idempotency keys (`honors_idempotency_key`).
+/// given, or the profile says that the service honors idempotency keys (`idempotency = "honored"` in its dialect).
 /// What is sent is what was checked at the start, whatever has happened to the files since. The
 /// audience of --audience is read again, and those who have unsubscribed since are left out.
 ///

@@ -96,9 +96,8 @@ async fn supervise(
     if context.settings.timeout.source != Source::Default {
         job = job.timeout(context.settings.timeout.value);
     }
-    let compatibility = &context.settings.compatibility;
-    job = job.local_checks(compatibility.local_checks);
-    if compatibility.honors_idempotency_key {
+    job = job.local_checks(context.settings.checks_limits());
+    if context.settings.honors_idempotency_key() {
         job = job.idempotency_key_life(KEY_LIFE);
     }
     // Requests that are no larger than the limit of the guard use it up.

@@ -144,7 +144,7 @@ fn verdict(context: &Context, known: &HashMap<u64, FinalStatus>) -> Result<(), F
     for delivery in known.values() {
         *counts.entry(delivery.status.as_str()).or_default() += 1;
         let status = EmailStatus::from(delivery.status.as_str());
-        failed += u64::from(wait::is_undelivered(&status));
+        failed += u64::from(status.is_undelivered());
     }
     let counts = counts
         .iter()

@@ -4,11 +4,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
+use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::email::{Email, ScheduledAt};
 use svc_sdk::{
-    Call, Dialect, EmailClient, EmailClientBuilder, Error, ExtractionClient, Point, RawResponse,
-    Service,
+    Call, Dialect, EmailClient, Error, ExtractionClient, List, ListStream, RawResponse, Service,
 };
 
 use super::exchange::{Exchange, Recorder};
@@ -106,7 +106,7 @@ impl<'a> Examiner<'a> {
             .insecure_webhook_urls(true)
             .local_checks(false)
             .on_attempt(move |attempt| recorder.record(attempt));
-        self.email = Some(spoken(builder, &dialect).build()?);
+        self.email = Some(builder.dialect(dialect.clone()).build()?);
         self.target.dialect = dialect;
         Ok(())
     }
@@ -259,7 +259,7 @@ impl<'a> Examiner<'a> {
         let extraction = self.extraction.clone();
         let gone = match (thing.kind, email, extraction) {
             (Kind::Audience, Some(email), _) => {
-                let contacts = self.send(step, email.contacts().list(&id)).await;
+                let contacts = email.contacts().stream(&id).into_list().await;
                 for contact in contacts.map(|found| found.items).unwrap_or_default() {
                     let _ = self.send(step, email.contacts().delete(&contact.id)).await;
                 }
@@ -302,22 +302,22 @@ impl<'a> Examiner<'a> {
         let extraction = self.extraction.clone();
         Ok(match (thing.kind, email, extraction) {
             (Kind::Audience, Some(email), _) => {
-                let found = self.send(step, email.audiences().list()).await?.items;
+                let found = whole(email.audiences().stream()).await?;
                 let found = found.into_iter().find(|it| it.name.as_deref() == name);
                 found.map(|it| it.id)
             }
             (Kind::Domain, Some(email), _) => {
-                let found = self.send(step, email.domains().list()).await?.items;
+                let found = whole(email.domains().stream()).await?;
                 let found = found.into_iter().find(|it| it.name.as_deref() == name);
                 found.map(|it| it.id)
             }
             (Kind::Webhook, Some(email), _) => {
-                let found = self.send(step, email.webhooks().list()).await?.items;
+                let found = whole(email.webhooks().stream()).await?;
                 let found = found.into_iter().find(|it| it.url.as_deref() == name);
                 found.map(|it| it.id)
             }
             (Kind::ExtractionWebhook, _, Some(extraction)) => {
-                let found = self.send(step, extraction.webhooks().list()).await?.items;
+                let found = whole(extraction.webhooks().stream()).await?;
                 let found = found.into_iter().find(|it| it.url.as_deref() == name);
                 found.map(|it| it.id)
             }
@@ -364,17 +364,6 @@ pub(super) fn is_about_scope(exchange: &Exchange) -> bool {
     .any(|word| text.contains(word))
 }
 
-/// Until the client takes a dialect itself.
-fn spoken(builder: EmailClientBuilder, dialect: &Dialect) -> EmailClientBuilder {
-    let header = dialect.choice(Point::KeyHeader);
-    let prefix = match dialect.choice(Point::KeyScheme) {
-        "bearer" => "Bearer ",
-        "token" => "Token ",
-        _ => "",
-    };
-    builder.key_header(header).key_prefix(prefix)
-}
-
 /// An id as a segment of a path.
 pub(super) fn segment(id: &str) -> String {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC
@@ -385,7 +374,16 @@ pub(super) fn segment(id: &str) -> String {
     utf8_percent_encode(id, KEPT).to_string()
 }
 
-/// The dialect of the profile.
-pub(super) fn known(_context: &Context) -> Dialect {
-    Dialect::default()
+/// The items of all pages.
+async fn whole<T>(stream: ListStream<T>) -> Result<Vec<T>, Failure>
+where
+    T: Serialize + Send + 'static,
+{
+    let list: List<T> = stream.into_list().await?;
+    match list.is_complete() {
+        true => Ok(list.items),
+        false => Err(Failure::other(
+            "the list has more pages, which cannot be followed",
+        )),
+    }
 }

@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use svc_sdk::Attempt;
+use svc_sdk::{Attempt, Operation};
 
 use crate::context::masked_message;
 
@@ -18,8 +18,9 @@ pub(super) struct Exchange {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
-    method: String,
-    url: String,
+    pub(super) operation: Option<Operation>,
+    pub(super) method: String,
+    pub(super) url: String,
     pub(super) request_headers: Vec<(String, String)>,
     pub(super) request_body: Vec<u8>,
 }
@@ -29,6 +30,7 @@ impl Exchange {
         let request = attempt.request();
         Some(Self {
             step: "",
+            operation: attempt.operation,
             status: attempt.status?.as_u16(),
             headers: attempt.response_headers()?.clone(),
             body: attempt.response_body().to_vec(),
@@ -47,6 +49,7 @@ impl Exchange {
             .map(|(name, value)| (name.to_string(), text(value)));
         Self {
             step: "",
+            operation: None,
             status,
             headers: HeaderMap::new(),
             body: Vec::new(),
@@ -142,9 +145,13 @@ impl Recorder {
         }
     }
 
-    /// The last exchange since the last time.
+    /// The last exchange of the operation that was called since the last time. The client may have
+    /// called others to find out what became of it.
     pub(super) fn take(&self) -> Option<Exchange> {
-        self.0.lock().ok()?.drain(..).next_back()
+        let mut all = std::mem::take(&mut *self.0.lock().ok()?);
+        let operation = all.first()?.operation;
+        all.retain(|exchange| exchange.operation == operation);
+        all.pop()
     }
 }
 

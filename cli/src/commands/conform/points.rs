@@ -557,27 +557,31 @@ fn test_status(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "webhooks.test";
     seen.at("delivery.test")?;
     let body = done(seen, STEP)?.json();
-    let is_status = |value: &Value| {
-        value == TEST_STATUS
-            || value
-                .as_str()
-                .is_some_and(|text| text == TEST_STATUS.to_string())
-    };
-    let mut fields = objects(&body).into_iter().flatten();
-    Some(match fields.find(|(_, value)| is_status(value)) {
-        Some((name, _)) => found(STEP, name.clone()),
+    Some(match test_status_field(&body) {
+        Some(name) => found(STEP, name),
         None => unclear(STEP, "no field has the status"),
     })
 }
 
-/// What changed in a contact when it was unsubscribed.
-fn opt_out(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "contacts.list.opted-out";
-    let before = seen.contact_at("contacts.list.updated")?;
-    let after = seen.contact_at(STEP)?;
-    let (before, after) = (before.as_object()?, after.as_object()?);
+/// The field with the status that our endpoint gave.
+pub(super) fn test_status_field(body: &Value) -> Option<&str> {
+    let status = TEST_STATUS.to_string();
+    let is_status = |value: &Value| *value == TEST_STATUS || value.as_str() == Some(&status);
+    let mut fields = objects(body).into_iter().flatten();
+    let (name, _) = fields.find(|(_, value)| is_status(value))?;
+    Some(name)
+}
+
+/// The fields of a contact that say that it was unsubscribed: they changed, as `subscribed` does, or
+/// the other way round, as `!unsubscribed`.
+pub(super) fn opt_outs(seen: &Seen) -> Vec<String> {
+    let before = seen.contact_at("contacts.list.updated");
+    let after = seen.contact_at(OPTED_OUT);
+    let (Some(Value::Object(before)), Some(Value::Object(after))) = (before, after) else {
+        return Vec::new();
+    };
     let mut changed = Vec::new();
-    for (name, old) in before {
+    for (name, old) in &before {
         let new = after.get(name);
         match (flag(old), new.and_then(flag)) {
             _ if new == Some(old) => {}
@@ -588,11 +592,19 @@ fn opt_out(seen: &Seen) -> Option<Choice> {
             _ => {}
         }
     }
+    changed
+}
+
+const OPTED_OUT: &str = "contacts.list.opted-out";
+
+fn opt_out(seen: &Seen) -> Option<Choice> {
+    seen.contact_at(OPTED_OUT)?;
+    let changed = opt_outs(seen);
     let documented = changed.iter().find(|name| *name == "subscribed");
     Some(match (documented, &changed[..]) {
-        (Some(name), _) => found(STEP, name.clone()),
-        (None, [only]) => found(STEP, only.clone()),
-        _ => unclear(STEP, "no field of a contact shows it"),
+        (Some(name), _) => found(OPTED_OUT, name.clone()),
+        (None, [only]) => found(OPTED_OUT, only.clone()),
+        _ => unclear(OPTED_OUT, "no field of a contact shows it"),
     })
 }
 

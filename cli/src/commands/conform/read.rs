@@ -3,7 +3,7 @@
 use reqwest::Method;
 use svc_sdk::{Dialect, Point};
 
-use super::examiner::{Examiner, is_about_scope, known, wrong_key};
+use super::examiner::{Examiner, is_about_scope, wrong_key};
 use crate::failure::{Failure, Kind};
 
 /// How services take a key: the header and the scheme, the usual ones first.
@@ -72,7 +72,7 @@ impl Examiner<'_> {
 
     /// Sends a GET for each scheme until one is accepted, those that `WWW-Authenticate` names first.
     async fn find_key_scheme(&mut self) -> Result<(), Failure> {
-        let known = known(self.context);
+        let known = self.context.settings.dialect.clone();
         let mut left = vec![known.clone()];
         for (header, scheme) in SCHEMES {
             let mut dialect = known.clone();

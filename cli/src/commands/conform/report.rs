@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::{Dialect, Point};
 
 use super::Level;
-use super::examiner::{Examiner, known};
+use super::examiner::Examiner;
 use super::exchange::Shown;
 use super::points::{self, Choice};
 use super::statements::{STATEMENTS, Statement};
@@ -270,8 +270,7 @@ impl Run<'_> {
 
     fn point(&self, point: Point) -> Row {
         let level = points::level(point);
-        let known = known(self.examiner.context);
-        let known = known.choice(point);
+        let known = self.examiner.context.settings.dialect.choice(point);
         let why = self.not_tried(level, points::needs_listener(point));
         let (result, found, choice, step) = match points::find(point, &self.examiner.seen) {
             Choice::Found(step, choice) => {

@@ -1,4 +1,5 @@
-//! What the reference of both services says, statement by statement, and how a run checks it.
+//! What the reference of both services says, statement by statement, and how a run checks it: one
+//! table, and the few ways of looking that its rows share. Long, because there are many statements.
 
 use serde_json::{Map, Value};
 use svc_sdk::Service;
@@ -7,8 +8,7 @@ use svc_sdk::Service::{Email, Extraction};
 use super::Level::{self, Read, Send, Write};
 use super::examiner::Seen;
 use super::exchange::{Exchange, each, field, flag, items, own, with};
-use super::points::{has_more, status_word};
-use super::receiver::TEST_STATUS;
+use super::points::{has_more, opt_outs, status_word, test_status_field};
 use super::report::Finding;
 use super::write::EVENTS;
 use crate::signing::tag;
@@ -392,8 +392,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
         "an update accepts subscribed",
         |seen| {
             seen.answers("contacts.opt-out", |exchange| {
-                let is_changed = seen.contact_at("contacts.list.updated")
-                    != seen.contact_at("contacts.list.opted-out");
+                let is_changed = !opt_outs(seen).is_empty();
                 when(
                     exchange.is_success() && is_changed,
                     "it changes nothing, or is refused",
@@ -602,7 +601,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
         "test returns the status that the endpoint answered with",
         |seen| {
             seen.answers("webhooks.test", |exchange| {
-                let is_there = exchange.text().contains(&TEST_STATUS.to_string());
+                let is_there = test_status_field(&exchange.json()).is_some();
                 when(
                     exchange.is_success() && is_there,
                     "the status is not in the response",

@@ -53,7 +53,7 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let local_checks = context.settings.compatibility.local_checks;
+        let local_checks = context.settings.checks_limits();
         let values = parse(bytes, &self.file)?;
         let now = match values
             .iter()

@@ -138,11 +138,11 @@ impl Send {
             return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
-        let local_checks = context.settings.compatibility.local_checks;
+        let local_checks = context.settings.checks_limits();
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
                 let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");
-                let hint = "nothing was sent; local_checks = false in the profile sends the field as it is";
+                let hint = "nothing was sent; limits = \"other\" in the profile's dialect sends the field as it is";
                 return Err(Failure::input(problem).hint(hint));
             }
             fields::warn(context, fields::undocumented(&email));

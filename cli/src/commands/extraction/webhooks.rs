@@ -3,7 +3,7 @@
 use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::extraction::{NewWebhook, Webhook};
-use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation, Secret};
+use svc_sdk::{Call, Deleted, ExtractionClient, List, ListStream, Operation, Secret};
 
 use crate::commands::webhooks::{CreateWebhook, ServiceWebhook};
 use crate::complete::Values;
@@ -48,6 +48,10 @@ impl Resource for Webhook {
 
     fn list(client: &ExtractionClient) -> Option<Call<List<Self>>> {
         Some(client.webhooks().list())
+    }
+
+    fn stream(client: &ExtractionClient) -> Option<ListStream<Self>> {
+        Some(client.webhooks().stream())
     }
 
     fn delete(client: &ExtractionClient, id: &str) -> Call<Deleted> {

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::Service;
+use svc_sdk::{Dialect, Point, Service};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
@@ -73,7 +73,7 @@ impl Route {
 pub(super) struct Receiver {
     pub(super) service: Service,
     pub(super) check: Check,
-    pub(super) event_header: Option<String>,
+    pub(super) dialect: Dialect,
     pub(super) forward_to: Option<String>,
     pub(super) routes: Vec<Route>,
     pub(super) deliverer: Deliverer,
@@ -291,16 +291,21 @@ impl Receiver {
     /// (`docs/undocumented/services.md#delivery-payload`).
     fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
         let payload = serde_json::from_slice::<Value>(body).ok();
-        let in_body = payload.as_ref().and_then(|payload| {
-            ["event", "type"]
-                .iter()
-                .find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
+        // Some services send a list of events.
+        let payload = payload.as_ref().map(|payload| match payload {
+            Value::Array(events) => events.first().unwrap_or(payload),
+            payload => payload,
+        });
+        let pinned = self.dialect.pinned(Point::DeliveryEvent);
+        let in_body = payload.and_then(|payload| {
+            let mut names = pinned.into_iter().chain(["event", "type"]);
+            names.find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
         });
         in_body.or_else(|| {
-            let name = self.event_header.as_deref().or(match self.service {
-                Service::Email => Some("mail-event"),
+            let name = match self.service {
+                Service::Email => Some(self.dialect.choice(Point::EventHeader)),
                 other => scheme(other).event_header(),
-            })?;
+            }?;
             headers.get(name)?.to_str().ok().map(str::to_owned)
         })
     }

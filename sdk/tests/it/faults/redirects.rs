@@ -1,8 +1,8 @@
 //! Redirects: the API key is never sent to another host, and a response from another URL is
 //! never used.
 
-use svc_sdk::ErrorKind;
 use svc_sdk::email::Email;
+use svc_sdk::{Dialect, ErrorKind};
 
 use super::faulty_server::{Fault, FaultyServer};
 use crate::mock_server::MockServer;
@@ -17,7 +17,9 @@ async fn redirects_are_not_followed() {
         // With any header for the key.
         for client in [
             server.builder(),
-            server.builder().key_header("X-Api-Key").key_prefix(""),
+            server
+                .builder()
+                .dialect(Dialect::with(["key-header=X-Api-Key"]).unwrap()),
         ] {
             let client = client.build().unwrap();
             let error = client.emails().get("x").await.unwrap_err();
