@@ -97,7 +97,6 @@ pub use {
     control::seed_file::InvalidSeed,
     mail::relay::InvalidRelay,
     model::addresses::Addresses,
-    model::compatibility::InvalidSetting,
     model::network::Network,
     net::certificate::InvalidCertificate,
     server::{Builder, InvalidUrl, Server, StartError},

@@ -17,7 +17,6 @@ pub(crate) mod timestamp;
 #[cfg(feature = "server")]
 pub(crate) mod addresses;
 #[cfg(feature = "server")]
-pub(crate) mod compatibility;
 #[cfg(feature = "server")]
 pub(crate) mod error;
 #[cfg(feature = "server")]

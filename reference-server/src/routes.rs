@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use svc_sdk::Operation as O;
 
 use crate::api::control;
-use crate::api::email::pages::{self, Page};
+use crate::api::email::pages::Page;
 use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
 use crate::api::extraction::{me, webhooks as endpoints};
 use crate::api::framework::route::{Route, Routes};
@@ -70,7 +70,6 @@ fn services(r: &mut Routes) {
         contacts::list,
     );
     list.query = Page::parameters;
-    list.reply = pages::describe;
     r.documented(O::ContactsUpdate, "Update a contact", contacts::update);
     r.documented(O::ContactsDelete, "Delete a contact", contacts::delete);
 

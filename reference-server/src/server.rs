@@ -250,6 +250,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         Ok(opened) => opened.map_err(|error| StartError::Database(error.to_string()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
+    // Nothing has set it before.
+    let _ = store.wake.dialect.set(settings.dialect.clone());
 
     let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let dns_addr = settings.dns;

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use svc_sdk::Secret;
+use svc_sdk::{Dialect, Secret};
 use url::{Host, Url};
 
 use crate::control::seed_file::SeedFile;
 use crate::mail::relay::RelayTarget;
 use crate::model::addresses::reachable;
-use crate::model::compatibility::{Compatibility, ErrorFormat};
-use crate::model::error::Code;
 use crate::model::network::Network;
 use crate::net::certificate::Certificate;
 use crate::net::target::is_local;
@@ -47,7 +45,8 @@ pub(crate) struct Settings {
     pub(crate) announce_in: Option<PathBuf>,
     /// Requests per second for each key.
     pub(crate) rate_limit: Option<u32>,
-    pub(crate) compatibility: Compatibility,
+    /// How the services behave where their reference is silent.
+    pub(crate) dialect: Dialect,
     pub(crate) on_request: Option<OnRequest>,
     pub(crate) limits: Limits,
 }
@@ -94,17 +93,6 @@ impl Settings {
     /// public knowledge.
     pub(crate) fn is_exposed(&self) -> bool {
         self.network == Network::Public
-    }
-
-    /// The format of an error for a path. That of the control interface is fixed, and so is that of
-    /// the 401 of the extraction service, which is documented
-    /// (`docs/extraction-service/README.md#authentication-and-scopes`).
-    pub(crate) fn error_format(&self, path: &str, code: Code) -> ErrorFormat {
-        let is_extraction = path.starts_with("/v1/") && code != Code::Unauthorized;
-        match is_extraction || path.starts_with("/api/") {
-            true => self.compatibility.error_format,
-            false => ErrorFormat::Nested,
-        }
     }
 
     /// The base URL for clients of a server that listens on this address, without a trailing slash.
@@ -157,7 +145,7 @@ impl Default for Settings {
             smtp_certificate: None,
             announce_in: None,
             rate_limit: None,
-            compatibility: Compatibility::default(),
+            dialect: Dialect::default(),
             on_request: None,
             limits: Limits::default(),
         }

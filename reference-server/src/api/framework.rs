@@ -10,6 +10,7 @@ pub(crate) mod listen;
 pub(crate) mod memory;
 pub(crate) mod response;
 pub(crate) mod route;
+pub(crate) mod speak;
 mod unknown;
 
 pub(crate) use call::Call;

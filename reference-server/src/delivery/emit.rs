@@ -3,6 +3,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
+use svc_sdk::{Dialect, Point, Service};
 
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -61,7 +63,14 @@ pub(crate) fn emit(
             subject: about.subject.map(str::to_owned),
             ..deliveries::new(webhook, event.service(), event.as_str(), tx.now)
         };
-        let body = body(event.as_str(), &new.id, tx.now, &data)?;
+        let body = body(
+            tx.dialect(),
+            event.service(),
+            event.as_str(),
+            &new.id,
+            tx.now,
+            &data,
+        )?;
         deliveries::insert(tx, organization, &new, &body)?;
         deliveries::schedule(tx, organization, &new, 0)?;
         ids.push(new.id);
@@ -80,22 +89,37 @@ pub(crate) struct Data {
 const MIN_SHARED: usize = 1024;
 
 /// The body of a delivery (`docs/extraction-service/README.md#events`,
-/// `docs/undocumented/services.md#delivery-payload`).
+/// `docs/undocumented/services.md#delivery-payload`). That of the extraction service is documented.
 pub(crate) fn body(
+    dialect: &Dialect,
+    service: Service,
     event: &str,
     id: &str,
     created: Millis,
     data: &Data,
 ) -> Result<deliveries::Body, ApiError> {
-    let empty = Body {
-        event,
-        id,
-        created: time::rfc3339(created),
-        data: (),
+    let name = |point: Point| match service {
+        Service::Email => dialect.choice(point),
+        _ => point.default_choice(),
     };
-    let mut head = serde_json::to_vec(&empty).map_err(ApiError::internal)?;
-    // The data takes the place of the `null` that `()` is.
-    head.truncate(head.len() - "null}".len());
+    let is_array = name(Point::DeliveryBody) == "array";
+    // The data goes last, and takes the place of what follows its name.
+    let mut head = if is_array {
+        b"[{".to_vec()
+    } else {
+        b"{".to_vec()
+    };
+    let created = time::rfc3339(created);
+    for (point, value) in [
+        (Point::DeliveryEvent, event),
+        (Point::DeliveryId, id),
+        (Point::DeliveryTime, &created),
+    ] {
+        let (name, value) = (Value::from(name(point)), Value::from(value));
+        head.extend_from_slice(format!("{name}:{value},").as_bytes());
+    }
+    let data_name = Value::from(name(Point::DeliveryData));
+    head.extend_from_slice(format!("{data_name}:").as_bytes());
     let mut tail = Vec::new();
     let end = if data.shared.is_some() {
         &mut tail
@@ -103,7 +127,7 @@ pub(crate) fn body(
         &mut head
     };
     end.extend_from_slice(&data.rest);
-    end.push(b'}');
+    end.extend_from_slice(if is_array { b"}]" } else { b"}" });
     Ok(deliveries::Body {
         head,
         shared: data.shared,

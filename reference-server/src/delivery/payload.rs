@@ -6,10 +6,10 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use svc_sdk::{Dialect, Point};
 
 pub(crate) use super::emit::Body;
 use super::inbound::ReceivedEmail;
-use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::schema;
@@ -130,11 +130,7 @@ pub(crate) fn outgoing(
 }
 
 /// Describes the body of the deliveries of an event.
-pub(crate) fn schema(
-    event: Event,
-    compatibility: &Compatibility,
-    generator: &mut SchemaGenerator,
-) -> Schema {
+pub(crate) fn schema(event: Event, dialect: &Dialect, generator: &mut SchemaGenerator) -> Schema {
     match event {
         Event::EmailSent | Event::EmailDelivered | Event::EmailOpened => {
             generator.subschema_for::<Body<'_, Outgoing<'_>>>()
@@ -146,7 +142,7 @@ pub(crate) fn schema(
         }
         Event::EmailReceived => generator.subschema_for::<Body<'_, ReceivedEmail<'_>>>(),
         Event::ExtractionCompleted => generator.subschema_for::<Body<'_, Fields>>(),
-        Event::ExtractionFailed if compatibility.extraction_error_is_string => {
+        Event::ExtractionFailed if dialect.is(Point::ExtractionError, "string") => {
             generator.subschema_for::<Body<'_, Failure<String>>>()
         }
         Event::ExtractionFailed => generator.subschema_for::<Body<'_, Failure<FailureObject>>>(),

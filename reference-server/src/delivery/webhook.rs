@@ -13,7 +13,7 @@ use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sha2::Sha256;
-use svc_sdk::Service;
+use svc_sdk::{Dialect, Point, Service};
 use url::Url;
 
 use crate::app::App;
@@ -133,6 +133,7 @@ pub(crate) async fn attempt(
     let (secret, signed) = (webhook.secret.clone(), body.clone());
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
     let headers = headers(
+        &app.settings.dialect,
         service_from(&webhook.service),
         id,
         event,
@@ -183,18 +184,25 @@ pub(crate) async fn attempt(
 }
 
 /// The headers of one attempt.
-fn headers(service: Service, id: &str, event: &str, attempt: i64, signature: &str) -> HeaderMap {
+fn headers(
+    dialect: &Dialect,
+    service: Service,
+    id: &str,
+    event: &str,
+    attempt: i64,
+    signature: &str,
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
-    let mut put = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            headers.insert(HeaderName::from_static(name), value);
+    let mut put = |name: &str, value: &str| {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
         }
     };
     match service {
         Service::Email => {
-            put("mail-event", event);
+            put(dialect.choice(Point::EventHeader), event);
             put("mail-delivery-id", id);
             put("mail-attempt", &attempt.to_string());
             put("mail-signature", signature);
@@ -233,12 +241,26 @@ mod tests {
 
     #[test]
     fn each_service_has_its_own_headers() {
-        let email = headers(Service::Email, "1", "email.sent", 2, "abc");
+        let email = headers(
+            &Dialect::default(),
+            Service::Email,
+            "1",
+            "email.sent",
+            2,
+            "abc",
+        );
         assert_eq!(email["mail-event"], "email.sent");
         assert_eq!(email["mail-attempt"], "2");
         assert_eq!(email["mail-signature"], "abc");
         assert!(!email.contains_key("x-service-event"));
-        let extraction = headers(Service::Extraction, "1", "extraction.failed", 1, "abc");
+        let extraction = headers(
+            &Dialect::default(),
+            Service::Extraction,
+            "1",
+            "extraction.failed",
+            1,
+            "abc",
+        );
         assert_eq!(extraction["x-service-event"], "extraction.failed");
         assert_eq!(extraction["x-service-signature"], "sha256=abc");
         assert!(!extraction.contains_key("mail-signature"));

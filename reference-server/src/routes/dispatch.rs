@@ -23,6 +23,7 @@ use crate::api::framework::input::Input;
 use crate::api::framework::memory;
 use crate::api::framework::response::write_error;
 use crate::api::framework::route::{Route, Target};
+use crate::api::framework::speak::{Asked, speak};
 use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
@@ -123,6 +124,7 @@ async fn handle_documented(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
+    let asked = Asked::of(&app, operation, &parts);
     let mut recording = Recording::start(Arc::clone(&app), &parts, operation);
     let response = match auth::authenticate(&app, operation.service(), &parts).await {
         Ok(key) => {
@@ -141,7 +143,10 @@ async fn handle_documented(
                     input.bytes().ok().and_then(|body| RecordedBody::of(&body));
                 memory::holding(handler((key, input))).await
             };
-            let process = async { process.await.unwrap_or_else(ApiError::into_response) };
+            let process = async {
+                let response = process.await.unwrap_or_else(ApiError::into_response);
+                speak(&app, &asked, response).await
+            };
             match fault {
                 Some(fault) => match fault::apply(&app, &path, fault, process).await {
                     Ok(response) => response,
@@ -153,7 +158,7 @@ async fn handle_documented(
         }
         Err(error) => {
             recording.not_authenticated().await;
-            error.into_response()
+            speak(&app, &asked, error.into_response()).await
         }
     };
     recording.respond(write_error(&app, &path, response)).await

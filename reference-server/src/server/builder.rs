@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use svc_sdk::Secret;
+use svc_sdk::{Dialect, Secret};
 use url::Url;
 
 use super::start_error::StartError;
@@ -12,7 +12,6 @@ use super::{Server, start};
 use crate::control::requests::RequestHandled;
 use crate::control::seed_file::{InvalidSeed, SeedFile};
 use crate::mail::relay::{InvalidRelay, RelayTarget};
-use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
 use crate::net::certificate::{Certificate, InvalidCertificate};
 use crate::settings::{Limits, Settings};
@@ -240,21 +239,15 @@ impl Builder {
         self
     }
 
-    /// Applies a compatibility setting `NAME=VALUE`, such as `create-status=200`.
-    ///
-    /// Where the services' reference is silent, the server has to choose: whether a
-    /// create operation returns 201 or 200, for example. A compatibility setting
-    /// selects the other choice, so that you can test a client against both. Call it
-    /// once per setting. The settings are listed in
+    /// Sets how the services behave where their reference is silent, such as whether a creation
+    /// returns 201 or 200, so that you can test a client against a service that chose otherwise. The
+    /// points are listed in
     /// <https://github.com/svc-tools/svc/blob/main/docs/undocumented/README.md>.
     ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidSetting`] if the name or the value is unknown. The message
-    /// lists the valid ones.
-    pub fn compatibility(mut self, setting: &str) -> Result<Self, InvalidSetting> {
-        self.settings.compatibility.set(setting)?;
-        Ok(self)
+    /// The last call wins.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.settings.dialect = dialect;
+        self
     }
 
     /// Starts the server. It accepts requests when this method returns.

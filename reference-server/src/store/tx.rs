@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
 use tokio::sync::{Notify, watch};
+
+use svc_sdk::Dialect;
 
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
@@ -80,6 +82,13 @@ pub(super) struct Effects {
 }
 
 impl<'a> Tx<'a> {
+    /// How the services behave where their reference is silent.
+    pub(crate) fn dialect(&self) -> &'a Dialect {
+        static DEFAULT: OnceLock<Dialect> = OnceLock::new();
+        let given = self.wake.dialect.get();
+        given.unwrap_or_else(|| DEFAULT.get_or_init(Dialect::default))
+    }
+
     pub(super) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
         Self {
             connection,
@@ -191,6 +200,8 @@ pub(crate) struct Wake {
     pub(crate) messages: watch::Sender<()>,
     /// For the clients that watch what changes.
     pub(crate) notifications: Arc<Notifications>,
+    /// How deliveries are written; set once, at the start.
+    pub(crate) dialect: OnceLock<Dialect>,
 }
 
 impl FromSql for Timestamp {

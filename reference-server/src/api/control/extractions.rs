@@ -3,12 +3,11 @@
 //! (`docs/undocumented/services.md#operations-not-covered`).
 
 use serde_json::{Value, json};
-use svc_sdk::Service;
+use svc_sdk::{Dialect, Point, Service};
 
 use crate::api::framework::ControlCall;
 use crate::control::extractions::{Extraction, NewExtraction};
 use crate::delivery::emit::{About, Data, emit};
-use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id;
@@ -22,8 +21,8 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(ApiError::field("event", message));
     };
-    let compatibility = &call.data.app.settings.compatibility;
-    let data = data.map_or_else(|| default_data(event, compatibility), Value::Object);
+    let dialect = &call.data.app.settings.dialect;
+    let data = data.map_or_else(|| default_data(event, dialect), Value::Object);
     let rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
     let finished = call.data.write(move |tx, _, organization| {
         let data = |_: &mut Tx<'_>| Ok(Data { shared: None, rest });
@@ -41,10 +40,10 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     finished.await
 }
 
-fn default_data(event: Event, compatibility: &Compatibility) -> Value {
+fn default_data(event: Event, dialect: &Dialect) -> Value {
     let message = "the document could not be read";
     match event {
-        Event::ExtractionFailed if compatibility.extraction_error_is_string => {
+        Event::ExtractionFailed if dialect.is(Point::ExtractionError, "string") => {
             json!({"error": message})
         }
         Event::ExtractionFailed => {

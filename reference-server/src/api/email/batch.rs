@@ -1,18 +1,19 @@
 //! `POST /api/v1/emails/batch`: every email is accepted or rejected on its own
 //! (`docs/undocumented/services.md#batch-result`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use svc_sdk::{Dialect, Point};
 
 use super::emails::{Origin, accept, apply_template, queue};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::call;
 use crate::api::framework::input::{check_syntax, object};
 use crate::api::framework::{Call, Reply};
-use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
 use crate::runtime::heavy;
@@ -61,7 +62,7 @@ enum Item {
 
 pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
     let (app, bytes) = (Arc::clone(&call.data.app), call.input.json_bytes()?);
-    let parse = move || parse(&bytes, &app.settings.compatibility);
+    let parse = move || parse(&bytes, &app.settings.dialect);
     let mut checked = heavy::run_on(call.input.bytes()?.len(), parse).await?;
     for email in &mut checked {
         let Ok(checked) = email else { continue };
@@ -70,6 +71,7 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
         }
     }
     let mut origin = Origin::of(&call);
+    let is_whole = call.dialect().is(Point::BatchMode, "all-or-nothing");
     let create = call.create(move |tx, _, _| {
         let tracking = origin.tracking(tx)?;
         let mut results = Vec::with_capacity(checked.len());
@@ -85,7 +87,9 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
                         status: email.shown.status,
                     }
                 }
-                Err(error) if error.code().status().is_server_error() => return Err(error),
+                Err(error) if is_whole || error.code().status().is_server_error() => {
+                    return Err(error);
+                }
                 Err(error) => Item::Rejected {
                     index,
                     error: to_raw_value(&error.object()).map_err(ApiError::internal)?,
@@ -98,18 +102,17 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
 }
 
 /// Parses an array of emails, or an object with such an array in `emails`.
-fn parse(
-    bytes: &[u8],
-    compatibility: &Compatibility,
-) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
-    #[derive(Deserialize)]
-    struct Wrapped<'a> {
-        #[serde(borrow)]
-        emails: Vec<&'a RawValue>,
-    }
+fn parse(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let emails: Vec<&RawValue> = if is_object {
-        object::<Wrapped<'_>>(bytes)?.emails
+        let mut fields = object::<BTreeMap<String, &RawValue>>(bytes)?;
+        let field = match dialect.choice(Point::BatchBody) {
+            "array" => "emails",
+            field => field,
+        };
+        let emails = fields.remove(field).map(RawValue::get);
+        let emails = emails.and_then(|emails| serde_json::from_str(emails).ok());
+        emails.ok_or_else(|| ApiError::field(field, "must be a list of emails"))?
     } else if let Ok(emails) = serde_json::from_slice(bytes) {
         emails
     } else {
@@ -125,7 +128,7 @@ fn parse(
     ApiError::at_most("emails", emails.len(), MAX_EMAILS, "emails")?;
     emails
         .into_iter()
-        .map(|email| parse_email(bytes, email, compatibility))
+        .map(|email| parse_email(bytes, email, dialect))
         .collect()
 }
 
@@ -134,9 +137,9 @@ fn parse(
 fn parse_email(
     bytes: &[u8],
     email: &RawValue,
-    compatibility: &Compatibility,
+    dialect: &Dialect,
 ) -> Result<Result<Checked, ApiError>, ApiError> {
-    match call::parse::<NewEmail>(email.get().as_bytes(), compatibility) {
+    match call::parse::<NewEmail>(email.get().as_bytes(), dialect) {
         Ok(email) => Ok(email.check()),
         Err(error) if error.code() == Code::InvalidJson => {
             check_syntax(bytes)?;

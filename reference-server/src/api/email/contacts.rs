@@ -83,7 +83,7 @@ pub(crate) fn check_size(
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Paged<Contact>>, ApiError> {
     let audience = call.id();
-    let page = Page::from_query(&call.input.query(), call.compatibility());
+    let page = Page::from_query(&call.input.query(), call.dialect());
     let found = call.data.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
         reader.get::<Audience>(&audience, organization)?;

@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use http::StatusCode;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use svc_sdk::{Dialect, Point};
 
 use crate::api::framework::{Call, Reply};
-use crate::model::compatibility::{Compatibility, ContactPages};
 use crate::model::error::{ApiError, Problems};
-use crate::store::contacts::Contact;
 
 const DEFAULT_SIZE: i64 = 20;
 const MAX_SIZE: i64 = 100;
@@ -40,9 +38,9 @@ pub(crate) struct Paged<T> {
 impl Page {
     pub(super) fn from_query(
         query: &HashMap<String, String>,
-        compatibility: &Compatibility,
+        dialect: &Dialect,
     ) -> Result<Self, ApiError> {
-        let first = first(compatibility);
+        let first = first(dialect);
         let mut problems = Problems::default();
         let mut number = |name: &str, min: i64, max: i64, default: i64| match query.get(name) {
             None => default,
@@ -68,8 +66,8 @@ impl Page {
     }
 
     /// The two query parameters, for the OpenAPI description.
-    pub(crate) fn parameters(compatibility: &Compatibility) -> Vec<Value> {
-        let first = first(compatibility);
+    pub(crate) fn parameters(dialect: &Dialect) -> Vec<Value> {
+        let first = first(dialect);
         let parameter = |name, description, min, max, default| {
             json!({
                 "name": name,
@@ -96,9 +94,6 @@ impl Page {
         data: Vec<T>,
         total: i64,
     ) -> Result<Reply<Paged<T>>, ApiError> {
-        if call.compatibility().contact_pages == ContactPages::Array {
-            return Reply::json(StatusCode::OK, &data);
-        }
         let total_pages = (total + self.size - 1) / self.size;
         call.reply(Paged {
             data,
@@ -110,18 +105,7 @@ impl Page {
     }
 }
 
-/// Describes a page of contacts.
-pub(crate) fn describe(
-    compatibility: &Compatibility,
-    generator: &mut SchemaGenerator,
-) -> Option<Schema> {
-    Some(match compatibility.contact_pages {
-        ContactPages::Array => generator.subschema_for::<Vec<Contact>>(),
-        _ => generator.subschema_for::<Paged<Contact>>(),
-    })
-}
-
 /// The number of the first page (`docs/undocumented/services.md#contact-pages`).
-fn first(compatibility: &Compatibility) -> i64 {
-    i64::from(compatibility.contact_pages != ContactPages::ZeroBased)
+fn first(dialect: &Dialect) -> i64 {
+    i64::from(dialect.is(Point::FirstPage, "1"))
 }

@@ -16,7 +16,6 @@ use crate::control::webhooks::Webhook;
 use crate::delivery::emit;
 use crate::delivery::payload;
 use crate::delivery::webhook;
-use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::schema;
@@ -111,7 +110,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
     call.reply(view(updated.await?, false))
 }
 
-/// The response of `test`. A compatibility setting names its field for the status.
+/// The response of `test`.
 type TestResult = Map<String, Value>;
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive
@@ -152,7 +151,14 @@ async fn test_once(
         shared: None,
         rest: json,
     };
-    let body = emit::body(Event::TEST, &delivery.id, now, &data)?;
+    let body = emit::body(
+        &app.settings.dialect,
+        Service::Email,
+        Event::TEST,
+        &delivery.id,
+        now,
+        &data,
+    )?;
     // The key is stored before it is sent, so that it is sent once.
     let claimed = Arc::clone(&key);
     let earlier = app.store.write(move |tx| {
@@ -169,10 +175,7 @@ async fn test_once(
     let (attempt, _) = webhook::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
-    result.insert(
-        status_field(&app.settings.compatibility).to_owned(),
-        attempt.status.into(),
-    );
+    result.insert(STATUS_FIELD.to_owned(), attempt.status.into());
     match &attempt.error {
         None => result.insert("durationMs".to_owned(), attempt.duration_ms.into()),
         Some(error) => result.insert("error".to_owned(), error.clone().into()),
@@ -196,30 +199,21 @@ async fn test_once(
         .await
 }
 
-fn status_field(compatibility: &Compatibility) -> &str {
-    compatibility
-        .test_status_field
-        .as_deref()
-        .unwrap_or("statusCode")
-}
+const STATUS_FIELD: &str = "statusCode";
 
 /// Describes the response of `test`.
-pub(crate) fn describe_test(
-    compatibility: &Compatibility,
-    _: &mut SchemaGenerator,
-) -> Option<Schema> {
-    let field = status_field(compatibility);
+pub(crate) fn describe_test(_: &mut SchemaGenerator) -> Option<Schema> {
     Some(json_schema!({
         "type": "object",
         "properties": {
             "durationMs": {"type": "integer", "minimum": 0},
             "error": {"type": "string"},
-            field: {
+            STATUS_FIELD: {
                 "description":
                     "The status that the endpoint returned; null if there was no response.",
                 "type": ["integer", "null"],
             },
         },
-        "required": [field],
+        "required": [STATUS_FIELD],
     }))
 }

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
-use svc_sdk::{Operation, Scope, ScopeRule, Service};
+use svc_sdk::{Dialect, Operation, Point, Scope, ScopeRule, Service};
 
 use crate::app::App;
 use crate::model::error::{ApiError, Code};
@@ -36,14 +38,12 @@ pub(crate) async fn authenticate(
     parts: &Parts,
 ) -> Result<Arc<Key>, ApiError> {
     let unauthorized = |message| ApiError::new(Code::Unauthorized, message);
-    let header = match service {
-        Service::Email => app.settings.compatibility.key_header.as_ref(),
-        _ => None,
+    let dialect = &app.settings.dialect;
+    let (header, scheme) = match service {
+        Service::Email => (dialect.choice(Point::KeyHeader), scheme(dialect)),
+        _ => (AUTHORIZATION.as_str(), "Bearer"),
     };
-    let mut values = parts
-        .headers
-        .get_all(header.unwrap_or(&AUTHORIZATION))
-        .iter();
+    let mut values = parts.headers.get_all(header).iter();
     let value = values
         .next()
         .ok_or_else(|| unauthorized("no API key was given"))?
@@ -51,15 +51,11 @@ pub(crate) async fn authenticate(
     if values.next().is_some() {
         return Err(unauthorized("more than one API key was given"));
     }
-    let is_bearer = |(scheme, _): &(&[u8], _)| scheme.eq_ignore_ascii_case(b"Bearer ");
-    let secret = match header {
-        Some(_) => Some(value),
-        None => value
-            .split_at_checked(7)
-            .filter(is_bearer)
-            .map(|(_, secret)| secret),
+    let secret = presented(dialect, scheme, value);
+    let message = match scheme {
+        "Bearer" => "the API key is malformed; expected `Authorization: Bearer <key>`",
+        _ => "the API key is malformed",
     };
-    let message = "the API key is malformed; expected `Authorization: Bearer <key>`";
     let secret = secret.ok_or_else(|| unauthorized(message))?;
     let secret = secret.trim_ascii();
     let unknown = || unauthorized("the API key is unknown or was revoked");
@@ -77,6 +73,45 @@ pub(crate) async fn authenticate(
     }
     let key = app.store.key(secret);
     key.filter(|key| key.service == service).ok_or_else(unknown)
+}
+
+/// The scheme that the email service wants the key in; empty for the key alone.
+pub(crate) fn scheme(dialect: &Dialect) -> &str {
+    let is_usual = dialect
+        .choice(Point::KeyHeader)
+        .eq_ignore_ascii_case(AUTHORIZATION.as_str());
+    match dialect.pinned(Point::KeyScheme) {
+        Some("bearer") => "Bearer",
+        Some("token") => "Token",
+        Some("basic" | "basic-user") => "Basic",
+        Some("bare") => "",
+        Some(word) => word,
+        None if is_usual => "Bearer",
+        None => "",
+    }
+}
+
+/// The key in the value of a header.
+fn presented(dialect: &Dialect, scheme: &str, value: &[u8]) -> Option<Vec<u8>> {
+    if scheme.is_empty() {
+        return Some(value.to_vec());
+    }
+    let (given, rest) = value.split_at_checked(scheme.len())?;
+    let rest = rest.strip_prefix(b" ")?;
+    if !given.eq_ignore_ascii_case(scheme.as_bytes()) {
+        return None;
+    }
+    if scheme != "Basic" {
+        return Some(rest.to_vec());
+    }
+    let decoded = STANDARD.decode(rest.trim_ascii()).ok()?;
+    let colon = decoded.iter().position(|byte| *byte == b':')?;
+    let (user, password) = (&decoded[..colon], &decoded[colon + 1..]);
+    match dialect.is(Point::KeyScheme, "basic-user") {
+        true => Some(user.to_vec()),
+        false if user == dialect.choice(Point::KeyUser).as_bytes() => Some(password.to_vec()),
+        false => None,
+    }
 }
 
 /// The scope that an operation requires, or `None` if any key of the service may call it.

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use svc_sdk::Operation;
+use svc_sdk::{Dialect, Operation, Point};
 
 use super::idempotency::IdempotencyKey;
 use super::input::{Input, object};
 use super::response::Reply;
 use super::unknown;
 use crate::app::Shared;
-use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::key::Key;
 use crate::runtime::heavy;
@@ -80,8 +79,8 @@ impl<B> Call<B> {
         self.input.id()
     }
 
-    pub(crate) fn compatibility(&self) -> &Compatibility {
-        &self.data.app.settings.compatibility
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.data.app.settings.dialect
     }
 
     pub(crate) fn idempotency_key(&self) -> Result<IdempotencyKey, ApiError> {
@@ -90,7 +89,7 @@ impl<B> Call<B> {
 
     /// The response to the call.
     pub(crate) fn reply<T: Serialize>(&self, value: T) -> Result<Reply<T>, ApiError> {
-        Reply::of(self.operation, self.compatibility(), &value)
+        Reply::of(self.operation, self.dialect(), &value)
     }
 
     /// Runs `job`, which stores what the call creates. If the request repeats an `Idempotency-Key`,
@@ -106,7 +105,7 @@ impl<B> Call<B> {
                 return Ok(stored);
             }
             let value = job(tx, app, organization)?;
-            let reply = Reply::of(operation, &app.settings.compatibility, &value)?;
+            let reply = Reply::of(operation, &app.settings.dialect, &value)?;
             key.store_response(tx, &reply)?;
             Ok(reply)
         });
@@ -118,20 +117,17 @@ impl<B: DeserializeOwned + JsonSchema + Send + 'static> Call<B> {
     /// Reads the body.
     pub(crate) async fn read(&self) -> Result<B, ApiError> {
         let (app, bytes) = (Arc::clone(&self.data.app), self.input.json_bytes()?);
-        heavy::run_on(bytes.len(), move || {
-            parse(&bytes, &app.settings.compatibility)
-        })
-        .await
+        heavy::run_on(bytes.len(), move || parse(&bytes, &app.settings.dialect)).await
     }
 }
 
 /// Parses a JSON object.
 pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(
     bytes: &[u8],
-    compatibility: &Compatibility,
+    dialect: &Dialect,
 ) -> Result<T, ApiError> {
     let value = object(bytes)?;
-    if compatibility.refuses_unknown_fields {
+    if dialect.is(Point::UnknownFields, "refused") {
         unknown::refuse::<T>(bytes)?;
     }
     Ok(value)

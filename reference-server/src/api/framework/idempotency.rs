@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 use sha2::{Digest, Sha256};
-use svc_sdk::Operation;
+use svc_sdk::{Operation, Point};
 
 use super::input::Input;
 use super::response::Reply;
@@ -23,7 +23,7 @@ impl IdempotencyKey {
         organization: i64,
         input: &Input,
     ) -> Result<Self, ApiError> {
-        let ignored = input.app.settings.compatibility.ignores_idempotency_keys;
+        let ignored = input.app.settings.dialect.is(Point::Idempotency, "ignored");
         let mut keys = input.parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next().filter(|_| !ignored) else {
             return Ok(Self(None));

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
+use super::speak::translate_query;
 use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
 use crate::runtime::memory::{REQUESTS, Reserved, SMALL};
@@ -80,9 +81,11 @@ impl Input {
     /// The query parameters. For a repeated parameter, the last value wins.
     pub(crate) fn query(&self) -> HashMap<String, String> {
         let query = self.parts.uri.query().unwrap_or_default();
-        url::form_urlencoded::parse(query.as_bytes())
+        let mut query = url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
-            .collect()
+            .collect();
+        translate_query(&self.app.settings.dialect, &mut query);
+        query
     }
 
     /// The raw body.

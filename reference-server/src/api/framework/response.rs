@@ -1,4 +1,4 @@
-//! Responses: a status and JSON, in the shape that the compatibility settings select.
+//! Responses: a status and JSON.
 
 use std::marker::PhantomData;
 
@@ -9,10 +9,10 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::Operation;
+use svc_sdk::{Dialect, Operation, Point};
 
+use super::auth;
 use crate::app::App;
-use crate::model::compatibility::{Compatibility, ErrorFormat};
 use crate::model::error::{ApiError, Code, Details, ErrorObject};
 
 /// The response of a documented operation, with the JSON of a `T`, or nothing if that is `()`. It
@@ -43,53 +43,30 @@ impl<T> Reply<T> {
     /// The response to an operation.
     pub(crate) fn of(
         operation: Operation,
-        compatibility: &Compatibility,
+        dialect: &Dialect,
         value: &impl Serialize,
     ) -> Result<Self, ApiError> {
-        match shape(operation, compatibility) {
-            (status, false) => Self::json(status, value),
-            (status, true) => Self::json(status, &Wrapped { data: value }),
-        }
+        Self::json(success(operation, dialect), value)
     }
 }
 
-#[derive(Serialize)]
-struct Wrapped<T> {
-    data: T,
-}
-
-/// The status of the response to an operation, and whether its JSON is wrapped in `{"data": …}`
-/// (`docs/undocumented/README.md#create-status`, `docs/undocumented/README.md#list-shape`,
-/// `docs/undocumented/README.md#resource-shape`).
-pub(crate) fn shape(operation: Operation, compatibility: &Compatibility) -> (StatusCode, bool) {
+/// The status of the response to an operation.
+pub(crate) fn success(operation: Operation, dialect: &Dialect) -> StatusCode {
     use Operation as O;
-    let (status, is_wrapped) = match operation {
-        O::EmailsSend => (StatusCode::ACCEPTED, compatibility.wraps_resources),
+    match operation {
+        O::AudiencesDelete
+        | O::ContactsDelete
+        | O::WebhooksDelete
+        | O::ExtractionWebhooksDelete => StatusCode::NO_CONTENT,
+        _ if dialect.is(Point::CreateStatus, "200") => StatusCode::OK,
+        O::EmailsSend => StatusCode::ACCEPTED,
         O::AudiencesCreate
         | O::ContactsCreate
         | O::DomainsCreate
         | O::WebhooksCreate
-        | O::ExtractionWebhooksCreate => (StatusCode::CREATED, compatibility.wraps_resources),
-        O::AudiencesList | O::DomainsList | O::WebhooksList | O::ExtractionWebhooksList => {
-            (StatusCode::OK, compatibility.wraps_lists)
-        }
-        O::AudiencesDelete
-        | O::ContactsDelete
-        | O::WebhooksDelete
-        | O::ExtractionWebhooksDelete => return (StatusCode::NO_CONTENT, false),
-        O::Me | O::EmailsSendBatch | O::ContactsList | O::DomainsDelete | O::WebhooksTest => {
-            (StatusCode::OK, false)
-        }
-        _ => (StatusCode::OK, compatibility.wraps_resources),
-    };
-    (
-        if compatibility.creates_with_200 {
-            StatusCode::OK
-        } else {
-            status
-        },
-        is_wrapped,
-    )
+        | O::ExtractionWebhooksCreate => StatusCode::CREATED,
+        _ => StatusCode::OK,
+    }
 }
 
 impl<T> IntoResponse for Reply<T> {
@@ -132,15 +109,46 @@ pub(crate) struct Problem<'a> {
     details: &'a Details,
 }
 
+/// `{statusCode, name, message, details}`
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "NamedError")]
+pub(crate) struct Named<'a> {
+    status_code: u16,
+    name: Code,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Details::is_empty")]
+    details: &'a Details,
+}
+
+/// The format of the errors for a path. That of the control interface is fixed, and so is that of
+/// the 401 of the extraction service, which is documented
+/// (`docs/extraction-service/README.md#authentication-and-scopes`).
+pub(crate) fn error_format<'a>(dialect: &'a Dialect, path: &str, code: Code) -> &'a str {
+    let is_extraction = path.starts_with("/v1/") && code != Code::Unauthorized;
+    match is_extraction || path.starts_with("/api/") {
+        true => dialect.choice(Point::ErrorFormat),
+        false => "nested",
+    }
+}
+
 /// The content type and the body of an error response
 /// (`docs/undocumented/README.md#error-format`).
-pub(crate) fn error_body(error: &ApiError, format: ErrorFormat) -> (&'static str, String) {
+pub(crate) fn error_body(error: &ApiError, format: &str) -> (&'static str, String) {
     let object = error.object();
     let (content_type, body) = match format {
-        ErrorFormat::Text => return ("text/plain; charset=utf-8", object.message.to_owned()),
-        ErrorFormat::Nested => ("application/json", to_json(&Nested { error: object })),
-        ErrorFormat::Flat => ("application/json", to_json(&object)),
-        ErrorFormat::Problem => {
+        "text" => return ("text/plain; charset=utf-8", object.message.to_owned()),
+        "named" => {
+            let named = Named {
+                status_code: object.code.status().as_u16(),
+                name: object.code,
+                message: object.message,
+                details: object.details,
+            };
+            ("application/json", to_json(&named))
+        }
+        "flat" => ("application/json", to_json(&object)),
+        "problem" => {
             let status = object.code.status();
             let problem = Problem {
                 r#type: "about:blank",
@@ -152,6 +160,7 @@ pub(crate) fn error_body(error: &ApiError, format: ErrorFormat) -> (&'static str
             };
             ("application/problem+json", to_json(&problem))
         }
+        _ => ("application/json", to_json(&Nested { error: object })),
     };
     (content_type, body)
 }
@@ -170,14 +179,23 @@ pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -
     let Some(error) = response.extensions_mut().remove::<ApiError>() else {
         return response;
     };
-    let (content_type, body) = error_body(&error, app.settings.error_format(path, error.code()));
+    let (content_type, body) = error_body(
+        &error,
+        error_format(&app.settings.dialect, path, error.code()),
+    );
     *response.body_mut() = body.into();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     // The router has announced the empty body.
     headers.remove(CONTENT_LENGTH);
     if error.code() == Code::Unauthorized {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        let scheme = match path.starts_with("/api/") {
+            true => auth::scheme(&app.settings.dialect),
+            false => "Bearer",
+        };
+        if let Ok(scheme) = HeaderValue::try_from(scheme) {
+            headers.insert(WWW_AUTHENTICATE, scheme);
+        }
     }
     if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(RETRY_AFTER, seconds.into());

@@ -10,14 +10,13 @@ use http::{Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use svc_sdk::Operation;
+use svc_sdk::{Dialect, Operation};
 
 use super::call::Call;
 use super::control::{ControlCall, Returns, describe, describe_query};
 use super::input::Input;
 use super::response::Reply;
 use crate::control::endpoint::{Declaration, Endpoint, is_nothing};
-use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
 use crate::model::key::Key;
 
@@ -27,10 +26,9 @@ pub(crate) struct Route {
     pub(crate) tag: &'static str,
     /// Errors beyond those that follow from the operation, its parameters and its body.
     pub(crate) errors: &'static [Code],
-    pub(crate) query: fn(&Compatibility) -> Vec<Value>,
+    pub(crate) query: fn(&Dialect) -> Vec<Value>,
     pub(crate) body: fn(&mut SchemaGenerator) -> Option<Schema>,
-    /// A compatibility setting may change the body of the response.
-    pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> Option<Schema>,
+    pub(crate) reply: fn(&mut SchemaGenerator) -> Option<Schema>,
 }
 
 pub(crate) enum Target {
@@ -81,7 +79,7 @@ impl Routes {
             errors: &[],
             query: |_| Vec::new(),
             body: describe::<B>,
-            reply: |_, generator| describe::<T>(generator),
+            reply: describe::<T>,
         })
     }
 
@@ -122,7 +120,7 @@ impl Routes {
             errors: &[],
             query: |_| describe_query::<Q>(),
             body: describe::<B>,
-            reply: |_, generator| T::describe(generator),
+            reply: T::describe,
         })
     }
 

@@ -3,7 +3,9 @@
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use svc_sdk::Service;
+use svc_sdk::{Point, Service};
+
+use crate::api::framework::auth;
 
 use crate::settings::Settings;
 
@@ -58,6 +60,8 @@ impl<'a> Document<'a> {
         };
         json!({
             "openapi": "3.1.1",
+            // Where a point is pinned, the responses differ from the schemas as it says.
+            "x-dialect": self.settings.dialect,
             "info": {"title": title, "version": env!("CARGO_PKG_VERSION")},
             "servers": [{"url": base_url}],
             "paths": paths,
@@ -73,11 +77,15 @@ impl<'a> Document<'a> {
     fn security_schemes(&self) -> Value {
         let description =
             "An API key of the email service with the scope that the operation requires.";
-        let email = match &self.settings.compatibility.key_header {
-            Some(header) => {
-                json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": description})
+        let dialect = &self.settings.dialect;
+        let header = dialect.choice(Point::KeyHeader).to_ascii_lowercase();
+        let email = match (header.as_str(), auth::scheme(dialect)) {
+            ("authorization", scheme) if !scheme.is_empty() => {
+                json!({"type": "http", "scheme": scheme.to_ascii_lowercase(), "description": description})
             }
-            None => json!({"type": "http", "scheme": "bearer", "description": description}),
+            _ => {
+                json!({"type": "apiKey", "in": "header", "name": header, "description": description})
+            }
         };
         json!({
             "emailKey": email,

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use svc_sdk::Point;
 
 use super::document::{Document, headers};
-use crate::api::framework::response::{Nested, Problem, error_body};
-use crate::model::compatibility::ErrorFormat;
+use crate::api::framework::auth;
+use crate::api::framework::response::{Named, Nested, Problem, error_body, error_format};
 use crate::model::error::{ApiError, Code, ErrorObject};
 
 /// Adds the responses for these codes of a path. Operations with the same codes share a response.
@@ -31,8 +32,9 @@ pub(super) fn describe(
             .collect::<Vec<_>>()
             .join(".");
         let only = codes.first().copied().unwrap_or(Code::Internal);
-        let format = document.settings.error_format(path, only);
-        if format != document.settings.compatibility.error_format {
+        let dialect = &document.settings.dialect;
+        let format = error_format(dialect, path, only);
+        if format != dialect.choice(Point::ErrorFormat) {
             name.push_str(".fixed");
         }
         responses[status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
@@ -43,10 +45,12 @@ pub(super) fn describe(
     }
 }
 
-fn response(document: &mut Document<'_>, codes: &BTreeSet<Code>, format: ErrorFormat) -> Value {
+fn response(document: &mut Document<'_>, codes: &BTreeSet<Code>, format: &str) -> Value {
     let mut headers = headers();
     if codes.contains(&Code::Unauthorized) {
-        headers["WWW-Authenticate"] = json!({"schema": {"const": "Bearer"}});
+        let scheme = auth::scheme(&document.settings.dialect);
+        let schemes = ["Bearer", scheme];
+        headers["WWW-Authenticate"] = json!({"schema": {"enum": schemes}});
     }
     if codes.contains(&Code::RateLimited) || codes.contains(&Code::Unavailable) {
         let schema = json!({"type": "integer", "minimum": 1});
@@ -64,10 +68,11 @@ fn response(document: &mut Document<'_>, codes: &BTreeSet<Code>, format: ErrorFo
     }
     let generator = &mut document.responses;
     let schema = match format {
-        ErrorFormat::Nested => generator.subschema_for::<Nested<'_>>(),
-        ErrorFormat::Flat => generator.subschema_for::<ErrorObject<'_>>(),
-        ErrorFormat::Problem => generator.subschema_for::<Problem<'_>>(),
-        ErrorFormat::Text => generator.subschema_for::<String>(),
+        "flat" => generator.subschema_for::<ErrorObject<'_>>(),
+        "problem" => generator.subschema_for::<Problem<'_>>(),
+        "text" => generator.subschema_for::<String>(),
+        "named" => generator.subschema_for::<Named<'_>>(),
+        _ => generator.subschema_for::<Nested<'_>>(),
     };
     json!({
         "description": meanings.join("\n\n"),

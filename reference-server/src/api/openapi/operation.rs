@@ -2,16 +2,15 @@
 //! the operation table.
 
 use http::StatusCode;
-use schemars::json_schema;
 use serde_json::{Value, json};
-use svc_sdk::{Operation, Scope, ScopeRule, Service};
+use svc_sdk::{Operation, Point, Scope, ScopeRule, Service};
 
 use super::document::{Document, headers, parameter};
 use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::control::describe_common;
-use crate::api::framework::response::shape;
+use crate::api::framework::response::success;
 use crate::api::framework::route::{Route, Target};
 use crate::control::endpoint::Subject;
 use crate::model::dns::RecordKind;
@@ -19,7 +18,7 @@ use crate::model::error::Code;
 use crate::store::organizations::SANDBOX;
 
 pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
-    let (compatibility, declared) = (&document.settings.compatibility, &route.declared);
+    let (dialect, declared) = (&document.settings.dialect, &route.declared);
     let mut value = json!({
         "operationId": route.id(),
         "tags": [route.tag],
@@ -30,13 +29,13 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
     if !parameters.is_empty() {
         codes.push(Code::NotFound);
     }
-    let schema = (route.reply)(compatibility, &mut document.responses);
-    let (status, is_wrapped);
+    let schema = (route.reply)(&mut document.responses);
+    let status;
     match route.target {
         Target::Documented(operation, _) => {
-            (status, is_wrapped) = shape(operation, compatibility);
+            status = success(operation, dialect);
             authorize(operation, &mut value, &mut codes);
-            if !operation.is_idempotent() && !compatibility.ignores_idempotency_keys {
+            if !operation.is_idempotent() && dialect.is(Point::Idempotency, "honored") {
                 parameters.push(idempotency_key());
                 codes.extend([Code::IdempotencyMismatch, Code::ValidationFailed]);
             }
@@ -48,7 +47,6 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
             } else {
                 StatusCode::NO_CONTENT
             };
-            is_wrapped = false;
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
             if document.settings.control_token.is_some() && !PROBES.contains(&declared.path) {
                 value["security"] = json!([{"controlToken": []}]);
@@ -61,7 +59,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
             parameters.extend(describe_common(declared));
         }
     }
-    let query = (route.query)(compatibility);
+    let query = (route.query)(dialect);
     if !query.is_empty() {
         codes.push(Code::ValidationFailed);
         parameters.extend(query);
@@ -84,15 +82,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
     }
     let mut response = json!({"description": status.canonical_reason(), "headers": headers()});
     if let Some(data) = schema {
-        let schema = match is_wrapped {
-            false => data,
-            true => json_schema!({
-                "type": "object",
-                "properties": {"data": data},
-                "required": ["data"],
-            }),
-        };
-        response["content"] = json!({declared.produces: {"schema": schema}});
+        response["content"] = json!({declared.produces: {"schema": data}});
     }
     value["responses"] = json!({status.as_str(): response});
     errors::describe(document, declared.path, codes, &mut value["responses"]);

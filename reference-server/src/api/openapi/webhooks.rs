@@ -15,8 +15,8 @@ pub(super) fn describe(document: &mut Document<'_>) -> Value {
     for event in Event::ALL {
         let service = event.service();
         if document.includes(Part::Service(service)) {
-            let compatibility = &document.settings.compatibility;
-            let body = payload::schema(*event, compatibility, &mut document.responses);
+            let dialect = &document.settings.dialect;
+            let body = payload::schema(*event, dialect, &mut document.responses);
             webhooks[event.as_str()] = webhook(service, event.as_str(), event.description(), &body);
         }
     }
