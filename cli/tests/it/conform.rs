@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json as object};
+use svc_sdk::{Dialect, Point};
 
 use self::proxy::{Change, Message};
 use crate::support::{Home, Run};
@@ -26,8 +27,18 @@ struct Sandbox {
 
 impl Sandbox {
     fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// A sandbox that speaks a dialect, given as `POINT=CHOICE`.
+    fn with(settings: &[String]) -> Self {
         let home = Home::new();
-        let mut child = home.spawn(&["sandbox", "serve", "--addr", "127.0.0.1:0", "--in-memory"]);
+        let mut serve = vec!["sandbox", "serve", "--addr", "127.0.0.1:0", "--in-memory"];
+        for setting in settings {
+            serve.extend(["--set", setting]);
+        }
+        serve.extend(["--smtp", "off"]);
+        let mut child = home.spawn(&serve);
         let mut ready = String::new();
         let stdout = child.stdout.as_mut().expect("piped");
         BufReader::new(stdout)
@@ -35,7 +46,12 @@ impl Sandbox {
             .expect("it serves");
         let ready: Value = serde_json::from_str(&ready).expect("JSON");
         let url = ready["http"].as_str().expect("a URL").to_owned();
+        let dialect = settings.join(",");
         let sandbox = Self { home, child, url };
+        if !dialect.is_empty() {
+            let run = sandbox.svc(&sandbox.url, &["config", "set", "dialect", &dialect]);
+            assert_eq!(run.code, 0, "{run:?}");
+        }
         for args in [
             &["audiences", "create", "News"][..],
             &[
@@ -590,6 +606,86 @@ fn examine(sandbox: &Sandbox, mutation: &Mutation) -> Vec<String> {
     let run = conform(sandbox, mutation.level, api, unchanged());
     assert!(matches!(run.code, 0 | 10), "{target}: {run:?}");
     with_result(&run.json(), "statements", "differs")
+}
+
+/// The points that a run cannot find out, and the settings without which a choice has no effect.
+fn needs(point: Point) -> Option<&'static [&'static str]> {
+    Some(match point {
+        Point::ScopeStatus | Point::LimitHeaders | Point::ExtractionError => return None,
+        Point::KeyUser => &["key-scheme=basic"],
+        Point::IdHeader => &["id-place=header"],
+        Point::CursorParam => &["list-pages=cursor"],
+        _ => &[],
+    })
+}
+
+/// The named choices, and one of any other text.
+fn choices(point: Point) -> Vec<String> {
+    let mut choices: Vec<_> = point
+        .choices()
+        .iter()
+        .map(|it| it.name.to_owned())
+        .collect();
+    match point {
+        Point::KeyHeader => choices.push("x-api-key".to_owned()),
+        Point::CursorParam => choices.push("pageToken".to_owned()),
+        // A word that nobody has heard of cannot be guessed.
+        Point::KeyScheme => {}
+        _ if point.free_text().is_some() => choices.push("sample".to_owned()),
+        _ => {}
+    }
+    choices
+}
+
+#[test]
+fn each_choice_of_each_point_is_named() {
+    let mut cases = Vec::new();
+    for point in Dialect::points() {
+        let Some(needed) = needs(*point) else {
+            continue;
+        };
+        for choice in choices(*point) {
+            cases.push((*point, choice, needed));
+        }
+    }
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((point, choice, needed)) =
+                    cases.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let found = named(*point, choice, needed);
+                    if found != choice.as_str() {
+                        let line = format!("{point}={choice}: {found}");
+                        wrong.lock().expect("no panic").push(line);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What a run finds for a point of a sandbox with this choice.
+fn named(point: Point, choice: &str, needed: &[&str]) -> Value {
+    let mut settings: Vec<String> = needed.iter().map(ToString::to_string).collect();
+    settings.push(format!("{point}={choice}"));
+    let sandbox = Sandbox::with(&settings);
+    // From address and key alone.
+    let _ = sandbox.svc(&sandbox.url, &["config", "unset", "dialect"]);
+    let run = conform(&sandbox, "send", unchanged(), unchanged());
+    let Ok(report) = serde_json::from_str::<Value>(&run.stdout) else {
+        return run.stderr.into();
+    };
+    let rows = report["points"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["id"] == point.as_str());
+    let row = row.expect("a row");
+    match row["choice"].is_string() {
+        true => row["choice"].clone(),
+        false => row["found"].clone(),
+    }
 }
 
 #[test]

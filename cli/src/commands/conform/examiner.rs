@@ -296,51 +296,83 @@ impl<'a> Examiner<'a> {
 
     /// The id of something whose creation was not answered.
     async fn find(&mut self, thing: &Thing) -> Result<Option<String>, Failure> {
-        let step = "clean-up";
-        let name = Some(thing.name.as_str());
-        let email = self.email.clone();
-        let extraction = self.extraction.clone();
-        Ok(match (thing.kind, email, extraction) {
+        let (email, extraction) = (self.email.clone(), self.extraction.clone());
+        let found = match (thing.kind, email, extraction) {
             (Kind::Audience, Some(email), _) => {
-                let found = whole(email.audiences().stream()).await?;
-                let found = found.into_iter().find(|it| it.name.as_deref() == name);
-                found.map(|it| it.id)
+                let all = whole(email.audiences().stream()).await;
+                self.id_in(all, thing, |it| (it.id, it.name))
             }
             (Kind::Domain, Some(email), _) => {
-                let found = whole(email.domains().stream()).await?;
-                let found = found.into_iter().find(|it| it.name.as_deref() == name);
-                found.map(|it| it.id)
+                let all = whole(email.domains().stream()).await;
+                self.id_in(all, thing, |it| (it.id, it.name))
             }
             (Kind::Webhook, Some(email), _) => {
-                let found = whole(email.webhooks().stream()).await?;
-                let found = found.into_iter().find(|it| it.url.as_deref() == name);
-                found.map(|it| it.id)
+                let all = whole(email.webhooks().stream()).await;
+                self.id_in(all, thing, |it| (it.id, it.url))
             }
             (Kind::ExtractionWebhook, _, Some(extraction)) => {
-                let found = whole(extraction.webhooks().stream()).await?;
-                let found = found.into_iter().find(|it| it.url.as_deref() == name);
-                found.map(|it| it.id)
+                let all = whole(extraction.webhooks().stream()).await;
+                self.id_in(all, thing, |it| (it.id, it.url))
             }
             (Kind::ScheduledEmail, Some(client), _) => {
-                // A service that honors the key returns the first response again. Any other
-                // schedules a second email, which is cancelled.
-                let is_due = |email: &&Email| {
-                    let at = email.scheduled_at.as_ref().map(ScheduledAt::as_str);
-                    let at = at.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
-                    at.is_none_or(|at| at < Utc::now() + TimeDelta::minutes(1))
-                };
-                let Some(email) = thing.email.as_ref().filter(|email| !is_due(email)) else {
-                    return Ok(None);
-                };
-                let call = client.emails().send(email).idempotency_key(&thing.name);
-                match self.send(step, call).await {
-                    Ok(sent) => Some(sent.id),
-                    Err(error) if error.status().is_some() => None,
-                    Err(error) => return Err(error.into()),
-                }
+                return self.find_email(&client, thing).await;
             }
-            _ => None,
-        })
+            _ => Ok(None),
+        };
+        match found? {
+            Some(id) if id.is_empty() => Err(Failure::other(format!(
+                "the id of {} cannot be read; delete it by hand",
+                thing.name
+            ))),
+            found => Ok(found),
+        }
+    }
+
+    /// The id of the resource with the thing's name in a list.
+    fn id_in<T>(
+        &self,
+        list: Result<Vec<T>, Failure>,
+        thing: &Thing,
+        read: fn(T) -> (String, Option<String>),
+    ) -> Result<Option<String>, Failure> {
+        let last = self.recorder.take();
+        match list {
+            Ok(items) => {
+                let mut named = items.into_iter().map(read);
+                let found = named.find(|(_, name)| name.as_deref() == Some(&thing.name));
+                Ok(found.map(|(id, _)| id))
+            }
+            // The client cannot read the list, but it is plain that the thing is not in it.
+            Err(_)
+                if last.is_some_and(|it| it.is_success() && !it.text().contains(&thing.name)) =>
+            {
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// A service that honors the key returns the first response again. Any other schedules a second
+    /// email, which is cancelled.
+    async fn find_email(
+        &mut self,
+        client: &EmailClient,
+        thing: &Thing,
+    ) -> Result<Option<String>, Failure> {
+        let is_due = |email: &&Email| {
+            let at = email.scheduled_at.as_ref().map(ScheduledAt::as_str);
+            let at = at.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+            at.is_none_or(|at| at < Utc::now() + TimeDelta::minutes(1))
+        };
+        let Some(email) = thing.email.as_ref().filter(|email| !is_due(email)) else {
+            return Ok(None);
+        };
+        let call = client.emails().send(email).idempotency_key(&thing.name);
+        match self.send("clean-up", call).await {
+            Ok(sent) => Ok(Some(sent.id)),
+            Err(error) if error.status().is_some() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

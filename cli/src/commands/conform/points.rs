@@ -245,7 +245,13 @@ fn batch_item(seen: &Seen) -> Option<Choice> {
 
 /// Where all lists of the email service have their items.
 fn list_items(seen: &Seen) -> Option<Choice> {
-    let steps = ["domains.list", "webhooks.list", "audiences.list"];
+    let steps = [
+        "domains.list",
+        "audiences.list",
+        "webhooks.list",
+        "audiences.list.created",
+        "webhooks.list.created",
+    ];
     let mut paths = Vec::new();
     let mut shown = None;
     for step in steps {
@@ -259,6 +265,9 @@ fn list_items(seen: &Seen) -> Option<Choice> {
         }
     }
     let step = shown?;
+    if paths.len() == 1 {
+        return Some(unclear(step, "only one list has items"));
+    }
     paths.sort();
     paths.dedup();
     Some(match &paths[..] {

@@ -8,7 +8,7 @@ use svc_sdk::email::{Email, NewWebhook, ScheduledAt};
 use tokio::time::Instant;
 
 use super::examiner::Examiner;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, each, flag, own};
 use super::made::Kind;
 use super::read::pin;
 use super::receiver::Receiver;
@@ -37,10 +37,7 @@ impl Examiner<'_> {
         let from = match from {
             Some(from) => from.to_owned(),
             None => {
-                let domains = self.call("domains.list", email.domains().list()).await?;
-                let mut domains = domains.map(|list| list.items).unwrap_or_default();
-                domains.retain(svc_sdk::email::Domain::is_verified);
-                let name = domains.into_iter().find_map(|domain| domain.name);
+                let name = self.seen.at("domains.list").and_then(verified_domain);
                 let Some(name) = name else {
                     self.context.out.warning(
                         "no email was sent: the service lists no verified domain; --from names the sender",
@@ -194,4 +191,15 @@ impl Examiner<'_> {
         }
         self.speak(known)
     }
+}
+
+/// The name of a domain in a list that is verified.
+fn verified_domain(list: &Exchange) -> Option<String> {
+    each(&list.json(), "verified")
+        .into_iter()
+        .find_map(|domain| {
+            let (_, verified) = own(domain, "verified")?;
+            let (_, name) = own(domain, "name")?;
+            (flag(verified) == Some(true)).then(|| name.as_str().map(str::to_owned))?
+        })
 }

@@ -243,7 +243,7 @@ impl Examiner<'_> {
         let Some(email) = self.email.clone() else {
             return Ok(());
         };
-        let url = format!("http://{}.example/hook", self.seen.run);
+        let url = format!("http://{}.example.com/hook", self.seen.run);
         self.will_make(Kind::Webhook, &url)?;
         let webhook = NewWebhook::new(&url, EVENTS);
         let created = self
