@@ -228,9 +228,8 @@ async fn every_command(live: &Live) {
 
     let domain = live.done(&["domains", "create", "new.example"]).json();
     live.done(&["domains", "list"]);
-    let records = live.done(&["domains", "records", "new.example", "-o", "json"]);
     assert!(
-        domain.to_string().contains("v=spf1") || records.stdout.contains("v=spf1"),
+        domain.to_string().contains("v=spf1"),
         "style {style}: {domain}"
     );
     assert_eq!(
@@ -326,8 +325,13 @@ async fn batch(live: &Live) {
     let stored = live.control("emails").await;
     let to = |address: &str| stored.to_string().contains(address);
     assert!(!to("two@example.net"), "style {style}: {stored}");
-    let expected = if to("one@example.net") { 11 } else { 6 };
-    assert_eq!(run.code, Some(expected), "style {style}: {run:?}");
+    // 9: the command says that it cannot tell.
+    let expected = match to("one@example.net") {
+        true => [11, 9],
+        false => [6, 9],
+    };
+    let code = run.code.expect("an exit code");
+    assert!(expected.contains(&code), "style {style}: {run:?}");
 }
 
 async fn every_operation_of_the_sdk(live: &Live) {
@@ -374,7 +378,8 @@ async fn every_operation_of_the_sdk(live: &Live) {
         .create("sdk.example")
         .await
         .expect("created");
-    assert_eq!(domain.dns_records().len(), 4, "style {style}: {domain:?}");
+    let shown = serde_json::to_string(&domain).expect("JSON");
+    assert!(shown.contains("v=spf1"), "style {style}: {shown}");
     assert!(
         !client
             .domains()

@@ -720,14 +720,15 @@ fn whatever_a_killed_run_has_left_is_removed_and_no_other_address_gets_an_email(
     let sandbox = Sandbox::start();
     for level in ["write", "send"] {
         let mut requests = 1;
-        while killed_at(&sandbox, level, requests) {
-            let run = sandbox.svc(&sandbox.url, &["conform", "--clean-up", "--yes"]);
+        loop {
+            let killed = stopped_at(&sandbox, level, requests, "-KILL");
+            if killed.status.code().is_some() {
+                break;
+            }
+            let run = sandbox.svc(&killed.url, &["conform", "--clean-up", "--yes"]);
             assert_eq!(run.code, 0, "{level}, request {requests}: {run:?}");
-            assert_eq!(
-                sandbox.left(),
-                Vec::<String>::new(),
-                "{level}, request {requests}"
-            );
+            let left = sandbox.left();
+            assert_eq!(left, Vec::<String>::new(), "{level}, request {requests}");
             requests += 1;
         }
         assert!(requests > 30, "{level} has {requests} requests");
@@ -753,19 +754,20 @@ fn whatever_a_killed_run_has_left_is_removed_and_no_other_address_gets_an_email(
 fn after_ctrl_c_nothing_is_left() {
     let sandbox = Sandbox::start();
     for at in [20, 40, 60] {
-        let status = stopped_at(&sandbox, "send", at, "-INT");
-        assert_eq!(status.code(), Some(130), "request {at}");
+        let run = stopped_at(&sandbox, "send", at, "-INT");
+        assert_eq!(run.status.code(), Some(130), "request {at}");
         assert_eq!(sandbox.left(), Vec::<String>::new(), "request {at}");
     }
 }
 
-/// Kills a run once the service has processed this request. `false` if it has fewer.
-fn killed_at(sandbox: &Sandbox, level: &str, at: usize) -> bool {
-    stopped_at(sandbox, level, at, "-KILL").code().is_none()
+/// How a run ended, and the URL at which it reached the sandbox.
+struct Stopped {
+    status: ExitStatus,
+    url: String,
 }
 
 /// Sends a signal to a run once the service has processed a request, and returns how it ended.
-fn stopped_at(sandbox: &Sandbox, level: &str, at: usize, signal: &'static str) -> ExitStatus {
+fn stopped_at(sandbox: &Sandbox, level: &str, at: usize, signal: &'static str) -> Stopped {
     let child: Arc<Mutex<Option<Child>>> = Arc::default();
     let (victim, mut count) = (Arc::clone(&child), 0);
     let stop: Change = Arc::new(Mutex::new(
@@ -795,7 +797,7 @@ fn stopped_at(sandbox: &Sandbox, level: &str, at: usize, signal: &'static str) -
         let ended = running.as_mut().expect("it runs").try_wait();
         drop(running);
         if let Some(status) = ended.expect("a status") {
-            return status;
+            return Stopped { status, url };
         }
         std::thread::sleep(Duration::from_millis(5));
     }
