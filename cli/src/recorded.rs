@@ -52,10 +52,15 @@ impl RecordedDelivery {
         let headers = headers
             .iter()
             .map(|(name, value)| (name.to_string(), header(value.as_bytes())));
-        let event_id = match serde_json::from_slice::<Value>(body).unwrap_or_default()["id"].take()
-        {
-            Value::String(id) => Some(id),
-            Value::Number(id) => Some(id.to_string()),
+        // The body is any JSON.
+        let body_json = serde_json::from_slice::<Value>(body).unwrap_or_default();
+        let first = match &body_json {
+            Value::Array(events) => events.first().unwrap_or(&body_json),
+            other => other,
+        };
+        let event_id = match first.get("id") {
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::Number(id)) => Some(id.to_string()),
             _ => None,
         };
         Self {

@@ -32,7 +32,6 @@ fuzz_target!(|body: &[u8]| {
             );
         }
         Err(Rejection::NotJson { .. }) => assert!(value.is_err()),
-        Err(Rejection::NotAnObject) => assert!(!value.is_ok_and(|value| value.is_object())),
         Err(Rejection::Mismatch) => panic!("it is signed"),
         Err(_) => {}
     }

@@ -304,7 +304,9 @@ impl Paginator {
             || page
                 .total_pages
                 .is_some_and(|pages| (self.pages.len() as u64) < pages);
-        let is_over = page.more.said == Some(false) || (has_all && !goes_on);
+        // Where links or cursors lead on, the page without one is the last.
+        let was_led = matches!(self.next, Next::Link(..) | Next::Cursor(_));
+        let is_over = page.more.said == Some(false) || ((has_all || was_led) && !goes_on);
         if is_over || !(goes_on || lacks_some || self.is_paged) {
             return Step::Last;
         }

@@ -265,3 +265,156 @@ fn is_content(name: &str) -> bool {
     ];
     CONTENT.contains(&plain(name).as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    enum Expected {
+        Accepted,
+        Refused,
+        Unknown,
+    }
+
+    fn verdict(value: &Value) -> Expected {
+        let fields = value.as_object().expect("an object");
+        match judge(fields, &HeaderMap::new(), &Dialect::default()) {
+            Verdict::Accepted(_) => Expected::Accepted,
+            Verdict::Refused => Expected::Refused,
+            Verdict::Unknown(_) => Expected::Unknown,
+        }
+    }
+
+    #[test]
+    fn a_verdict_needs_an_id_or_a_mark_of_failure() {
+        for accepted in [
+            json!({"index": 0, "status": 202, "message_id": "m", "message": "Queued. Thank you."}),
+            json!({"ErrorCode": 0, "Message": "OK", "MessageID": "m"}),
+            json!({"id": "m", "error": ""}),
+            json!({"id": "m", "error": null, "errors": [], "success": "true"}),
+            json!({"id": "m", "tags": {"status": "failed"}, "status": "queued"}),
+            json!({"success": true, "id": "req_1", "data": {"id": "m"}}),
+            json!({"data": {"type": "emails", "id": "m", "attributes": {"status": "queued"}}}),
+            json!({"name": "emails/m", "state": "QUEUED"}),
+            json!({"emailId": 7}),
+        ] {
+            assert_eq!(verdict(&accepted), Expected::Accepted, "{accepted}");
+        }
+        for refused in [
+            json!({"id": "m", "success": false}),
+            json!({"id": "m", "ok": "false"}),
+            json!({"id": "m", "accepted": 0}),
+            json!({"id": "m", "status": "rejected"}),
+            json!({"id": "m", "status": "REJECTED_BY_POLICY"}),
+            json!({"id": "m", "statusCode": 422}),
+            json!({"id": "m", "code": "422"}),
+            json!({"id": "m", "error": {"message": "no"}}),
+            json!({"ErrorCode": 300, "MessageID": "m"}),
+            json!({"result": {"id": "m", "success": false}}),
+        ] {
+            assert_eq!(verdict(&refused), Expected::Refused, "{refused}");
+        }
+        for unknown in [
+            json!({}),
+            json!({"message": "no such recipient"}),
+            json!({"status": 202, "message": "accepted for delivery"}),
+            json!({"id": null, "status": "queued"}),
+        ] {
+            assert_eq!(verdict(&unknown), Expected::Unknown, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_id_is_found_in_headers() {
+        let read = |name: &str, value: &str, dialect: &Dialect| {
+            let name: http::HeaderName = name.parse().expect("a name");
+            let headers = HeaderMap::from_iter([(name, value.parse().expect("a value"))]);
+            match judge(&Map::new(), &headers, dialect) {
+                Verdict::Accepted(email) => email.id,
+                _ => String::new(),
+            }
+        };
+        let found = Dialect::default();
+        assert_eq!(read("x-message-id", "m", &found), "m");
+        assert_eq!(read("location", "/api/v1/emails/m%2F1?x=1", &found), "m/1");
+        assert_eq!(read("location", "/status/queue", &found), "");
+        let pinned = Dialect::with(["id-place=location"]).expect("a choice");
+        assert_eq!(read("location", "https://x.test/queue/m", &pinned), "m");
+    }
+
+    /// Fields of which the oracle knows what they say.
+    fn answer() -> impl Strategy<Value = Value> {
+        let field = prop_oneof![
+            Just(("id", json!("m"))),
+            Just(("message_id", json!(7))),
+            Just(("message", json!("words"))),
+            prop::sample::select(vec![json!(true), json!(false), json!("false"), json!(1)])
+                .prop_map(|value| ("success", value)),
+            prop::sample::select(vec![
+                json!(null),
+                json!(""),
+                json!([]),
+                json!("no"),
+                json!({"a": 1})
+            ])
+            .prop_map(|value| ("error", value)),
+            prop::sample::select(vec!["queued", "sent", "rejected", "FAILED", "new"])
+                .prop_map(|word| ("status", json!(word))),
+            (0u16..600).prop_map(|number| ("statusCode", json!(number))),
+            (0u16..3).prop_map(|number| ("ErrorCode", json!(number))),
+            Just(("tags", json!({"status": "failed"}))),
+        ];
+        let fields = prop::collection::vec(field, 0..6);
+        let object = fields.prop_map(|fields| {
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value));
+            Value::Object(fields.collect())
+        });
+        object.prop_recursive(3, 4, 1, |inner| {
+            let name = prop::sample::select(vec!["data", "result", "email"]);
+            (name, inner).prop_map(|(name, inner)| json!({ name: inner }))
+        })
+    }
+
+    /// Says by itself what an answer means.
+    fn oracle(value: &Value) -> Expected {
+        let (mut has_id, mut has_mark) = (false, false);
+        let mut objects = vec![value];
+        while let Some(object) = objects.pop() {
+            for (name, value) in object.as_object().into_iter().flatten() {
+                match name.as_str() {
+                    "id" | "message_id" => has_id = true,
+                    "success" => has_mark |= *value == json!(false) || *value == json!("false"),
+                    "error" => {
+                        has_mark |= ![json!(null), json!(""), json!([])].contains(value);
+                    }
+                    "status" => {
+                        let words = ["rejected", "FAILED"];
+                        has_mark |= words.iter().any(|word| value == word);
+                    }
+                    "statusCode" => has_mark |= value.as_u64() >= Some(400),
+                    "ErrorCode" => has_mark |= *value != json!(0),
+                    "data" | "result" | "email" => objects.push(value),
+                    _ => {}
+                }
+            }
+        }
+        match (has_mark, has_id) {
+            (true, _) => Expected::Refused,
+            (false, true) => Expected::Accepted,
+            (false, false) => Expected::Unknown,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_verdict_is_never_guessed(value in answer()) {
+            prop_assert_eq!(verdict(&value), oracle(&value), "{}", value);
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod containers;
 mod contract;
 mod crash;
 mod deliveries;
+mod dialect;
 mod docs;
 #[cfg(unix)]
 mod live;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use svc_reference_server::Server;
-use svc_sdk::{EmailClient, ExtractionClient};
+use svc_sdk::{Dialect, EmailClient, ExtractionClient};
 
 pub(crate) struct World {
     pub(crate) server: Server,
@@ -20,9 +20,8 @@ impl World {
     /// (`docs/undocumented/README.md`).
     pub(crate) async fn with(switches: &[&str]) -> Self {
         let mut builder = Server::builder().in_memory();
-        for switch in switches {
-            builder = builder.compatibility(switch).expect("a documented switch");
-        }
+        let dialect = Dialect::with(switches.iter().copied()).expect("valid choices");
+        builder = builder.dialect(dialect.clone());
         let server = builder.start().await.expect("the server starts");
         let base = server.base_url();
         // The control interface requires no key on loopback.
@@ -37,6 +36,7 @@ impl World {
         .await;
         let text = |field: &str| created[field].as_str().expect("a string").to_owned();
         let email = EmailClient::builder(&base, text("email_key"))
+            .dialect(dialect)
             .insecure_webhook_urls(true)
             .build()
             .expect("a client");

@@ -217,7 +217,7 @@ test('a domain is added, published and verified', async () => {
 });
 
 test('domains and audiences are shown without a trace, whatever the compatibility settings are', async () => {
-  const own = await start(['--set', 'key-header=X-Api-Key', '--set', 'list-shape=wrapped', '--set', 'error-format=flat']);
+  const own = await start(['--set', 'key-header=X-Api-Key', '--set', 'list-items=data', '--set', 'error-format=flat']);
   const page = await open(own, 'domains');
   await page.getByRole('region', { name: 'sandbox.test' }).waitFor();
   await page.getByRole('link', { name: 'Audiences' }).click();

@@ -56,18 +56,13 @@ impl Delivery {
         matched_secret: usize,
         header: Option<&EventHeader<'_>>,
     ) -> Result<Self, Rejection> {
-        let envelope = match Envelope::parse(&body) {
-            // The header names the event of any JSON.
-            Err(Rejection::NotAnObject) if header.is_some_and(|header| header.is_fallback) => {
-                Envelope::default()
-            }
-            envelope => envelope?,
-        };
+        let envelope = Envelope::parse(&body)?;
         let header_value = header.map(|header| header.value);
         let (event, event_is_signed) = match (envelope.event(), header) {
             (Some(event), _) => (event, true),
             (None, Some(header)) if header.is_fallback => (header.value.to_owned(), false),
-            _ => return Err(Rejection::MissingEvent),
+            // What verifies is a delivery, whatever it says.
+            _ => (String::new(), false),
         };
         let service = signature.service();
         let id = envelope.id();
@@ -357,13 +352,25 @@ impl<'a> Envelope<'a> {
             column: error.column(),
         };
         // Checked first because serde also deserializes a struct from an array.
-        if !body.trim_ascii_start().starts_with(b"{") {
-            return Err(match serde_json::from_slice::<IgnoredAny>(body) {
-                Ok(_) => Rejection::NotAnObject,
-                Err(error) => not_json(&error),
-            });
-        }
-        serde_json::from_slice(body).map_err(|error| match error.classify() {
+        let object = match body.trim_ascii_start().first() {
+            Some(b'{') => body,
+            // Some services send a list of events. The first one stands for all.
+            Some(b'[') => {
+                let items: Vec<&RawValue> =
+                    serde_json::from_slice(body).map_err(|error| not_json(&error))?;
+                match items.first().map(|first| first.get()) {
+                    Some(first) if first.starts_with('{') => first.as_bytes(),
+                    _ => return Ok(Self::default()),
+                }
+            }
+            _ => {
+                let read = serde_json::from_slice::<IgnoredAny>(body);
+                return read
+                    .map(|_| Self::default())
+                    .map_err(|error| not_json(&error));
+            }
+        };
+        serde_json::from_slice(object).map_err(|error| match error.classify() {
             Category::Data => Rejection::DuplicateField,
             _ => not_json(&error),
         })
@@ -477,14 +484,30 @@ mod tests {
         for (body, rejection) in [
             ("", Rejection::NotJson { line: 1, column: 0 }),
             ("{\"event\":", Rejection::NotJson { line: 1, column: 9 }),
-            ("[1]", Rejection::NotAnObject),
-            ("{}", Rejection::MissingEvent),
-            (r#"{"event":1}"#, Rejection::MissingEvent),
             (r#"{"event":"a","event":"b"}"#, Rejection::DuplicateField),
             (r#"{"event":"a","id":1,"id":2}"#, Rejection::DuplicateField),
         ] {
             assert_eq!(parse(body).unwrap_err(), rejection, "{body}");
         }
+    }
+
+    #[test]
+    fn any_json_that_verifies_is_a_delivery() {
+        for body in ["[1]", "[]", "{}", "17", r#"{"event":1}"#, "null"] {
+            let delivery = parse(body).unwrap();
+            assert_eq!(
+                (delivery.event().as_str(), delivery.id()),
+                ("", None),
+                "{body}"
+            );
+            assert!(delivery.key().contains(":tag:"), "{body}");
+        }
+        let delivery = parse(r#"[{"event":"email.sent","id":"7","data":{"a":1}},{}]"#).unwrap();
+        assert_eq!(
+            (delivery.event().as_str(), delivery.id()),
+            ("email.sent", Some("7"))
+        );
+        assert_eq!(delivery.data_json(), r#"{"a":1}"#);
     }
 
     /// A sender that could produce another delivery's key could have that delivery dropped as a

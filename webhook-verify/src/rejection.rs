@@ -55,17 +55,10 @@ pub enum Rejection {
         /// Column of the first syntax error, starting at 1.
         column: usize,
     },
-    /// The verified body is JSON but not an object: 400.
-    #[error("the body is not a JSON object")]
-    NotAnObject,
     /// A field of the verified body occurs more than once: 400. Two parsers could pick different
     /// values, so the delivery is ambiguous.
     #[error("a field of the delivery occurs more than once")]
     DuplicateField,
-    /// The verified body does not name the event, nor does a header configured with
-    /// [`Receiver::event_header`](crate::Receiver::event_header): 400.
-    #[error("the delivery has no event name")]
-    MissingEvent,
     /// The delivery was created longer ago than the maximum age: 400.
     #[error("the delivery is too old")]
     TooOld,

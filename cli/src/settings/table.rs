@@ -224,11 +224,12 @@ pub const OTHER_VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
-const UNLISTED: [&str; 20] = [
+const UNLISTED: [&str; 21] = [
     "SVC_SANDBOX_ADDR",
     "SVC_SANDBOX_DNS",
     "SVC_SANDBOX_IN_MEMORY",
     "SVC_SANDBOX_KEEP",
+    "SVC_SANDBOX_LIKE",
     "SVC_SANDBOX_LOG_FORMAT",
     "SVC_SANDBOX_NETWORK",
     "SVC_SANDBOX_NO_SEED",

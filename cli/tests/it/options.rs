@@ -437,7 +437,7 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
     }
     home.file(
         "config/svc/config.toml",
-        "[profiles.default]\nlocal_checks = false\n",
+        "[profiles.default.dialect]\nlimits = \"other\"\n",
     );
     let send = ["emails", "send", "--dry-run", "--body"];
     let other = email.replace("trackOpens", "sendAt");

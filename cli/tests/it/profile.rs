@@ -165,17 +165,20 @@ fn a_stored_key_is_not_sent_to_another_base_url() {
 }
 
 #[test]
-fn key_header_and_key_prefix() {
+fn key_header_and_scheme() {
     for (config, header) in [
         ("", "authorization: Bearer mk_test_x\r\n"),
-        ("key_header = \"X-Api-Key\"", "x-api-key: mk_test_x\r\n"),
         (
-            "key_prefix = \"Token \"",
+            "dialect.key-header = \"X-Api-Key\"",
+            "x-api-key: mk_test_x\r\n",
+        ),
+        (
+            "dialect.key-scheme = \"token\"",
             "authorization: Token mk_test_x\r\n",
         ),
         (
-            "key_header = \"X-Key\"\nkey_prefix = \"v1:\"",
-            "x-key: v1:mk_test_x\r\n",
+            "dialect.key-header = \"X-Key\"\ndialect.key-scheme = \"v1\"",
+            "x-key: v1 mk_test_x\r\n",
         ),
     ] {
         let service = Service::always(200, "[]");
@@ -226,11 +229,11 @@ fn event_header() {
     };
     assert_eq!(event("", "Mail-Event", "{}"), "email.sent");
     assert_eq!(
-        event("event_header = \"X-Evt\"", "X-Evt", "{}"),
+        event("dialect.event-header = \"X-Evt\"", "X-Evt", "{}"),
         "email.sent"
     );
     assert_eq!(
-        event("event_header = \"X-Evt\"", "Mail-Event", "{}"),
+        event("dialect.event-header = \"X-Evt\"", "Mail-Event", "{}"),
         Value::Null
     );
     assert_eq!(event("", "X-Evt", "{}"), Value::Null);
@@ -247,7 +250,7 @@ fn first_page() {
         [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| http_response(200, "", b));
     for (config, second, third) in [
         ("", "page=2", "page=3"),
-        ("first_page = 0", "page=1", "page=2"),
+        ("dialect.first-page = 0", "page=1", "page=2"),
     ] {
         for args in [
             &[
@@ -294,7 +297,7 @@ fn first_page() {
 }
 
 #[test]
-fn insecure_webhooks() {
+fn webhook_urls_without_tls() {
     let args = [
         "webhooks",
         "create",
@@ -317,8 +320,8 @@ fn insecure_webhooks() {
         (2, "invalid_input".into())
     );
     let hint = refused.error()["hint"].as_str().expect("a hint").to_owned();
-    assert!(hint.contains("insecure_webhooks = true"), "{hint}");
-    assert_eq!(https("insecure_webhooks = true").code, 0);
+    assert!(hint.contains("webhook-urls=any"), "{hint}");
+    assert_eq!(https("dialect.webhook-urls = \"any\"").code, 0);
     // A service without TLS, such as a sandbox, decides itself.
     let service = Service::always(201, r#"{"id":"whk_1"}"#);
     let taken = run(&home(""), &service, &args[..5]);
@@ -343,12 +346,12 @@ fn honors_idempotency_key() {
     for (config, args, code, sent) in [
         ("", [&send[..], &key].concat(), 9, 1),
         (
-            "honors_idempotency_key = true",
+            "dialect.idempotency = \"honored\"",
             [&send[..], &key].concat(),
             0,
             2,
         ),
-        ("honors_idempotency_key = true", send.to_vec(), 9, 1),
+        ("dialect.idempotency = \"honored\"", send.to_vec(), 9, 1),
     ] {
         let service = Service::with_responses(&responses);
         let run = run(&home(config), &service, &args);
@@ -366,10 +369,10 @@ fn honors_idempotency_key() {
 }
 
 #[test]
-fn batch_key_and_local_checks() {
+fn batch_body_and_limits() {
     let bad = r#"{"from":"not an address","to":"c@d.test","subject":"s","text":"t"}"#;
     let service = Service::always(200, r#"[{"id":"eml_1"}]"#);
-    let home = home("batch_key = \"emails\"\nlocal_checks = false");
+    let home = home("dialect.batch-body = \"emails\"\ndialect.limits = \"other\"");
     let file = home.file("emails.json", format!("[{bad}]"));
     assert_eq!(run(&home, &service, &["emails", "batch", &file]).code, 0);
     assert!(service.requests()[0].contains(r#"{"emails":[{"from":"not an address""#));
@@ -405,9 +408,9 @@ fn output_timeout_and_retries() {
 #[test]
 fn a_setting_of_the_wrong_type_is_reported() {
     for (config, key) in [
-        ("first_page = \"one\"", "first_page"),
-        ("insecure_webhooks = 2", "insecure_webhooks"),
-        ("event_header = true", "event_header"),
+        ("dialect.first-page = \"one\"", "first-page"),
+        ("dialect.webhook-urls = 2", "webhook-urls"),
+        ("dialect.event-header = true", "event-header"),
         ("timeout = \"soon\"", "timeout"),
     ] {
         let run = home(config).run(&["audiences", "list"]);

@@ -538,7 +538,7 @@ fn a_sandbox_run_ignores_live_urls_keys_and_proxies() {
         "config/svc/config.toml",
         format!(
             "[profiles.default]\nemail_url = \"{}\"\norganization = \"org_live\"\n\
-             key_header = \"X-Live\"\nlocal_checks = false\n",
+             dialect.key-header = \"X-Live\"\ndialect.limits = \"other\"\n",
             live.url()
         ),
     );

@@ -211,14 +211,14 @@ fn profiles_are_used_and_removed() {
 }
 
 #[test]
-fn a_profile_holds_compatibility_settings() {
+fn a_profile_holds_the_dialect() {
     let home = Home::new();
     let service = Service::always(200, "[]");
     home.file(
         "config/svc/config.toml",
         format!(
-            "[profiles.default]\nemail_url = \"{}\"\nkey_header = \"X-Api-Key\"\nbatch_key = \"emails\"\n\
-             local_checks = false\n",
+            "[profiles.default]\nemail_url = \"{}\"\ndialect.key-header = \"X-Api-Key\"\n\
+             dialect.batch-body = \"emails\"\ndialect.limits = \"other\"\n",
             service.url()
         ),
     );
@@ -578,7 +578,7 @@ fn config_set_changes_a_setting_of_a_profile() {
         ("allow_recipients", "*@example.test"),
         ("redirect_recipients", "nonsense"),
         ("mcp_policy", "foo"),
-        ("key_header", "X Y"),
+        ("dialect", "key-header=X Y"),
         ("ca_bundle", "/nope"),
     ] {
         let run = home.run(&["config", "set", name, value]);
@@ -589,9 +589,20 @@ fn config_set_changes_a_setting_of_a_profile() {
         );
     }
     assert_eq!(
-        home.run(&["config", "set", "insecure_webhooks", "YES"])
+        home.run(&["config", "set", "dialect", "key-scheme=token,first-page=0"])
             .json()["value"],
-        true
+        json!({"key-scheme": "token", "first-page": "0"})
+    );
+    // The other points stay.
+    assert_eq!(
+        home.run(&["config", "set", "dialect", "first-page=auto"])
+            .json()["value"],
+        json!({"key-scheme": "token"})
+    );
+    let file = home.file("dialect.toml", "[dialect]\nlist-items = \"rows\"\n");
+    assert_eq!(
+        home.run(&["config", "set", "--from", &file]).json()["value"],
+        json!({"list-items": "rows"})
     );
     assert_eq!(
         home.run(&["--profile", "new", "config", "set", "retries", "1"])

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use svc_sdk::Dialect;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{KeyMode, KeyService};
@@ -14,6 +15,9 @@ use crate::model::error::ApiError;
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedFile {
+    /// How the services behave where their reference is silent.
+    #[serde(default, skip_serializing_if = "Dialect::is_empty")]
+    pub(crate) dialect: Dialect,
     #[serde(default)]
     pub(crate) organizations: Vec<SeedOrganization>,
     /// The source, for the lines of mistakes.
@@ -89,6 +93,7 @@ impl SeedFile {
     /// A file with these organizations.
     pub(crate) fn of(organizations: Vec<SeedOrganization>) -> Self {
         Self {
+            dialect: Dialect::default(),
             organizations,
             text: String::new(),
         }

@@ -81,7 +81,11 @@ impl Builder {
     /// Returns [`InvalidSeed`] if the text is not TOML, or has an unknown field or a value of the
     /// wrong type. [`start`](Self::start) checks the values themselves.
     pub fn seed_file(mut self, toml: &str) -> Result<Self, InvalidSeed> {
-        self.settings.seed_file = Some(Arc::new(SeedFile::parse(toml)?));
+        let file = SeedFile::parse(toml)?;
+        if self.settings.dialect.is_empty() {
+            self.settings.dialect = file.dialect.clone();
+        }
+        self.settings.seed_file = Some(Arc::new(file));
         Ok(self)
     }
 

@@ -5,6 +5,8 @@ use tokio::net::TcpStream;
 
 use svc_reference_server::Builder;
 
+use svc_sdk::Dialect;
+
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
@@ -171,11 +173,8 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
     fault(&sandbox, r#"{"status":202}"#).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
 
-    let setting = |builder: Builder| {
-        builder
-            .compatibility("error-format=flat")
-            .expect("a setting")
-    };
+    let setting =
+        |builder: Builder| builder.dialect(Dialect::with(["error-format=flat"]).expect("a choice"));
     let sandbox = Sandbox::with(setting).await.with_own_description();
     fault(&sandbox, r#"{"times":2,"status":401}"#).await;
     let response = sandbox.call("GET /api/v1/audiences", "").await;

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
 use svc_reference_server::{Builder, InvalidSeed, Network, Server, StartError};
+use svc_sdk::Dialect;
 
 use crate::command_spec::local;
 use crate::context::Context;
@@ -19,6 +20,7 @@ use crate::input::{address, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{PORT, cannot_start, in_memory_dir, seeded};
+use crate::settings::dialect::from_file;
 use crate::settings::{GlobalFlags, Source, Sourced, table};
 
 /// Run the sandbox in the foreground
@@ -122,14 +124,17 @@ pub struct Serve {
     /// Requests above the limit get the response 429. Default: no limit.
     #[arg(long, value_name = "N/s", value_parser = rate, hide_short_help = true)]
     rate_limit: Option<u32>,
-    /// Compatibility setting; repeatable
+    /// Point of the dialect; repeatable
     ///
-    /// Changes behavior that the services leave undocumented: create-status=200,
-    /// list-shape=wrapped, resource-shape=wrapped, error-format=problem|flat|text,
-    /// idempotency=ignored, unknown-fields=refused, extraction-error=string,
-    /// key-header=NAME, contact-pages=array|zero-based or test-status-field=NAME.
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    /// Changes behavior that the services leave undocumented, such as list-items=data or
+    /// create-status=200. A wrong name or choice is answered with the valid ones.
+    #[arg(long, value_name = "POINT=CHOICE", value_delimiter = ',')]
     set: Vec<String>,
+    /// File with the dialect of a live service, as svc conform saves it
+    ///
+    /// The server then behaves like that service. --set changes single points of it.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    like: Option<PathBuf>,
     /// Stop when standard input is closed
     ///
     /// The server ends with the program that has started it, however that ends.
@@ -168,6 +173,26 @@ pub struct Ready<'a> {
 }
 
 impl Serve {
+    /// The dialect of --like, with the points of --set.
+    fn dialect(&self, context: &Context) -> Result<Dialect, Failure> {
+        let mut dialect = match &self.like {
+            None => Dialect::new(),
+            Some(file) => {
+                let shown = file.display();
+                let text = std::fs::read_to_string(context.settings.path(file))
+                    .map_err(|error| Failure::usage(format!("--like {shown}: {error}")))?;
+                from_file(&text)
+                    .map_err(|problem| Failure::input(format!("--like {shown}: {problem}")))?
+            }
+        };
+        for setting in &self.set {
+            dialect
+                .set(setting)
+                .map_err(|problem| Failure::usage(format!("--set {setting}: {problem}")))?;
+        }
+        Ok(dialect)
+    }
+
     /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on. An option replaces its
     /// variable.
     fn with_variables(context: &Context) -> Result<Self, Failure> {
@@ -305,10 +330,7 @@ impl Serve {
             builder = builder.relay(relay).map_err(refused("--relay"))?;
         }
         builder = with_seed_file(builder, context, self.seed.as_deref())?;
-        for setting in &self.set {
-            let option = format!("--set {setting}");
-            builder = builder.compatibility(setting).map_err(refused(&option))?;
-        }
+        builder = builder.dialect(self.dialect(context)?);
         builder = match context.out.lines().filter(|_| self.log_format.is_none()) {
             Some(print) => builder.on_request(move |request| print(line(request))),
             None => builder.on_request(log),

@@ -299,7 +299,7 @@ fn serve_with_variables(until_stdin_closes: &str) {
         ("SVC_SANDBOX_IN_MEMORY", "TRUE"),
         ("SVC_SANDBOX_SMTP", "127.0.0.1:0"),
         ("SVC_SANDBOX_PUBLIC_URL", "http://mail.dev.example/"),
-        ("SVC_SANDBOX_SET", "create-status=200,list-shape=wrapped"),
+        ("SVC_SANDBOX_SET", "create-status=200,list-items=data"),
         ("SVC_SANDBOX_SEED", &seed),
         ("SVC_SANDBOX_EMAIL_KEY", "mk_test_ours"),
         ("SVC_SANDBOX_LOG_FORMAT", "json"),

@@ -13,7 +13,7 @@ use svc_sdk::{Dialect, Operation, Point, Service};
 
 use super::response::write_error;
 use crate::app::App;
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 
 /// What was asked for, as far as the form of the response depends on it.
 pub(crate) struct Asked {
@@ -56,7 +56,12 @@ pub(crate) fn translate_query(dialect: &Dialect, query: &mut HashMap<String, Str
 pub(crate) async fn speak(app: &App, asked: &Asked, response: Response<Body>) -> Response<Body> {
     let dialect = &app.settings.dialect;
     let path = asked.uri.path();
-    let response = write_error(app, path, response);
+    let error = response.extensions().get::<ApiError>();
+    let lacks_scope = error.is_some_and(|error| error.code() == Code::InsufficientScope);
+    let mut response = write_error(app, path, response);
+    if lacks_scope && dialect.is(Point::ScopeStatus, "401") {
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+    }
     if dialect.is_empty() {
         return response;
     }
@@ -118,12 +123,9 @@ fn failure(dialect: &Dialect, parts: &mut Parts, body: &[u8]) -> Option<Vec<u8>>
         announce_limit(dialect, parts);
     }
     let mut value = serde_json::from_slice::<Value>(body).ok()?;
-    let text = value.to_string();
-    if text.contains("\"insufficient_scope\"") && dialect.is(Point::ScopeStatus, "401") {
-        parts.status = StatusCode::UNAUTHORIZED;
-        // `named` repeats it.
-        if value.get("statusCode").is_some() {
-            value["statusCode"] = 401.into();
+    for name in ["statusCode", "status"] {
+        if value.get(name).is_some_and(Value::is_number) {
+            value[name] = parts.status.as_u16().into();
         }
     }
     let holder = match value.get("error") {
@@ -480,7 +482,7 @@ impl Speaker<'_> {
             let beside = self.paging(&totals, has_more);
             return Some(self.wrapped(items, beside));
         }
-        let last = totals.last(first);
+        let last = totals.pages();
         let form = self.dialect.choice(Point::PageTotals);
         if form == "header" {
             self.parts
@@ -522,10 +524,7 @@ impl Speaker<'_> {
         match self.dialect.choice(Point::ListPages) {
             "page" => Fields::from_iter([
                 ("page".to_owned(), totals.page.into()),
-                (
-                    "totalPages".to_owned(),
-                    totals.last(self.first_page()).into(),
-                ),
+                ("totalPages".to_owned(), totals.pages().into()),
             ]),
             "has-more" => field("has_more", has_more.into()),
             "cursor" => field(
@@ -569,7 +568,7 @@ struct Totals {
 
 impl Totals {
     /// The number of pages, which `totalPages` and `last_page` mean, whatever the first one is.
-    fn last(&self, _first: usize) -> usize {
+    fn pages(&self) -> usize {
         self.total.div_ceil(self.size.max(1))
     }
 }
@@ -594,7 +593,8 @@ fn respell(dialect: &Dialect, value: &mut Value) {
                 if !is_content {
                     respell_value(dialect, &name, &mut value);
                 }
-                if value.is_null() && dialect.is(Point::Absent, "omitted") && !is_next(&name) {
+                let is_telling = is_next(&name) || name == dialect.choice(Point::TestStatusField);
+                if value.is_null() && dialect.is(Point::Absent, "omitted") && !is_telling {
                     continue;
                 }
                 fields.insert(spelled(dialect, &name), value);
@@ -606,7 +606,7 @@ fn respell(dialect: &Dialect, value: &mut Value) {
 
 /// `null` there ends a list.
 fn is_next(name: &str) -> bool {
-    matches!(name, "next" | "next_cursor" | "statusCode")
+    matches!(name, "next" | "next_cursor")
 }
 
 fn respell_value(dialect: &Dialect, name: &str, value: &mut Value) {
