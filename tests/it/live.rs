@@ -89,12 +89,8 @@ impl Live {
     /// A run that succeeds.
     fn done(&self, args: &[&str]) -> Run {
         let run = self.svc(args);
-        assert_eq!(
-            run.code,
-            Some(0),
-            "style {}: svc {args:?}: {run:?}",
-            self.style
-        );
+        let (style, stderr) = (self.style, &run.stderr);
+        assert_eq!(run.code, Some(0), "style {style}: svc {args:?}: {stderr}");
         run
     }
 
@@ -131,8 +127,9 @@ fn broken(style: u32) -> &'static [&'static str] {
 }
 
 fn conform(live: &Live) {
-    let port = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = port.local_addr().expect("an address").port();
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
     let listen = format!("http://127.0.0.1:{port}");
     let run = live.svc(&[
         "conform",

@@ -37,7 +37,6 @@ impl Sandbox {
         for setting in settings {
             serve.extend(["--set", setting]);
         }
-        serve.extend(["--smtp", "off"]);
         let mut child = home.spawn(&serve);
         let mut ready = String::new();
         let stdout = child.stdout.as_mut().expect("piped");
