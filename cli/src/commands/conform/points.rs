@@ -526,7 +526,7 @@ fn domain_records(seen: &Seen) -> Option<Choice> {
                 .is_some_and(|items| items.len() > 1 && items.iter().all(Value::is_object))
         };
         let found = fields.iter().find(|(_, value)| is_list(value))?;
-        Some((found.0.as_str(), own(fields, "name").is_some()))
+        Some(found.0.as_str())
     });
     let kinds = objects(&body).into_iter().any(|fields| {
         ["mx", "spf", "dkim", "dmarc"]
@@ -535,8 +535,8 @@ fn domain_records(seen: &Seen) -> Option<Choice> {
     });
     Some(match list {
         _ if kinds => found(STEP, "kinds"),
-        Some(("dns_records", false)) => found(STEP, "beside"),
-        Some((name, _)) => found(STEP, name),
+        Some("dns_records") => found(STEP, "beside"),
+        Some(name) => found(STEP, name),
         None => unclear(STEP, "the records are in no list"),
     })
 }

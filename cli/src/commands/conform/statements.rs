@@ -7,7 +7,7 @@ use svc_sdk::Service::{Email, Extraction};
 
 use super::Level::{self, Read, Send, Write};
 use super::examiner::Seen;
-use super::exchange::{Exchange, each, field, flag, items, own, with};
+use super::exchange::{Exchange, each, field, flag, items, objects, own, with};
 use super::points::{has_more, opt_outs, status_word, test_status_field};
 use super::report::Finding;
 use super::write::EVENTS;
@@ -905,7 +905,11 @@ impl Seen {
         self.answers(step, |exchange| {
             let body = exchange.json();
             let is_list = items(&body).is_some() || !each(&body, name).is_empty();
+            let has_nothing = |fields: &Map<String, Value>| {
+                fields.is_empty() || fields.values().any(|value| value.is_null() || value == "")
+            };
             let is_empty = matches!(&*exchange.text(), "" | "null")
+                || objects(&body).into_iter().any(has_nothing)
                 || body.as_object().is_some_and(|fields| !has_object(fields));
             when(
                 exchange.is_success() && (is_list || is_empty),
