@@ -37,7 +37,10 @@ impl Sandbox {
         for setting in settings {
             serve.extend(["--set", setting]);
         }
-        let mut child = home.spawn(&serve);
+        let mut serve = home.command(&serve);
+        // Nobody reads its log.
+        serve.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = serve.spawn().expect("svc starts");
         let mut ready = String::new();
         let stdout = child.stdout.as_mut().expect("piped");
         BufReader::new(stdout)
