@@ -645,7 +645,7 @@ fn cancel_answer(seen: &Seen) -> Option<Choice> {
     })
 }
 
-const DELIVERY: &str = "delivery.event";
+pub(super) const DELIVERY: &str = "delivery.event";
 
 /// The body of a delivery, and the object in it.
 fn delivery(seen: &Seen) -> Option<(Value, Map<String, Value>)> {

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::examiner::Examiner;
 use super::exchange::Exchange;
@@ -93,21 +94,34 @@ impl Drop for Receiver {
 }
 
 impl Examiner<'_> {
-    /// Waits for a delivery, as that of a step.
+    /// Waits for a delivery to the run's webhook with this URL, as that of a step. `again` is the body
+    /// of the delivery that should be repeated: other emails of the service may be reported before.
     pub(super) async fn receive(
         &mut self,
         step: &'static str,
         receiver: &Receiver,
+        url: &str,
+        again: Option<Vec<u8>>,
     ) -> Result<(), Failure> {
         let _progress = self.context.out.progress("waiting for a delivery");
+        let until = Instant::now() + DELIVERED_WITHIN;
         let mut received = receiver.received.lock().await;
-        tokio::select! {
-            delivery = received.recv() => {
-                self.seen.exchanges.extend(delivery.map(|it| Exchange { step, ..it }));
-                Ok(())
+        loop {
+            let delivery = tokio::select! {
+                delivery = received.recv() => delivery,
+                () = tokio::time::sleep_until(until) => return Ok(()),
+                _ = self.stop.recv() => return Err(Failure::new(Kind::Interrupted, "interrupted")),
+            };
+            let Some(delivery) = delivery.filter(|it| url.ends_with(&it.url)) else {
+                continue;
+            };
+            let is_expected = again
+                .as_ref()
+                .is_none_or(|body| *body == delivery.request_body);
+            self.seen.exchanges.push(Exchange { step, ..delivery });
+            if is_expected {
+                return Ok(());
             }
-            () = tokio::time::sleep(DELIVERED_WITHIN) => Ok(()),
-            _ = self.stop.recv() => Err(Failure::new(Kind::Interrupted, "interrupted")),
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::examiner::Examiner;
 use super::exchange::{Exchange, each, flag, own};
 use super::made::Kind;
+use super::points::DELIVERY;
 use super::read::pin;
 use super::receiver::Receiver;
 use super::write::EVENTS;
@@ -51,10 +52,11 @@ impl Examiner<'_> {
         let template = Email::new(from, to, subject).text("svc conform tests this email service.");
         let webhook = self.listen_to_events(receiver).await?;
         self.send_one(&template).await?;
-        if let Some(receiver) = receiver.filter(|_| webhook.is_some()) {
-            self.receive("delivery.event", receiver).await?;
+        if let (Some(receiver), Some((_, url))) = (receiver, &webhook) {
+            self.receive("delivery.event", receiver, url, None).await?;
             receiver.respond(200);
-            self.receive("delivery.retry", receiver).await?;
+            let first = self.seen.at(DELIVERY).map(|it| it.request_body.clone());
+            self.receive("delivery.retry", receiver, url, first).await?;
         }
         if let Some((id, url)) = webhook {
             let delete = email.webhooks().delete(&id);

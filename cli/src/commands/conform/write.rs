@@ -210,7 +210,8 @@ impl Examiner<'_> {
         self.has_made("webhooks.create", &url, id)?;
         self.seen.secret = created
             .signing_secret
-            .map(|secret| secret.expose().to_owned());
+            .map(|secret| secret.expose().to_owned())
+            .filter(|secret| !secret.is_empty());
         self.call("webhooks.list.created", email.webhooks().list())
             .await?;
         if let Some(receiver) = receiver {
@@ -219,7 +220,7 @@ impl Examiner<'_> {
         self.call("webhooks.test", email.webhooks().test(id))
             .await?;
         if let Some(receiver) = receiver {
-            self.receive("delivery.test", receiver).await?;
+            self.receive("delivery.test", receiver, &url, None).await?;
         }
         let path = format!("/api/v1/webhooks/{}", segment(id));
         let fewer = json!({"events": [EVENTS[0]]});
