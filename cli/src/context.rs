@@ -2,6 +2,8 @@
 
 mod trace;
 
+pub use trace::masked_message;
+
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -9,8 +11,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::{
-    Call, EmailClient, Error, ExtractionClient, List, ListStream, Operation, RawResponse, Secret,
-    Service,
+    Call, EmailClient, EmailClientBuilder, Error, ExtractionClient, ExtractionClientBuilder, List,
+    ListStream, Operation, RawResponse, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
@@ -138,6 +140,11 @@ impl Context {
 
     /// A client of the email service with this base URL and key.
     pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
+        built(self.email_builder_at(url, key)?.build(), url)
+    }
+
+    /// As [`email_client_at`](Self::email_client_at), for more options.
+    pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
         self.out.hide(key.expose(), &key.to_string());
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
         let mut builder = builder.insecure_webhook_urls(self.settings.sandbox || is_local(url));
@@ -154,7 +161,7 @@ impl Context {
             }
             builder = builder.recipient_guard(guard);
         }
-        built(with_settings!(self, builder, url).build(), url)
+        Ok(with_settings!(self, builder, url))
     }
 
     /// A client for the sandbox's control interface.
@@ -224,12 +231,21 @@ impl Context {
 
     /// A client of the extraction service with this base URL and key.
     pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
+        built(self.extraction_builder_at(url, key)?.build(), url)
+    }
+
+    /// As [`extraction_client_at`](Self::extraction_client_at), for more options.
+    pub fn extraction_builder_at(
+        &self,
+        url: &str,
+        key: &Key,
+    ) -> Result<ExtractionClientBuilder, Failure> {
         self.out.hide(key.expose(), &key.to_string());
         let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()));
         if let Some(guard) = self.settings.guard.for_run()? {
             builder = builder.recipient_guard(guard);
         }
-        built(with_settings!(self, builder, url).build(), url)
+        Ok(with_settings!(self, builder, url))
     }
 
     /// Runs a call with the options of this command. With `--dry-run` it prints the request

@@ -348,15 +348,19 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
             .filter(|name| **name != "messageid" || kind == "email"),
     );
     take_name(fields, "id", &names);
-    // A Google resource name.
+    // A Google resource name. Where `name` is documented, services call it `resourceName`.
     let named = fields.get("name").and_then(Value::as_str);
+    let beside = find(fields, &["resourcename"]).and_then(|(_, value)| value.as_str());
+    let is_beside = beside.is_some();
     if !fields.contains_key("id")
-        && let Some((collection, id)) = named.and_then(|name| name.rsplit_once('/'))
+        && let Some((collection, id)) = beside.or(named).and_then(|name| name.rsplit_once('/'))
         && plain(collection.rsplit('/').next().unwrap_or_default()) == format!("{kind}s")
     {
         fields.insert("id".to_owned(), id.into());
-        fields.remove("name");
-        take_name(fields, "name", &["displayname", "domainname"]);
+        if !is_beside {
+            fields.remove("name");
+            take_name(fields, "name", &["displayname", "domainname"]);
+        }
     }
     fields.retain(|name, value| name != "id" || !is_nothing(value));
 }
