@@ -46,7 +46,7 @@ pub(super) async fn examine(
         };
         let next = match service {
             Service::Email if !context.settings.sandbox => {
-                let conform = context.svc("conform");
+                let conform = context.svc("conform", &[]);
                 format!("{next}; or the service takes the key in another way: {conform}")
             }
             _ => next,
