@@ -351,17 +351,30 @@ pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, De
     if let Some(items) = take_within(&mut beside, pinned, DEPTH)? {
         return Ok((items, beside));
     }
-    let empty = beside
-        .iter()
-        .find(|(name, value)| value.is_null() && is_list_name(name, pinned))
-        .map(|(name, _)| name.clone());
-    match empty {
-        Some(name) => {
-            beside.remove(&name);
-            Ok((Vec::new(), beside))
-        }
-        None => Err(DecodeError(NO_LIST.to_owned())),
+    if take_null(&mut beside, pinned, DEPTH) {
+        return Ok((Vec::new(), beside));
     }
+    Err(DecodeError(NO_LIST.to_owned()))
+}
+
+/// Whether there is `null` in the place of the items, which it takes away.
+fn take_null(fields: &mut Fields, pinned: Option<&str>, levels: u32) -> bool {
+    let empty = fields
+        .iter()
+        .find(|(name, value)| {
+            let is_place = is_list_name(name, pinned) || is_list_name(name, None);
+            value.is_null() && is_place
+        })
+        .map(|(name, _)| name.clone());
+    if let Some(name) = empty {
+        fields.remove(&name);
+        return true;
+    }
+    levels > 0
+        && fields
+            .values_mut()
+            .filter_map(Value::as_object_mut)
+            .any(|inner| take_null(inner, pinned, levels - 1))
 }
 
 const NO_LIST: &str = "the response contains no list (the point `list-items` of the dialect)";

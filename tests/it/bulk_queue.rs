@@ -399,7 +399,10 @@ impl Queued {
             .await
             .expect("connected");
         let home = tempfile::tempdir().expect("a directory");
-        let profile = format!("[profiles.default]\nhonors_idempotency_key = {with_keys}\n");
+        let profile = match with_keys {
+            true => "[profiles.default.dialect]\nidempotency = \"honored\"\n",
+            false => "[profiles.default]\n",
+        };
         let config = home.path().join(".config/svc");
         std::fs::create_dir_all(&config).expect("created");
         std::fs::write(config.join("config.toml"), profile).expect("written");
