@@ -332,11 +332,10 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
     if let Some(field) = dialect
         .pinned(Point::IdField)
         .filter(|_| T::KIND == "email")
+        && let Some(id) = fields.get(field).filter(|_| field != "id").cloned()
     {
-        if let Some(id) = fields.get(field).filter(|_| field != "id").cloned() {
-            fields.remove(field);
-            fields.insert("id".to_owned(), id);
-        }
+        fields.remove(field);
+        fields.insert("id".to_owned(), id);
     }
     const OTHERS: [&str; 5] = ["uuid", "identifier", "uid", "guid", "messageid"];
     let kind = plain(T::KIND);

@@ -285,7 +285,7 @@ const MUTATIONS: [Mutation; 40] = [
         &["webhooks.no-secret"],
         |response, _| {
             items(response, |it| {
-                it["signingSecret"] = "whsec_0123456789".into()
+                it["signingSecret"] = "whsec_0123456789".into();
             });
         },
     ),
@@ -303,8 +303,8 @@ const MUTATIONS: [Mutation; 40] = [
         &["me.organization"],
         |response, request| {
             me(response, request, |it| {
-                remove(&mut it["organization"], "name")
-            })
+                remove(&mut it["organization"], "name");
+            });
         },
     ),
     api(
@@ -313,18 +313,18 @@ const MUTATIONS: [Mutation; 40] = [
         &["me.balance"],
         |response, request| {
             me(response, request, |it| {
-                it["organization"]["balance_cents"] = "1".into()
-            })
+                it["organization"]["balance_cents"] = "1".into();
+            });
         },
     ),
     api("read", "GET /v1/me", &["me.method"], |response, request| {
-        me(response, request, |it| it["auth"]["method"] = "key".into())
+        me(response, request, |it| it["auth"]["method"] = "key".into());
     }),
     api("read", "GET /v1/me", &["me.scope"], |response, request| {
-        me(response, request, |it| it["auth"]["scope"] = "admin".into())
+        me(response, request, |it| it["auth"]["scope"] = "admin".into());
     }),
     api("read", "GET /v1/me", &["me.key"], |response, request| {
-        me(response, request, |it| remove(&mut it["auth"], "key_id"))
+        me(response, request, |it| remove(&mut it["auth"], "key_id"));
     }),
     api("read", "GET /v1/me", &["unauthorized"], |response, _| {
         if response.line.contains("401") {
@@ -392,7 +392,7 @@ const MUTATIONS: [Mutation; 40] = [
         |response, _| {
             items(response, |it| {
                 if it["name"] == "Svc Conform" {
-                    it["name"] = Value::Null
+                    it["name"] = Value::Null;
                 }
             });
         },
@@ -412,7 +412,7 @@ const MUTATIONS: [Mutation; 40] = [
         |response, _| {
             items(response, |it| {
                 if it["metadata"].get("added").is_some() {
-                    remove(&mut it["metadata"], "kept")
+                    remove(&mut it["metadata"], "kept");
                 }
             });
         },
@@ -448,7 +448,7 @@ const MUTATIONS: [Mutation; 40] = [
                     .as_array_mut()
                     .expect("records")
                     .retain(|record| record["kind"] != "dkim");
-            })
+            });
         },
     ),
     api(
@@ -512,7 +512,7 @@ const MUTATIONS: [Mutation; 40] = [
                 if it["status"] == "delivered" {
                     it["status"] = "done".into();
                 }
-            })
+            });
         },
     ),
     api(
@@ -522,7 +522,7 @@ const MUTATIONS: [Mutation; 40] = [
         |response, _| {
             json(response, |it| {
                 it["results"].as_array_mut().expect("results").pop();
-            })
+            });
         },
     ),
     api(
@@ -598,7 +598,7 @@ fn examine(sandbox: &Sandbox, mutation: &Mutation) -> Vec<String> {
                 Some(response) if is_meant => change(response, request),
                 // The request to disable the webhook does nothing.
                 None if is_meant && is_disable && request.text().contains("active") => {
-                    request.set_body("{}")
+                    request.set_body("{}");
                 }
                 _ => {}
             }

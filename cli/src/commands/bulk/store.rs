@@ -178,7 +178,7 @@ pub async fn all(
             Err(failure) => failure.details().message.clone(),
         };
         if are_needed {
-            let remove = context.svc("bulk remove {}", &[&id]);
+            let remove = context.svc("bulk remove {}", &[id]);
             let message = format!("whom job {id} has sent to cannot be read: {problem}");
             return Err(Failure::input(message).code("sent_again").hint(format!(
                 "send all the same: --again\nor delete it: {remove}"

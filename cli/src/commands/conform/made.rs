@@ -46,8 +46,8 @@ pub(super) struct Target {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Target(Target),
-    Made(Thing),
+    Target(Box<Target>),
+    Made(Box<Thing>),
     Id { name: String, id: String },
     Gone(String),
 }
@@ -70,7 +70,7 @@ impl Made {
         };
         // Some network file systems have no locks.
         let _ = made.file.lock();
-        made.write(&Line::Target(target.clone()))?;
+        made.write(&Line::Target(Box::new(target.clone())))?;
         Ok(made)
     }
 
@@ -93,7 +93,7 @@ impl Made {
             // The last line of a killed run may be cut: nothing was created after it.
             for line in text.lines().flat_map(serde_json::from_str) {
                 match line {
-                    Line::Target(known) => target = known,
+                    Line::Target(known) => target = *known,
                     line => made.apply(line),
                 }
             }
@@ -104,7 +104,7 @@ impl Made {
 
     /// Records what is about to be created.
     pub(super) fn add(&mut self, thing: Thing) -> Result<(), Failure> {
-        self.note(Line::Made(thing))
+        self.note(Line::Made(Box::new(thing)))
     }
 
     pub(super) fn identify(&mut self, name: &str, id: &str) -> Result<(), Failure> {
@@ -133,7 +133,7 @@ impl Made {
     fn apply(&mut self, line: Line) {
         match line {
             Line::Target(_) => {}
-            Line::Made(thing) => self.left.push(thing),
+            Line::Made(thing) => self.left.push(*thing),
             Line::Id { name, id } => {
                 let found = self.left.iter_mut().find(|thing| thing.name == name);
                 if let Some(thing) = found {

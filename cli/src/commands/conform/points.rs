@@ -31,10 +31,17 @@ pub(super) fn level(point: Point) -> Option<Level> {
         | Point::IdPlace
         | Point::IdHeader
         | Point::StatusField
-        | Point::StatusCase => Send,
-        Point::CancelledWord | Point::ScheduledWord | Point::BatchBody | Point::BatchMode => Send,
-        Point::BatchItem | Point::CancelAnswer | Point::Idempotency | Point::Limits => Send,
-        Point::Times | Point::Absent => Send,
+        | Point::StatusCase
+        | Point::CancelledWord
+        | Point::ScheduledWord
+        | Point::BatchBody
+        | Point::BatchMode
+        | Point::BatchItem
+        | Point::CancelAnswer
+        | Point::Idempotency
+        | Point::Limits
+        | Point::Times
+        | Point::Absent => Send,
         _ => Write,
     })
 }
@@ -133,7 +140,7 @@ fn id(point: Point, seen: &Seen) -> Option<Choice> {
     let is_id = |value: &Value| {
         value
             .as_str()
-            .map_or_else(|| value.to_string() == id, |text| text == id)
+            .map_or_else(|| *value == id, |text| text == id)
     };
     let in_field = objects(&body).into_iter().find_map(|fields| {
         let found = fields.iter().find(|(_, value)| is_id(value))?;

@@ -773,7 +773,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
         Send,
         "emails.scheduled",
         "an email with scheduledAt is sent later",
-        |seen| seen.holds("emails.scheduled", |exchange| not_sent(exchange)),
+        |seen| seen.holds("emails.scheduled", not_sent),
     ),
     says(
         Email,
@@ -787,7 +787,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
         Send,
         "emails.cancelled",
         "a cancelled email is not sent",
-        |seen| seen.holds("emails.cancelled", |exchange| not_sent(exchange)),
+        |seen| seen.holds("emails.cancelled", not_sent),
     ),
     says(
         Email,
