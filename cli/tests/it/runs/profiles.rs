@@ -80,11 +80,11 @@ pub fn rows() -> Vec<Row> {
                 ServiceDown,
                 Run::new("doctor --retries 0", Setup::Unreachable, 10),
             ),
-        Row::service("conform", "conform --jq .level")
+        Row::service("conform", "conform --yes --jq .level")
             .wrong("conform --level all")
             .with(
                 MissingScope,
-                Run::new("conform --jq .level", Setup::OtherScope, 0),
+                Run::new("conform --yes --jq .level", Setup::OtherScope, 0),
             )
             .never(NotFound, "it takes no id")
             .also("without a recipient", 2, "conform --level send --yes")
