@@ -426,6 +426,13 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
         );
         assert!(run.stdout.contains("trackOpens"), "{run:?}");
     }
+    let attached = email.replace(
+        r#""trackOpens":true"#,
+        r#""attachments":[{"filename":"a","content":"","cid":"x"}]"#,
+    );
+    let run = home.run_with_env(&["emails", "send", "--dry-run", "--body", &attached], &env);
+    let warning = "warning: not documented, and sent as it is: `cid`";
+    assert!(run.code == 0 && run.stderr.contains(warning), "{run:?}");
     home.file(
         "config/svc/config.toml",
         "[profiles.default.dialect]\nlimits = \"other\"\n",
