@@ -613,11 +613,13 @@ fn examine(sandbox: &Sandbox, mutation: &Mutation) -> Vec<String> {
 /// The points that a run cannot find out, and the settings without which a choice has no effect.
 fn needs(point: Point) -> Option<&'static [&'static str]> {
     Some(match point {
-        Point::ScopeStatus | Point::LimitHeaders | Point::ExtractionError => return None,
-        // The sandbox delivers without TLS to local addresses only, whatever the choice.
-        Point::WebhookUrls => return None,
-        // A user name cannot be guessed.
-        Point::KeyUser => return None,
+        // A user name cannot be guessed, and the sandbox delivers without TLS to local addresses only,
+        // whatever the choice.
+        Point::ScopeStatus
+        | Point::LimitHeaders
+        | Point::ExtractionError
+        | Point::WebhookUrls
+        | Point::KeyUser => return None,
         Point::IdHeader => &["id-place=header"],
         Point::CursorParam => &["list-pages=cursor"],
         _ => &[],
@@ -638,10 +640,8 @@ fn choices(point: Point) -> Vec<String> {
         Point::IdHeader => choices.push("x-email-id".to_owned()),
         Point::StatusField => choices.push("state".to_owned()),
         // The sandbox takes an array beside it, and has no limits to lift.
-        Point::BatchBody => {}
+        Point::BatchBody | Point::KeyScheme => {}
         Point::Limits => choices.retain(|choice| choice == "documented"),
-        // A word that nobody has heard of cannot be guessed.
-        Point::KeyScheme => {}
         _ if point.free_text().is_some() => choices.push("sample".to_owned()),
         _ => {}
     }
