@@ -23,8 +23,15 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
 
 /// Adds a hint to a failure that has none.
 pub fn add(failure: &mut Failure, context: &Context) {
-    // A service may check the form of an id before it looks for one.
-    if let (Some(400 | 422), Some(message)) = (failure.details().status, context.not_found.take()) {
+    // A service may check the form of an id before it looks for one. Without a code, a 404 is that of
+    // another path.
+    let details = failure.details();
+    let is_missing = match details.status {
+        Some(400 | 422) => true,
+        Some(404) => details.code.is_some(),
+        _ => false,
+    };
+    if let Some(message) = context.not_found.take().filter(|_| is_missing) {
         let details = failure.details_mut();
         (details.kind, details.message) = (Kind::NotFound, message);
     }

@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 use clap_complete::CompleteEnv;
 
 use crate::advice;
-use crate::command_spec::{self, CommandSpec};
-use crate::command_tree::{self, ORGANIZATION};
+use crate::command_spec::{self, CommandSpec, Effect};
+use crate::command_tree::{self, IDEMPOTENCY_KEY, ORGANIZATION};
 use crate::commands::{Command, SECTIONS};
 use crate::complete::{self, Values};
 use crate::context::Context;
@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::output::{Filter, Format, Look, Printer, Streams};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
+use crate::spelling;
 use crate::stop::StopSignal;
 use crate::usage;
 
@@ -109,6 +110,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         stdout,
         stderr,
         terminals,
+        approval,
         ..
     } = process;
     let streams = Streams::new(
@@ -118,7 +120,12 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         terminals,
         env.get("TERM") == Some("dumb"),
     );
-    let (cli, spec, organization) = match parse(args) {
+    let Parsed {
+        cli,
+        spec,
+        organization,
+        idempotency_key,
+    } = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => {
             return (
@@ -140,6 +147,8 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         printer,
         spec,
         organization,
+        idempotency_key,
+        approval,
         args,
         command,
         run_inside,
@@ -200,23 +209,44 @@ fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
     builder.enable_all().build().map_err(Failure::from)
 }
 
-fn parse(args: &[OsString]) -> Result<(Cli, CommandSpec, Option<String>), clap::Error> {
+/// A command line.
+struct Parsed {
+    cli: Cli,
+    spec: CommandSpec,
+    organization: Option<String>,
+    idempotency_key: Option<String>,
+}
+
+fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
     let mut tree = command();
-    let mut matches = tree.try_get_matches_from_mut(args)?;
+    let mut matches = match tree.try_get_matches_from_mut(args) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // The first error is about what was typed.
+            let corrected = spelling::corrected(&tree, args);
+            let parsed = corrected.map(|args| tree.try_get_matches_from_mut(args));
+            parsed.and_then(Result::ok).ok_or(error)?
+        }
+    };
     let (mut path, mut level) = (Vec::new(), &matches);
     while let Some((name, below)) = level.subcommand() {
         path.push(name);
         level = below;
     }
     let spec = command_spec::find(&tree, &path);
-    let organization = spec
-        .is_of_organization
-        .then(|| level.get_one(ORGANIZATION).cloned());
-    Ok((
-        Cli::from_arg_matches_mut(&mut matches)?,
+    // Options that the tree adds to the commands of a kind.
+    let given = |option, is_taken: bool| {
+        let value = is_taken.then(|| level.get_one::<String>(option));
+        value.flatten().cloned()
+    };
+    let organization = given(ORGANIZATION, spec.is_of_organization);
+    let idempotency_key = given(IDEMPOTENCY_KEY, spec.effect == Effect::Creates);
+    Ok(Parsed {
+        cli: Cli::from_arg_matches_mut(&mut matches)?,
         spec,
-        organization.flatten(),
-    ))
+        organization,
+        idempotency_key,
+    })
 }
 
 fn prepare(

@@ -17,7 +17,7 @@ use crate::settings::{GlobalFlags, Settings, Source};
 pub enum Effect {
     /// Reads from a service.
     Reads,
-    /// Creates something, so `--idempotency-key` applies.
+    /// Creates something, so it takes `--idempotency-key`.
     Creates,
     /// Changes something at a service or in the sandbox.
     Changes,
@@ -217,11 +217,6 @@ pub(crate) fn check(
     settings: &Settings,
 ) -> Result<(), Failure> {
     let path = &spec.path;
-    if flags.idempotency_key.is_some() && spec.effect != Effect::Creates {
-        return Err(Failure::usage(format!(
-            "--idempotency-key has no effect: `svc {path}` is not one request that creates something"
-        )));
-    }
     let base_urls = flags.email_url.is_some() || flags.extraction_url.is_some();
     if (spec.is_of_sandbox || settings.sandbox) && (base_urls || flags.key_file.is_some()) {
         return Err(Failure::usage(

@@ -2,14 +2,24 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::command_spec::CommandSpec;
+use crate::command_spec::{CommandSpec, Effect};
 
 /// The last line of the short help of every command.
 const GLOBAL_OPTIONS: &str =
     "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
 
+/// The heading of the examples.
+pub const EXAMPLES: &str = "Examples:\n  ";
+
+/// The help of a command: what it is called with comes before its options.
+const EXAMPLES_FIRST: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
+
 /// The option of commands that are about one organization of the sandbox.
 pub const ORGANIZATION: &str = "organization";
+
+/// The option of commands that create something.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// The display order of `--help`: after the options of the command.
 const LAST: usize = 1000;
@@ -67,14 +77,39 @@ pub fn complete(command: Command, path: &str) -> Command {
     } else {
         command
     };
+    let creates = command
+        .get::<CommandSpec>()
+        .is_some_and(|spec| spec.effect == Effect::Creates);
+    let command = if creates {
+        command.arg(
+            Arg::new(IDEMPOTENCY_KEY)
+                .long(IDEMPOTENCY_KEY)
+                .value_name("KEY")
+                .hide_short_help(true)
+                .help("Idempotency-Key header of the request"),
+        )
+    } else {
+        command
+    };
     let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
         Some(scope) => {
             let examples = command.get_after_long_help().map(ToString::to_string);
             let examples = examples.unwrap_or_else(|| path.to_owned());
-            command.after_long_help(format!("Examples:\n  {examples}\n\nScope: {scope}"))
+            command
+                .before_long_help(format!("{EXAMPLES}{examples}"))
+                .after_long_help(format!("Scope: {scope}"))
+                .help_template(EXAMPLES_FIRST)
         }
         None => command,
     };
+    // A flag that is given twice is given.
+    let command = command.mut_args(|arg| match arg.get_action() {
+        ArgAction::SetTrue => {
+            let id = arg.get_id().clone();
+            arg.overrides_with(id)
+        }
+        _ => arg,
+    });
     let has_show = command.find_subcommand("show").is_some();
     command.mut_subcommands(|command| {
         let path = format!("{path} {}", command.get_name());

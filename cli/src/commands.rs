@@ -88,7 +88,7 @@ group! {
         /// Manage webhooks for email events
         #[command(subcommand)]
         Webhooks(webhooks::Command),
-        /// Show the organization and manage extraction webhooks
+        /// Manage webhooks for extraction events
         #[command(subcommand)]
         Extraction(extraction::Command),
         Login(login::Login),

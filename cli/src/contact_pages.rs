@@ -21,21 +21,32 @@ pub async fn of_audience(
     client: &EmailClient,
     audience: &str,
     page_size: Option<u64>,
-    mut each: impl FnMut(Contact) -> Result<(), Failure>,
+    each: impl FnMut(Contact) -> Result<(), Failure>,
 ) -> Result<String, Failure> {
-    let progress = context.out.progress("reading the audience");
-    let mut count = 0_u64;
     let id = Names::<Audience>::new(context, client)
         .target(audience)
         .await?
         .id;
-    for_each(client, &id, page_size, |contact| {
+    all(context, client, &id, page_size, each).await?;
+    Ok(id)
+}
+
+/// Calls `each` for every contact of the audience with an id, and tells a person how many there were.
+pub async fn all(
+    context: &Context,
+    client: &EmailClient,
+    id: &str,
+    page_size: Option<u64>,
+    mut each: impl FnMut(Contact) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let progress = context.out.progress("reading the audience");
+    let mut count = 0_u64;
+    for_each(client, id, page_size, |contact| {
         count += 1;
         progress.set_text(format!("reading the audience: {count} contacts"));
         each(contact)
     })
-    .await?;
-    Ok(id)
+    .await
 }
 
 /// Calls `each` for every contact, in the order of the pages.

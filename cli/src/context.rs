@@ -19,13 +19,13 @@ use tokio::sync::OnceCell;
 use crate::changes::Changes;
 use crate::command_line;
 use crate::command_spec::{CommandSpec, Effect};
-use crate::dry_run::Requests;
 use crate::exit;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::input::file_name;
 use crate::output::{Format, Printer, View};
-use crate::process::Process;
+use crate::prepared::Prepared;
+use crate::process::{Approval, Process};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop::{self, StopSignal};
@@ -36,10 +36,6 @@ pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
 const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
 
 const USER_AGENT: &str = concat!("svc/", env!("CARGO_PKG_VERSION"));
-
-/// The base URL that a dry run with the sandbox shows when no server is running: the default
-/// of `svc sandbox serve`.
-const SANDBOX_DRY_RUN_URL: &str = "http://127.0.0.1:4080";
 
 /// Runs another command inside this process. Returns its exit code and the ID of its last request.
 pub type RunInside = fn(&[OsString], Process) -> (u8, Option<String>);
@@ -52,6 +48,8 @@ pub struct Context {
     pub command: CommandSpec,
     /// The organization of the sandbox that the command is about, if it is given.
     pub organization: Option<String>,
+    /// The key of the request that creates something, if it is given.
+    idempotency_key: Option<String>,
     /// The tree of all commands.
     pub tree: fn() -> clap::Command,
     pub run_inside: RunInside,
@@ -59,8 +57,8 @@ pub struct Context {
     typed: Vec<OsString>,
     pub sandbox: Arc<OnceCell<Sandbox>>,
     pub changes: Changes,
-    /// Those of a dry run.
-    pub requests: Requests,
+    /// Who decides about what this command has prepared, if that is not a person.
+    pub approval: Cell<Option<Approval>>,
     /// The exit code, if the command does not fail.
     pub exit_code: Cell<u8>,
     /// The ID of the last request that a service has answered.
@@ -107,6 +105,8 @@ impl Context {
         out: Printer,
         command: CommandSpec,
         organization: Option<String>,
+        idempotency_key: Option<String>,
+        approval: Option<Approval>,
         typed: &[OsString],
         tree: fn() -> clap::Command,
         run_inside: RunInside,
@@ -117,12 +117,13 @@ impl Context {
             out,
             command,
             organization,
+            idempotency_key,
             tree,
             run_inside,
             typed: typed.to_vec(),
             sandbox: Arc::default(),
             changes: Changes::default(),
-            requests: Requests::default(),
+            approval: Cell::new(approval),
             exit_code: Cell::new(exit::DONE),
             request_id: Arc::default(),
             not_found: RefCell::default(),
@@ -160,55 +161,30 @@ impl Context {
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
         let mut builder = builder.insecure_webhook_urls(self.settings.sandbox || is_local(url));
         if let Some(guard) = self.settings.guard.for_run()? {
-            let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
-            let may_send = self.command.calls_any_operation
-                || self
-                    .command
-                    .operations
-                    .iter()
-                    .any(|each| sends.contains(each));
-            if self.settings.dry_run && may_send {
-                self.out.note(&format!("recipient guard: {guard}"));
-            }
             builder = builder.recipient_guard(guard);
         }
         Ok(with_settings!(self, builder, url))
     }
 
+    /// Says which recipients are allowed, beside what a command that may send is about to do.
+    pub fn note_guard(&self) -> Result<(), Failure> {
+        let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
+        let operations = self.command.operations.iter();
+        let may_send = self.command.calls_any_operation
+            || operations.into_iter().any(|each| sends.contains(each));
+        if let Some(guard) = self.settings.guard.for_run()?.filter(|_| may_send) {
+            self.out.note(&format!("recipient guard: {guard}"));
+        }
+        Ok(())
+    }
+
     /// A client for the sandbox's control interface.
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
-        let url = self.sandbox_url().await?;
-        // A dry run starts no server, and shows no token.
-        let token = match self.settings.dry_run {
-            true => None,
-            false => self.sandbox().await?.control_token().cloned(),
-        };
-        self.control_client_at(url, token)
-    }
-
-    /// As [`control_client`](Self::control_client), for requests that a dry run sends: those that
-    /// only read.
-    pub async fn reading_client(&self) -> Result<EmailClient, Failure> {
         let sandbox = self.sandbox().await?;
-        self.control_client_at(sandbox.url().to_owned(), sandbox.control_token().cloned())
-    }
-
-    fn control_client_at(
-        &self,
-        url: String,
-        token: Option<Secret>,
-    ) -> Result<EmailClient, Failure> {
+        let token = sandbox.control_token().cloned();
         let key = token.unwrap_or_else(|| Secret::new(SANDBOX_EMAIL_KEY));
-        let builder = EmailClient::builder(url, key).on_attempt(self.observer());
+        let builder = EmailClient::builder(sandbox.url(), key).on_attempt(self.observer());
         Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
-    }
-
-    async fn sandbox_url(&self) -> Result<String, Failure> {
-        if self.settings.dry_run {
-            let url = Sandbox::running_url(&self.settings).await?;
-            return Ok(url.unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
-        }
-        Ok(self.sandbox().await?.url().to_owned())
     }
 
     /// A client of the extraction service.
@@ -225,7 +201,7 @@ impl Context {
         let Some(organization) = &self.settings.organization else {
             return Ok(());
         };
-        if self.settings.dry_run || !self.settings.is_key_overridden(Service::Extraction) {
+        if !self.settings.is_key_overridden(Service::Extraction) {
             return Ok(());
         }
         let checked = self.run(client.verify_organization(organization)).await;
@@ -256,52 +232,43 @@ impl Context {
         Ok(with_settings!(self, builder, url))
     }
 
-    /// Runs a call with the options of this command. With `--dry-run` it prints the request
-    /// instead and returns `None`.
+    /// Shows or sends a request, with the options of this command: [`Prepared::decide`].
     pub async fn call<T: 'static>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure> {
-        self.send(self.with_options(call), None, what).await
+        self.call_prepared(Prepared::new(self.with_options(call)), what)
+            .await
     }
 
-    /// As [`call`](Self::call), for a request that is not one of the SDK's operations.
-    /// `retry_safe` says whether sending it twice does no more than sending it once. `failed` gets the
-    /// error, which has the response.
-    pub async fn call_raw(
+    /// Shows or sends a request that is ready.
+    pub async fn call_prepared<T: 'static>(
+        &self,
+        call: Prepared<Call<T>>,
+        what: &str,
+    ) -> Result<Option<T>, Failure> {
+        let Some(call) = call.decide(self).await? else {
+            return Ok(None);
+        };
+        self.send(call, what).await.map(Some)
+    }
+
+    /// Sends a request as it is.
+    pub async fn send<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
+        let _progress = self.out.progress(what);
+        self.traced(call, None).await
+    }
+
+    /// As [`send`](Self::send), for a request that is not one of the SDK's operations. `retry_safe` says
+    /// whether sending it twice does no more than sending it once. `failed` gets the error, which has the
+    /// response.
+    pub async fn send_raw(
         &self,
         call: Call<RawResponse>,
         retry_safe: bool,
         what: &str,
         failed: &dyn Fn(&Error),
-    ) -> Result<Option<RawResponse>, Failure> {
-        let call = self.with_options(call.idempotent(retry_safe));
-        self.send(call, Some((retry_safe, failed)), what).await
-    }
-
-    /// As [`call`](Self::call), with a separate deadline and without retries.
-    pub async fn call_within<T: 'static>(
-        &self,
-        call: Call<T>,
-        deadline: std::time::Duration,
-        what: &str,
-    ) -> Result<Option<T>, Failure> {
-        self.send(call.timeout(deadline).retries(0), None, what)
+    ) -> Result<RawResponse, Failure> {
+        let _progress = self.out.progress(what);
+        self.traced(call.idempotent(retry_safe), Some((retry_safe, failed)))
             .await
-    }
-
-    /// Sends a request, or prints it with `--dry-run`.
-    async fn send<T: 'static>(
-        &self,
-        call: Call<T>,
-        raw: Option<Raw<'_>>,
-        what: &str,
-    ) -> Result<Option<T>, Failure> {
-        if self.settings.dry_run {
-            self.requests.show(&self.out, &call.to_request()?)?;
-            return Ok(None);
-        }
-        let progress = self.out.progress(what);
-        let response = self.traced(call, raw).await;
-        drop(progress);
-        response.map(Some)
     }
 
     /// Whether this run has both a base URL and a key for a service.
@@ -439,7 +406,7 @@ impl Context {
     /// The base URL and the key of a service.
     pub async fn endpoint(&self, service: Service) -> Result<(String, Key), Failure> {
         if self.settings.sandbox {
-            let url = self.sandbox_url().await?;
+            let url = self.sandbox().await?.url().to_owned();
             let (key, given) = self.sandbox_key(service).await?;
             given.iter().for_each(|sentence| self.out.trace(sentence));
             return Ok((url, key));
@@ -583,15 +550,14 @@ impl Context {
         self.inputs.text(&self.out, option, value)
     }
 
-    fn with_options<T>(&self, call: Call<T>) -> Call<T> {
+    /// A call with the options of this command.
+    pub fn with_options<T>(&self, call: Call<T>) -> Call<T> {
         let call = call
             .timeout(self.settings.timeout.value)
             .retries(self.settings.retries.value);
-        match &self.settings.idempotency_key {
-            Some(key) if self.command.effect == Effect::Creates => {
-                call.idempotency_key(key.as_str())
-            }
-            _ => call,
+        match &self.idempotency_key {
+            Some(key) => call.idempotency_key(key.as_str()),
+            None => call,
         }
     }
 }

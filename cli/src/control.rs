@@ -5,36 +5,28 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_reference_server::client::{Client, Page, Request};
-use svc_sdk::EmailClient;
 
 use crate::context::Context;
+use crate::dry_run;
 use crate::failure::Failure;
 use crate::output::{Format, View, to_value};
+use crate::prepared::{Prepared, Preview};
 use crate::settings::Source;
 
 /// A client of the control interface, for the organization that the command is about.
 pub async fn client(context: &Context) -> Result<Client, Failure> {
-    Ok(of_organization(context, context.control_client().await?))
-}
-
-/// As [`client`], for [`read`].
-pub async fn reading_client(context: &Context) -> Result<Client, Failure> {
-    Ok(of_organization(context, context.reading_client().await?))
-}
-
-fn of_organization(context: &Context, http: EmailClient) -> Client {
-    let client = Client::from_http(http);
-    match &context.organization {
+    let client = Client::from_http(context.control_client().await?);
+    Ok(match &context.organization {
         Some(organization) => client.of(organization),
         None => client,
-    }
+    })
 }
 
 /// Which pages of a list are printed.
 #[derive(Args, Debug)]
 pub struct Paging {
     /// Results per page, 1 to 100 [default: 20]
-    #[arg(long, value_name = "N")]
+    #[arg(long, alias = "page-size", value_name = "N")]
     limit: Option<u32>,
     /// Fetch every page
     #[arg(long)]
@@ -79,7 +71,16 @@ pub async fn done<T: Serialize>(
     let Some(value) = send(context, request).await? else {
         return Ok(());
     };
-    let value = match to_value(&value) {
+    print_done(context, sentence, &value)
+}
+
+/// As [`done`], after the requests were sent.
+pub fn print_done<T: Serialize>(
+    context: &Context,
+    sentence: &str,
+    value: &T,
+) -> Result<(), Failure> {
+    let value = match to_value(value) {
         Value::Null => to_value(&Done { ok: true }),
         value => value,
     };
@@ -127,9 +128,7 @@ impl Paging {
                 context.out.list(&items, view, none)?;
                 items.clear();
             }
-            let Some(page) = send(context, request().cursor(&cursor)).await? else {
-                return Ok(());
-            };
+            let page = read(context, request().cursor(&cursor)).await?;
             next = page.next.filter(|after| *after != cursor);
             items.extend(page.data);
         }
@@ -153,8 +152,32 @@ async fn note_own_sandbox(context: &Context) {
     }
 }
 
-/// Sends a request. With `--dry-run` it prints the request instead and returns `None`.
+impl<T> Preview for Request<T> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        self.call.show(context).await
+    }
+}
+
+impl<T> Preview for Vec<Request<T>> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        if let [request] = &self[..] {
+            return request.show(context).await;
+        }
+        let requests = self.iter().map(|request| request.call.to_request());
+        dry_run::show_all(&context.out, requests.collect::<Result<Vec<_>, _>>()?)
+    }
+}
+
+/// Shows or sends a request: [`Prepared::decide`].
 pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>, Failure> {
+    match Prepared::new(request).decide(context).await? {
+        Some(request) => read(context, request).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Sends a request as it is.
+pub async fn read<T>(context: &Context, request: Request<T>) -> Result<T, Failure> {
     let response = match request.wait {
         Some(wait) => {
             let timeout = &context.settings.timeout;
@@ -164,25 +187,17 @@ pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>
                 false if timeout.source == Source::Default => wait,
                 false => timeout.value,
             };
-            context
-                .call_within(request.call, deadline, "waiting")
-                .await?
+            let call = request.call.timeout(deadline).retries(0);
+            context.send(call, "waiting").await?
         }
         None => {
-            let what = "contacting the sandbox";
+            let (call, is_idempotent) = (request.call, request.is_idempotent);
+            let call = context.with_options(call);
             context
-                .call_raw(request.call, request.is_idempotent, what, &|_| {})
+                .send_raw(call, is_idempotent, "contacting the sandbox", &|_| {})
                 .await?
         }
     };
-    response
-        .map(|response| (request.decode)(&response).map_err(Failure::from))
-        .transpose()
-}
-
-/// Sends a request that only reads, also with `--dry-run`.
-pub async fn read<T>(context: &Context, request: Request<T>) -> Result<T, Failure> {
-    let response = context.run(request.call).await?;
     Ok((request.decode)(&response)?)
 }
 

@@ -1,7 +1,5 @@
 //! `--dry-run`: prints the exact requests with the key masked, and sends nothing.
 
-use std::cell::RefCell;
-
 use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
@@ -41,9 +39,7 @@ fn text(request: &Value) -> String {
 /// Prints a request instead of sending it.
 pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     let shown = to_json(request)?;
-    out.done(text(&shown).trim_end(), &shown)?;
-    out.hint("dry run: nothing was sent");
-    Ok(())
+    out.done(text(&shown).trim_end(), &shown)
 }
 
 /// As [`show`], the first request of a job with many emails, and the counts that say what is sent in
@@ -63,37 +59,16 @@ pub fn show_job(
     Ok(())
 }
 
-/// The requests of a dry run.
-#[derive(Default)]
-pub struct Requests(RefCell<Option<Vec<Value>>>);
-
-impl Requests {
-    /// Collects the requests of a command that sends any number of them.
-    pub fn collect(&self) {
-        *self.0.borrow_mut() = Some(Vec::new());
+/// As [`show`], any number of requests, as one list.
+pub fn show_all(
+    out: &Printer,
+    requests: impl IntoIterator<Item = RequestPreview>,
+) -> Result<(), Failure> {
+    let requests = requests.into_iter().map(|request| to_json(&request));
+    let requests = requests.collect::<Result<Vec<_>, _>>()?;
+    if out.is_table() {
+        let texts = requests.iter().map(text).collect::<Vec<_>>();
+        return out.done(texts.join("\n").trim_end(), &());
     }
-
-    /// Prints the request, unless they are collected.
-    pub fn show(&self, out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
-        match &mut *self.0.borrow_mut() {
-            Some(requests) => requests.push(to_json(request)?),
-            None => show(out, request)?,
-        }
-        Ok(())
-    }
-
-    /// Prints what was collected as one list.
-    pub fn show_collected(&self, out: &Printer) -> Result<(), Failure> {
-        let Some(requests) = self.0.take() else {
-            return Ok(());
-        };
-        if out.is_table() {
-            let texts = requests.iter().map(text).collect::<Vec<_>>();
-            out.done(texts.join("\n").trim_end(), &())?;
-        } else {
-            out.list(&requests, View(&[]), "")?;
-        }
-        out.hint("dry run: nothing was sent");
-        Ok(())
-    }
+    out.list(&requests, View(&[]), "")
 }

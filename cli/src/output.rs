@@ -9,12 +9,12 @@ mod spinner;
 mod streams;
 mod table;
 mod text;
-mod yaml;
 
 use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 pub use csv::Items;
 pub use format::Format;
@@ -27,6 +27,7 @@ pub(crate) use text::{json_safe, one_line, printable};
 
 use crate::failure::{Failure, Kind};
 use crate::settings::key::masked;
+use crate::stop;
 use crate::zone::Zone;
 use table::Canvas;
 
@@ -43,6 +44,9 @@ pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Val
     fields.retain(|name, _| !own.contains(&name.as_str()));
     fields
 }
+
+/// How many bytes of the results of `--jq` are collected before they are written.
+const MAX_BUFFERED: usize = 64 << 10;
 
 /// The error code of a failure to write to standard output.
 pub const OUTPUT_FAILED: &str = "output_failed";
@@ -200,13 +204,17 @@ impl Printer {
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
         let items = items.iter().map(to_value).collect::<Vec<_>>();
-        let table::List { text, hidden } = table::list(&items, view.0, self.canvas());
-        self.raw(&text)?;
-        if hidden > 0 {
-            let columns = if hidden == 1 { "column" } else { "columns" };
-            self.hint(&format!(
-                "{hidden} {columns} not shown; use --wide or --json"
-            ));
+        let list = table::list(&items, view.0, self.canvas());
+        self.raw(&list.text)?;
+        let columns = match list.hidden {
+            0 => None,
+            1 => Some("1 column is not shown".to_owned()),
+            count => Some(format!("{count} columns are not shown")),
+        };
+        let ids = list.has_short_ids.then(|| "IDs are shortened".to_owned());
+        let left_out = columns.into_iter().chain(ids).collect::<Vec<_>>();
+        if !left_out.is_empty() {
+            self.hint(&format!("{}; use --wide or --json", left_out.join(", ")));
         }
         Ok(())
     }
@@ -252,7 +260,7 @@ impl Printer {
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
-    /// [`raw_data`](Self::raw_data) does. If an option asks for JSON, YAML or CSV, it gets `value`.
+    /// [`raw_data`](Self::raw_data) does. If an option asks for JSON or CSV, it gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         if self.has_explicit_format() && !self.is_table() {
             return self.json(&to_value(value));
@@ -483,32 +491,42 @@ impl Printer {
         let Some(filter) = &self.look.filter else {
             return self.raw(&self.rendered(value));
         };
-        let mut text = String::new();
-        let mut results = filter.run(value)?;
-        // One header is for all of them.
-        if self.format == Format::Csv && results.iter().all(Value::is_object) {
-            results = vec![Value::Array(results)];
-        }
-        for result in results {
+        let interrupted = stop::watch(self.signals);
+        let (mut text, mut objects) = (String::new(), Vec::new());
+        filter.run(value, |result| {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(Failure::new(Kind::Interrupted, "interrupted"));
+            }
             match &result {
+                // One header is for all of them.
+                Value::Object(_) if self.format == Format::Csv => {
+                    objects.push(result);
+                    return Ok(());
+                }
                 // As `jq -r` does, so that a shell variable gets an id without quotes.
-                Value::String(string) if self.format != Format::Yaml => {
-                    if self.stdout_is_terminal() {
-                        text.push_str(&printable(string));
-                    } else {
-                        text.push_str(string);
-                    }
+                Value::String(string) if self.stdout_is_terminal() => {
+                    text.push_str(&printable(string));
+                    text.push('\n');
+                }
+                Value::String(string) => {
+                    text.push_str(string);
                     text.push('\n');
                 }
                 _ => text.push_str(&self.rendered(&result)),
             }
+            if text.len() < MAX_BUFFERED {
+                return Ok(());
+            }
+            self.raw(&std::mem::take(&mut text))
+        })?;
+        if !objects.is_empty() {
+            text.push_str(&self.rendered(&Value::Array(objects)));
         }
         self.raw(&text)
     }
 
     fn rendered(&self, value: &Value) -> String {
         let text = match self.format {
-            Format::Yaml => yaml::to_yaml(value),
             Format::Csv => csv::to_csv(value, self.look.safe_cells),
             Format::Ndjson => format!("{value}\n"),
             _ => format!("{value:#}\n"),

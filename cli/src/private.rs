@@ -1,5 +1,4 @@
-//! Private files: readable by their owner only (mode 0600), replaced as a whole, and locked. Files of
-//! other programs are replaced in the same way and keep their mode.
+//! Private files: readable by their owner only (mode 0600), replaced as a whole, and locked.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,19 +14,6 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 /// Opens a file to add to its end, and creates it if it is missing.
 pub fn append(path: &Path) -> io::Result<File> {
     options().append(true).create(true).open(path)
-}
-
-/// As [`replace`], for a file of another program, which keeps its permissions. A new file gets the
-/// usual ones.
-pub fn replace_of_others(path: &Path, content: &[u8]) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    let old = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)?
-        .metadata()?;
-    replace(path, content)?;
-    fs::set_permissions(path, old.permissions())
 }
 
 /// Replaces a file, so that a crash leaves either the old or the new content.

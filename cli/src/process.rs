@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read, Write};
 use std::path::PathBuf;
 
+use tokio::sync::oneshot::{Receiver, Sender, channel};
+
 use crate::zone::Zone;
 
 /// What a run of `svc` reads and writes, except files and connections.
@@ -24,6 +26,44 @@ pub struct Process {
     pub terminals: Terminals,
     /// Whether Ctrl-C and other signals to this process concern the run.
     pub signals: bool,
+    /// Who decides about what the run has prepared, if that is not a person at the terminal.
+    pub approval: Option<Approval>,
+}
+
+/// Holds a run back once it has shown what it is about to do, until somebody has decided.
+pub struct Approval {
+    shown: Sender<()>,
+    decision: Receiver<()>,
+}
+
+/// The other end of an [`Approval`].
+pub struct Approver {
+    /// Completes when the run has shown what it is about to do. An error: it has ended without that.
+    pub shown: Receiver<()>,
+    /// Lets the run go on. If this is dropped, the run ends and does nothing.
+    pub decision: Sender<()>,
+}
+
+impl Approval {
+    /// Both ends.
+    pub fn new() -> (Self, Approver) {
+        let (tell_shown, shown) = channel();
+        let (tell_decision, decision) = channel();
+        let approval = Self {
+            shown: tell_shown,
+            decision,
+        };
+        let approver = Approver {
+            shown,
+            decision: tell_decision,
+        };
+        (approval, approver)
+    }
+
+    /// Says that everything is shown, and waits. Returns whether to go on.
+    pub async fn is_given(self) -> bool {
+        self.shown.send(()).is_ok() && self.decision.await.is_ok()
+    }
 }
 
 /// Which of the standard streams are terminals.
@@ -57,6 +97,7 @@ impl Process {
             stderr: Box::new(std::io::stderr()),
             terminals,
             signals: true,
+            approval: None,
         }
     }
 }

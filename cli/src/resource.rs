@@ -13,11 +13,11 @@ use svc_sdk::{Call, Deleted, Error, ErrorKind, List, ListStream, Operation, Outc
 use uuid::Uuid;
 
 use crate::command_spec::{reads, removes};
-use crate::confirm::confirm;
 use crate::context::{self, Context};
 use crate::failure::{Failure, Kind};
 use crate::output::{View, one_line};
 use crate::output_schema::{self, of};
+use crate::prepared::{Prepared, Preview};
 
 /// Maximum number of ids in a hint.
 const MAX_SHOWN: usize = 4;
@@ -55,7 +55,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     const IS_IN_ONE_LIST: bool = true;
 
     async fn client(context: &Context) -> Result<Self::Client, Failure>;
-    /// The first page of all of them, for `--dry-run`. `None` if there is more than one list.
+    /// The first page of all of them. `None` if there is more than one list.
     fn list(_: &Self::Client) -> Option<Call<List<Self>>> {
         None
     }
@@ -73,12 +73,12 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     fn is_same_name(one: &str, other: &str) -> bool {
         one == other
     }
-    /// Shows the first request of a search, for `--dry-run`.
+    /// Shows the first request of a search.
     async fn preview(context: &Context, client: &Self::Client) -> Result<(), Failure> {
-        let Some(list) = Self::list(client) else {
-            return Ok(());
-        };
-        context.call(list, "").await.map(drop)
+        match Self::list(client) {
+            Some(list) => context.with_options(list).show(context).await,
+            None => Ok(()),
+        }
     }
     /// Those with this id or name, or all.
     async fn search(
@@ -178,24 +178,22 @@ impl<'a, R: Resource> Names<'a, R> {
     }
 
     /// The resource with this id or name. A text that is not found is taken as an id, which the
-    /// service may know, as is one that the key may not look up. A dry run looks nothing up.
+    /// service may know, as is one that the key may not look up.
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
-        if !R::is_id(text) {
-            if !self.context.settings.dry_run {
-                let found = self.find(text).await;
-                if let Ok(None) = found {
-                    self.context.not_found.replace(Some(Self::not_found(text)));
-                }
-                let found = match found {
-                    Err(failure) if failure.kind() == Kind::MissingScope => None,
-                    found => found?,
-                };
-                return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
-            }
-            let note = format!("`{text}` stands for its id, which would be looked up first");
-            self.context.out.note(&note);
+        if R::is_id(text) {
+            let message = format!("no {} with ID `{text}`", R::NOUN);
+            self.context.not_found.replace(Some(message));
+            return Ok(Target::unnamed(text));
         }
-        Ok(Target::unnamed(text))
+        let found = self.find(text).await;
+        if let Ok(None) = found {
+            self.context.not_found.replace(Some(Self::not_found(text)));
+        }
+        let found = match found {
+            Err(failure) if failure.kind() == Kind::MissingScope => None,
+            found => found?,
+        };
+        Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()))
     }
 
     /// The only resource with this id or name.
@@ -212,7 +210,7 @@ impl<'a, R: Resource> Names<'a, R> {
     }
 
     fn not_found(text: &str) -> String {
-        format!("{} `{text}` not found", R::NOUN)
+        format!("no {} with ID or {} `{text}`", R::NOUN, R::NAMED_BY)
     }
 
     /// The resource with this id, or the only one with this name.
@@ -232,12 +230,19 @@ impl<'a, R: Resource> Names<'a, R> {
     /// The resource to delete, with its name if a person reads the question or the result.
     async fn to_delete(&self, text: &str) -> Result<Target, Failure> {
         let is_shown = self.context.out.is_table() && R::IS_IN_ONE_LIST;
-        if is_shown && R::is_id(text) && !self.context.settings.dry_run {
+        if is_shown && R::is_id(text) {
             // What is wrong with the search is wrong with the deletion, too, which reports it.
             let found = self.find(text).await.ok().flatten();
             return Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()));
         }
         self.target(text).await
+    }
+}
+
+/// A search reads, and its first request is shown.
+impl<R: Resource> Preview for Names<'_, R> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        R::preview(context, self.client).await
     }
 }
 
@@ -311,11 +316,11 @@ pub struct ListAll<R: Resource> {
 impl<R: Resource> ListAll<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        if context.settings.dry_run {
-            return R::preview(context, &client).await;
-        }
-        let progress = context.out.progress("reading");
         let names = Names::new(context, &client);
+        let Some(names) = Prepared::new(names).decide(context).await? else {
+            return Ok(());
+        };
+        let progress = context.out.progress("reading");
         let found = R::search(&names, None).await?;
         drop(progress);
         let items = found.iter().map(|found| &found.item).collect::<Vec<_>>();
@@ -350,8 +355,10 @@ impl<R: Resource> Get<R> {
                 let id = names.target(&self.id).await?.id;
                 context.call(get(&client, &id), "reading").await?
             }
-            None if context.settings.dry_run => return R::preview(context, &client).await,
-            None => Some(names.existing(&self.id).await?.item),
+            None => match Prepared::new(names).decide(context).await? {
+                Some(names) => Some(names.existing(&self.id).await?.item),
+                None => None,
+            },
         };
         match item {
             Some(item) => context.out.one(&item, R::VIEW),
@@ -381,11 +388,9 @@ impl<R: Resource> Delete<R> {
         let names = Names::<R>::within(context, &client, self.within);
         let target = names.to_delete(&self.id).await?;
         let question = format!("Delete {} {target}{}?", R::NOUN, R::DELETED_WITH_IT);
-        confirm(context, &question).await?;
-        match context
-            .call(R::delete(&client, &target.id), "deleting")
-            .await?
-        {
+        let call = context.with_options(R::delete(&client, &target.id));
+        let call = Prepared::new(call).asking(question);
+        match context.call_prepared(call, "deleting").await? {
             Some(_) => context.deleted(R::NOUN, &target.id, &target.to_string()),
             None => Ok(()),
         }

@@ -127,21 +127,26 @@ pub fn cannot_start(dir: &Path, error: &StartError) -> Failure {
         true => {
             "set HOME or SVC_SANDBOX_DIR, or keep nothing: SVC_SANDBOX_IN_MEMORY=true".to_owned()
         }
-        false => format!("its data directory is {}{}", dir.display(), user()),
+        false => format!(
+            "check that {} can write to {}; or choose another directory (SVC_SANDBOX_DIR), or keep \
+             nothing: SVC_SANDBOX_IN_MEMORY=true",
+            user(),
+            dir.display()
+        ),
     })
 }
 
 #[cfg(unix)]
 fn user() -> String {
-    format!(
-        ", and this process has the user ID {}",
-        rustix::process::getuid().as_raw()
-    )
+    match rustix::process::getuid().as_raw() {
+        0 => "root".to_owned(),
+        id => format!("the user with ID {id}"),
+    }
 }
 
 #[cfg(not(unix))]
 fn user() -> String {
-    String::new()
+    "this user".to_owned()
 }
 
 /// The sandbox of this run.

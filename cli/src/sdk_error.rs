@@ -108,6 +108,10 @@ fn message(error: &Error) -> String {
         (ErrorKind::MissingScope { .. }, Some(operation)) => {
             format!("{}, which {} requires", error.kind(), operation.name())
         }
+        (ErrorKind::Server, _) => match error.status().map(|status| status.as_u16()) {
+            Some(502..=504) => "the service is temporarily unavailable".to_owned(),
+            _ => "the service has an internal error".to_owned(),
+        },
         (kind, _) => kind.to_string(),
     };
     // Omit a service message that only repeats the scope.
@@ -117,7 +121,7 @@ fn message(error: &Error) -> String {
     };
     if let Some(text) = error
         .message()
-        .filter(|text| !text.is_empty() && !repeats_scope(text))
+        .filter(|text| !text.is_empty() && !repeats_scope(text) && !says_unavailable(error, text))
     {
         message.push_str(": ");
         message.push_str(text);
@@ -126,6 +130,11 @@ fn message(error: &Error) -> String {
         message.push_str(&cause);
     }
     message
+}
+
+/// Whether a message only repeats that the service is unavailable.
+fn says_unavailable(error: &Error, text: &str) -> bool {
+    matches!(error.kind(), ErrorKind::Server) && text.contains("unavailable")
 }
 
 /// The innermost cause of a failed connection, as the operating system or TLS library words it.

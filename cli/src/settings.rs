@@ -13,7 +13,7 @@ pub mod table;
 
 pub use directories::{applications_directory, home_directory, is_unknown};
 pub use env::{Env, key_variables, url_setting_names};
-pub use files::{ProfileFile, read_if_present};
+pub use files::ProfileFile;
 pub use flags::GlobalFlags;
 pub use guard::Guard;
 pub use key::Key;

@@ -1,9 +1,13 @@
 //! The signals that stop long-running commands: SIGINT, SIGTERM and SIGHUP.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
 use std::task::Poll;
+use std::time::Duration;
 
-use crate::failure::Failure;
+use crate::exit;
+use crate::failure::{Failure, Kind};
 
 /// Which signal stopped a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,31 @@ pub async fn interrupted(signals: bool) {
         std::future::pending::<()>().await;
     }
 }
+
+/// Becomes true on Ctrl-C, for work that waits for nothing. If it does not end then, the process does.
+pub fn watch(signals: bool) -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    if !signals {
+        return flag;
+    }
+    let interrupt = Arc::clone(&flag);
+    std::thread::spawn(move || {
+        // The runtime of the command cannot tell of signals while the work keeps its thread.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        if let Ok(runtime) = runtime {
+            runtime.block_on(interrupted(true));
+            interrupt.store(true, Ordering::Relaxed);
+            std::thread::sleep(GRACE);
+            std::process::exit(exit::code(Kind::Interrupted).into());
+        }
+    });
+    flag
+}
+
+/// How long work that waits for nothing may go on after Ctrl-C.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Receives stop signals from its creation on, if signals concern the run.
 #[derive(Default)]

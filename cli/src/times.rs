@@ -88,11 +88,10 @@ pub fn check_schedule(at: &ScheduledAt, now: &DateTime<FixedOffset>) -> Result<(
 pub async fn now(context: &Context) -> Result<DateTime<FixedOffset>, Failure> {
     let zone = context.settings.env.zone;
     let uses_sandbox = context.settings.sandbox || context.command.is_of_sandbox;
-    if uses_sandbox && !context.settings.dry_run {
-        let client = control::client(context).await?;
-        if let Some(clock) = control::send(context, client.clock()).await? {
-            return Ok(zone.at(&clock.now));
-        }
+    if !uses_sandbox {
+        return Ok(zone.at(&Utc::now()));
     }
-    Ok(zone.at(&Utc::now()))
+    let client = control::client(context).await?;
+    let clock = control::read(context, client.clock()).await?;
+    Ok(zone.at(&clock.now))
 }

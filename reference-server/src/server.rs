@@ -271,11 +271,13 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         settings.control_token = Some(token.into());
     }
     let mail = match settings.smtp {
-        Some(addr) => Some(
-            TcpListener::bind(addr)
-                .await
-                .map_err(cannot_listen("smtp", addr))?,
-        ),
+        Some(addr) => {
+            let mut bound = TcpListener::bind(addr).await;
+            if settings.smtp_may_move && bound.is_err() {
+                bound = TcpListener::bind(SocketAddr::new(addr.ip(), 0)).await;
+            }
+            Some(bound.map_err(cannot_listen("smtp", addr))?)
+        }
         None => None,
     };
     let smtp = mail

@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) relay_to: Vec<RelayTo>,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
+    /// Whether a free port does, if another program uses that of `smtp`.
+    pub(crate) smtp_may_move: bool,
     /// Certificate for `STARTTLS`, which is not offered without one.
     pub(crate) smtp_certificate: Option<Certificate>,
     /// Where a server without a data directory is found.
@@ -183,6 +185,7 @@ impl Default for Settings {
             relay: None,
             relay_to: Vec::new(),
             smtp: None,
+            smtp_may_move: false,
             smtp_certificate: None,
             announce_in: None,
             rate_limit: None,

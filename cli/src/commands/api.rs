@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Format, to_value};
 use crate::output_schema::{any_of, of, response};
+use crate::prepared::Prepared;
 
 /// Call any path of a service's API
 ///
@@ -121,7 +122,11 @@ impl Api {
                 None => call,
             }
         };
-        if self.all && !context.settings.dry_run {
+        let first = context.with_options(call().idempotent(reads));
+        let Some(first) = Prepared::new(first).decide(context).await? else {
+            return Ok(());
+        };
+        if self.all {
             return all_pages(context, ListStream::of_raw(call)).await;
         }
         let shows_head = self.include;
@@ -131,10 +136,7 @@ impl Api {
                 let _ = include(context, status, error.headers(), error.body());
             }
         };
-        let response = context.call_raw(call(), reads, "calling", &failed).await?;
-        let Some(response) = response else {
-            return Ok(());
-        };
+        let response = context.send_raw(first, reads, "calling", &failed).await?;
         if self.include {
             return include(context, response.status, &response.headers, &response.body);
         }

@@ -40,7 +40,7 @@ impl Resource for Audience {
     const SCHEMA: fn() -> Value = audience;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
-        Column::text("NAME", "/name"),
+        Column::text("NAME", "/name").key(),
         Column::new("CREATED", "/createdAt", Show::Time).droppable(),
     ]);
 

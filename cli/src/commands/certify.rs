@@ -16,12 +16,12 @@ use self::exam::{Exam, Finding, Grade};
 use super::verify::ServiceName;
 use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, Show, View, to_value};
 use crate::output_schema::of;
+use crate::prepared::{Prepared, Preview};
 use crate::private;
 use crate::settings::{Source, Sourced};
 use crate::signing::{read_secret, usable};
@@ -39,9 +39,9 @@ const DEADLINE: Duration = Duration::from_secs(300);
 const VIEW: View = View(&[
     Column::new("RESULT", "/result", Show::Status),
     Column::id("CHECK", "/check"),
-    Column::prose("SENT", "/sent"),
-    Column::prose("EXPECTED", "/expected").droppable(),
-    Column::prose("RECEIVED", "/received"),
+    Column::text("SENT", "/sent"),
+    Column::new("EXPECTED", "/expected", Show::BelowRow),
+    Column::new("RECEIVED", "/received", Show::BelowRow),
     Column::new("REPRODUCE", "/reproduce", Show::BelowRow),
     Column::new("BODY", "/body_file", Show::BelowRow),
 ]);
@@ -100,13 +100,16 @@ impl Certify {
             deliverer: Deliverer::to(context, [url.as_str()])?,
             timeout: RESPONSE_TIMEOUT,
         };
-        if context.settings.dry_run {
-            return context.out.value(&previews(&exam, &checks));
-        }
+        let mut prepared = Prepared::new(Deliveries(exam, checks));
         if !parse_url(url).as_ref().is_some_and(is_loopback) {
-            let question = format!("Send test deliveries to {}?", without_password(url));
-            confirm(context, &question).await?;
+            prepared = prepared.asking(format!(
+                "Send test deliveries to {}?",
+                without_password(url)
+            ));
         }
+        let Some(Deliveries(exam, checks)) = prepared.decide(context).await? else {
+            return Ok(());
+        };
         let results = self.examine(context, &exam, &checks).await?;
         let named = |grade| {
             let named = results.iter().filter(|check| check.result == grade);
@@ -127,7 +130,13 @@ impl Certify {
             std::fs::write(context.settings.path(path), junit(service, &report))
                 .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
         }
-        context.out.one_as_list(&report, &results, VIEW)?;
+        match context.out.is_table() {
+            true => {
+                let rows = results.iter().map(CheckResult::row).collect::<Vec<_>>();
+                context.out.list(&rows, VIEW, "")?;
+            }
+            false => context.out.one_as_list(&report, &results, VIEW)?,
+        }
         context.out.note(&format!(
             "{} passed, {} failed, {} advice, {} skipped",
             named(Grade::Passed).len(),
@@ -136,7 +145,14 @@ impl Certify {
             report.skipped
         ));
         if !failed.is_empty() {
-            let message = format!("the receiver failed: {}", failed.join(", "));
+            let message = match same_cause(&results) {
+                Some(cause) => format!(
+                    "{} of {} checks failed for the same reason: {cause}",
+                    failed.len(),
+                    results.len()
+                ),
+                None => format!("the receiver failed: {}", failed.join(", ")),
+            };
             let hint = "repeat each with the command below it, or in `reproduce` of the JSON\n\
                  if it accepts no delivery at all: check the URL, --service and --secret-file";
             return Err(Failure::check(message).code("receiver_failed").hint(hint));
@@ -242,6 +258,24 @@ impl Certify {
     }
 }
 
+/// What the receiver did in all the failed checks, if that was the same in at least three.
+fn same_cause(results: &[CheckResult]) -> Option<&str> {
+    let mut failed = results.iter().filter(|it| it.result == Grade::Failed);
+    let first = failed.next()?.received.as_str();
+    let others = failed.collect::<Vec<_>>();
+    let is_same = others.len() > 1 && others.iter().all(|it| it.received == first);
+    is_same.then_some(first)
+}
+
+/// The deliveries of an examination.
+struct Deliveries(Exam, Vec<&'static Check>);
+
+impl Preview for Deliveries {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        context.out.value(&previews(&self.0, &self.1))
+    }
+}
+
 /// The requests, for `--dry-run`.
 fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
     let requests = checks.iter().flat_map(|check| {
@@ -330,4 +364,19 @@ struct CheckResult {
     reproduce: Option<String>,
     /// The file with the body of the request that was not passed.
     body_file: Option<String>,
+}
+
+impl CheckResult {
+    /// For people: what was expected and received only if the check was not passed.
+    fn row(&self) -> Value {
+        let mut row = to_value(self);
+        let is_told = self.result != Grade::Passed;
+        let told = |name: &str, text: &str| match is_told {
+            true => format!("{name}: {text}").into(),
+            false => Value::Null,
+        };
+        row["expected"] = told("expected", self.expected);
+        row["received"] = told("received", &self.received);
+        row
+    }
 }

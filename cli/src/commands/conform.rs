@@ -14,10 +14,10 @@ use self::made::{Kind, Made};
 use self::receiver::Receiver;
 use self::report::{Baseline, Grade, Report, VIEW};
 use crate::command_spec::changes;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, list, of};
+use crate::prepared::confirm;
 
 mod examiner;
 mod exchange;

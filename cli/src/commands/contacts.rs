@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{self, Column, Format, Items, Show, View};
 use crate::output_schema::{contact, list};
+use crate::prepared::Prepared;
 use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named};
 
 group! {
@@ -48,7 +49,7 @@ impl Resource for Contact {
     const SCHEMA: fn() -> Value = contact;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
-        Column::text("EMAIL", "/email"),
+        Column::text("EMAIL", "/email").key(),
         Column::text("NAME", "/name"),
         Column::new("SUBSCRIBED", "/subscribed", Show::Flag),
         Column::text("TOPICS", "/topics").droppable(),
@@ -182,7 +183,7 @@ pub struct List {
     #[arg(long, value_name = "N", conflicts_with = "all")]
     page: Option<u64>,
     /// Contacts per page [default: the service's; 100 with --all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, alias = "limit", value_name = "N")]
     page_size: Option<u64>,
     /// Fetch every page; NDJSON and CSV are written page by page
     ///
@@ -198,26 +199,27 @@ impl List {
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
         // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
+        let id = Names::<Audience>::new(context, &client)
+            .target(&self.audience)
+            .await?
+            .id;
+        let mut call = client.contacts().list(&id);
+        if let Some(page) = self.page {
+            call = call.page(page);
+        }
+        if let Some(size) = self.page_size {
+            call = call.page_size(size);
+        }
+        let call = context.with_options(call);
+        let Some(call) = Prepared::new(call).decide(context).await? else {
+            return Ok(());
+        };
         let mut pages = None;
-        if self.all && !context.settings.dry_run {
-            let (audience, size) = (&self.audience, self.page_size);
+        if self.all {
             let each = |contact| items.push(&contact);
-            contact_pages::of_audience(context, &client, audience, size, each).await?;
+            contact_pages::all(context, &client, &id, self.page_size, each).await?;
         } else {
-            let id = Names::<Audience>::new(context, &client)
-                .target(&self.audience)
-                .await?
-                .id;
-            let mut call = client.contacts().list(&id);
-            if let Some(page) = self.page {
-                call = call.page(page);
-            }
-            if let Some(size) = self.page_size {
-                call = call.page_size(size);
-            }
-            let Some(list) = context.call(call, "reading").await? else {
-                return Ok(());
-            };
+            let list = context.send(call, "reading").await?;
             list.iter().try_for_each(|contact| items.push(contact))?;
             pages = list
                 .page

@@ -45,7 +45,7 @@ impl Resource for Domain {
     const SCHEMA: fn() -> Value = domain;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
-        Column::text("NAME", "/name"),
+        Column::text("NAME", "/name").key(),
         Column::new("VERIFIED", "/verified", Show::Flag),
         Column::new("MX", "/mx_verified", Show::Flag).droppable(),
         Column::new("SPF", "/spf_verified", Show::Flag).droppable(),

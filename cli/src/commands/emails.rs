@@ -6,9 +6,9 @@ mod fields;
 pub mod send;
 
 use clap::Args;
-use svc_sdk::EmailClient;
 use svc_sdk::Operation::{EmailsCancel, EmailsGet};
 use svc_sdk::email::EmailRecord;
+use svc_sdk::{Call, EmailClient};
 
 use crate::command_spec::{changes, reads};
 use crate::complete::Values;
@@ -16,18 +16,19 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::email;
+use crate::prepared::Prepared;
 use crate::wait;
 
 /// Table columns of an email.
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::new("STATUS", "/status", Show::Status),
-    Column::text("FROM", "/from"),
-    Column::text("TO", "/to"),
+    Column::text("FROM", "/from").droppable(),
+    Column::text("TO", "/to").key(),
     Column::text("SUBJECT", "/subject"),
-    Column::new("SCHEDULED", "/scheduledAt", Show::Time),
+    Column::new("SCHEDULED", "/scheduledAt", Show::Time).droppable(),
     Column::new("CREATED", "/createdAt", Show::Time),
-    Column::new("UPDATED", "/updatedAt", Show::Time),
+    Column::new("UPDATED", "/updatedAt", Show::Time).droppable(),
 ]);
 
 group! {
@@ -61,14 +62,16 @@ pub struct Get {
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        if !self.wait || context.settings.dry_run {
-            let call = client.emails().get(&self.id);
-            if let Some(email) = context.call(call, "reading").await? {
-                context.out.one(&email, VIEW)?;
-            }
+        context.not_found.replace(Some(missing(&self.id)));
+        let call = context.with_options(client.emails().get(&self.id));
+        let Some(call) = Prepared::new(call).decide(context).await? else {
             return Ok(());
+        };
+        if self.wait {
+            return follow(context, &client, &self.id, None).await;
         }
-        follow(context, &client, &self.id, None).await
+        let email = context.send(call, "reading").await?;
+        context.out.one(&email, VIEW)
     }
 }
 
@@ -111,27 +114,33 @@ impl Cancel {
         };
         let client = context.email_client().await?;
         if let [id] = &ids[..] {
-            return match cancel(context, &client, id).await? {
-                Some(email) => context.out.one(&email, VIEW),
-                None => Ok(()),
+            context.not_found.replace(Some(missing(id)));
+            let call = context.with_options(client.emails().cancel(id));
+            let Some(call) = Prepared::new(call).decide(context).await? else {
+                return Ok(());
             };
+            let email = cancel(context, id, call).await?;
+            return context.out.one(&email, VIEW);
         }
-        if context.settings.dry_run {
-            context.requests.collect();
-        }
+        let calls = ids
+            .iter()
+            .map(|id| context.with_options(client.emails().cancel(id)));
+        let Some(calls) = Prepared::new(calls.collect::<Vec<_>>())
+            .decide(context)
+            .await?
+        else {
+            return Ok(());
+        };
         let (mut cancelled, mut failed, total) = (Vec::new(), Vec::new(), ids.len());
-        for id in ids {
-            match cancel(context, &client, &id).await {
-                Ok(email) => cancelled.extend(email),
+        for (id, call) in ids.into_iter().zip(calls) {
+            match cancel(context, &id, call).await {
+                Ok(email) => cancelled.push(email),
                 // The other emails have another status.
                 Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {
                     failed.push((id, failure.details().message.clone()));
                 }
                 Err(failure) => return Err(failure),
             }
-        }
-        if context.settings.dry_run {
-            return context.requests.show_collected(&context.out);
         }
         context
             .out
@@ -146,21 +155,22 @@ impl Cancel {
     }
 }
 
+fn missing(id: &str) -> String {
+    format!("no email with ID `{id}`")
+}
+
 async fn cancel(
     context: &Context,
-    client: &EmailClient,
     id: &str,
-) -> Result<Option<EmailRecord>, Failure> {
-    context
-        .call(client.emails().cancel(id), "cancelling")
-        .await
-        .map_err(|failure| {
-            if failure.details().status != Some(409) {
-                return failure;
-            }
-            let get = context.svc("emails get {}", &[id]);
-            failure.hint(format!(
-                "only an email that waits for its scheduled time can be cancelled; see it: {get}"
-            ))
-        })
+    call: Call<EmailRecord>,
+) -> Result<EmailRecord, Failure> {
+    context.send(call, "cancelling").await.map_err(|failure| {
+        if failure.details().status != Some(409) {
+            return failure;
+        }
+        let get = context.svc("emails get {}", &[id]);
+        failure.hint(format!(
+            "only an email that waits for its scheduled time can be cancelled; see it: {get}"
+        ))
+    })
 }

@@ -5,24 +5,34 @@ use clap::error::ErrorKind;
 
 use crate::command_spec::local;
 use crate::context::Context;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output_schema::of;
+use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 use crate::usage;
 
-/// Print the help of a command
+/// Print the help of a command or of a topic
+///
+/// Topics: exit-codes, environment, formatting, output.
 #[derive(Args, Debug)]
 #[command(add = local(of::<String>))]
 #[command(after_long_help = "\
   svc help
-  svc help emails send")]
+  svc help emails send
+  svc help exit-codes")]
 pub struct Help {
-    /// Command, such as `emails send` [default: svc itself]
+    /// Command such as `emails send`, or topic [default: svc itself]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 impl Help {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let [topic] = &self.command[..]
+            && let Some(text) = topic_text(topic)
+        {
+            return context.out.document(&text, &text);
+        }
         let command = self.command.iter().map(String::as_str);
         let words = ["svc"].into_iter().chain(command).chain(["--help"]);
         let help = match (context.tree)().try_get_matches_from(words) {
@@ -36,3 +46,90 @@ impl Help {
         context.out.clap(&help)
     }
 }
+
+/// The help of a topic.
+fn topic_text(topic: &str) -> Option<String> {
+    Some(match topic {
+        "exit-codes" => table("Exit codes", &exit_codes()),
+        "environment" => table("Environment variables", &variables()),
+        "formatting" => FORMATTING.to_owned(),
+        "output" => OUTPUT.to_owned(),
+        _ => return None,
+    })
+}
+
+/// Rows of a name and its meaning, which is on a line of its own if it does not fit.
+fn table(title: &str, rows: &[(String, &str)]) -> String {
+    let mut text = format!("{title}:\n");
+    for (name, meaning) in rows {
+        match name.len() {
+            0..=24 if meaning.len() <= 52 => {
+                text.push_str(&format!("  {name:<24}  {meaning}\n"));
+            }
+            _ => text.push_str(&format!("  {name}\n      {meaning}\n")),
+        }
+    }
+    text
+}
+
+/// The exit codes and their meaning.
+pub fn exit_codes() -> Vec<(String, &'static str)> {
+    let codes = exit::TABLE.iter();
+    codes.map(|(code, why)| (code.to_string(), *why)).collect()
+}
+
+/// The environment variables and their meaning.
+pub fn variables() -> Vec<(String, &'static str)> {
+    const STANDARD: [(&str, &str); 7] = [
+        ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies"),
+        ("NO_PROXY", "hosts that are reached without a proxy"),
+        ("NO_COLOR", "turns colors off"),
+        ("CLICOLOR_FORCE", "turns colors on"),
+        (
+            "TZ",
+            "time zone of times without one, and of the times in tables",
+        ),
+        (
+            "XDG_CONFIG_HOME",
+            "directory of the configuration [default: ~/.config]",
+        ),
+        (
+            "XDG_DATA_HOME",
+            "directory of the data [default: ~/.local/share]",
+        ),
+    ];
+    let settings = SETTINGS
+        .iter()
+        .filter_map(|one| Some((one.variable?.to_owned(), one.help)));
+    let others = OTHER_VARIABLES.iter().chain(&STANDARD);
+    let others = others.map(|(name, meaning)| ((*name).to_owned(), *meaning));
+    settings.chain(others).collect()
+}
+
+const FORMATTING: &str = "\
+--jq filters the JSON result with a jq expression, without jq being installed.
+Strings are printed without quotes, so that they fit into a shell variable:
+
+  svc --sandbox audiences list --jq '.[].id'
+  id=$(svc --sandbox audiences create News --jq .id)
+
+With -o ndjson, each line is filtered by itself. With -o csv, objects become
+rows: svc contacts list News --all -o csv --jq '.[] | {email, name}'.
+The fields of every command: svc schema COMMAND. The language:
+https://jqlang.org/manual/
+";
+
+const OUTPUT: &str = "\
+Results go to standard output; progress, notes, hints and errors to standard
+error. -o selects the format of results:
+
+  table   aligned columns; the default on a terminal
+  json    one JSON document; the default elsewhere
+  ndjson  one JSON document per line, as soon as it is there
+  csv     a header line and one line per object
+
+--json is -o json. --wide shows every column and whole IDs. -q leaves out notes
+and hints, -v shows each request, -vv also headers and bodies without secrets.
+The last line of standard error is one JSON object if the command failed and
+the output is not a table. What a failure means for scripts: svc help exit-codes
+";

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::pin;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
@@ -18,7 +19,7 @@ use webhook_verify::Secret;
 
 pub use self::receive::Report;
 use self::receive::{Receiver, Route};
-use self::session::Session;
+use self::session::{NewSession, Session};
 use super::verify::ServiceName;
 use crate::command_spec::changes;
 use crate::complete::Values;
@@ -28,7 +29,9 @@ use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
 use crate::output_schema::{any_of, of};
+use crate::prepared::{Prepared, Preview};
 use crate::recorded::Records;
+use crate::settings::Source;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
 use crate::urls::{check_url, is_loopback, parse_url};
@@ -59,6 +62,7 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 #[command(add = changes(&[WebhooksList, WebhooksCreate, WebhooksDelete, ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || any_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
   svc --sandbox listen --forward-to http://localhost:3000/hooks
+  svc --sandbox listen --until email.delivered --timeout 30s
   svc listen --secret-file secret.txt --port 4242 \\
       --forward-to http://localhost:3000/hooks
   svc listen --public-url https://me.tunnel.example \\
@@ -83,15 +87,25 @@ pub struct Listen {
     service: ServiceName,
     /// Events to subscribe to; repeatable
     ///
-    /// Of the session's webhook. By default all but email.opened and email.clicked, for which the
-    /// service rewrites the links in emails, unless a --route names them.
-    #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = crate::input::event::parse, add = Values::Event.candidates())]
+    /// Events for this session's webhook (default: all except email.opened and email.clicked, for which
+    /// the service rewrites the links in emails, and those only if a --route names them).
+    #[arg(long, alias = "event", value_name = "EVENT", value_delimiter = ',', value_parser = crate::input::event::parse, add = Values::Event.candidates())]
     events: Vec<String>,
     /// File with the application's signing secret
     ///
     /// Without --sandbox and --public-url, it also verifies the deliveries.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
+    /// Stop after N valid deliveries
+    ///
+    /// The exit code is then 0; it is 10 if they have not arrived within --timeout, if that is given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Stop after a valid delivery of this event
+    ///
+    /// EVENT may be a prefix such as email.*. With --count, after N of them.
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, add = Values::Event.candidates())]
+    until: Option<String>,
     /// Print the application's secret, and exit
     #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     print_secret: bool,
@@ -119,19 +133,6 @@ impl Listen {
         }
         let service = Service::from(self.service);
         self.check_urls(context)?;
-        if context.settings.dry_run {
-            let url = self.session_url(context, &format!("http://127.0.0.1:{}", self.port));
-            let url = url.ok_or_else(|| {
-                Failure::usage(
-                    "without --public-url no webhook is created, so there is no request to show",
-                )
-            })?;
-            return Session::start(context, service, &url, self.events(service))
-                .await
-                .map(drop);
-        }
-        let records = Records::in_dir(&context.settings.data_dir);
-        records.remove_expired()?;
         // A sandbox in a container, for example, does not reach the loopback addresses of this machine.
         let is_far = match context.settings.sandbox {
             true => parse_url(context.sandbox().await?.url()).is_some_and(|url| !is_loopback(&url)),
@@ -158,8 +159,18 @@ impl Listen {
         let base_url = format!("http://{}", listener.local_addr()?);
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
-        let session = match self.session_url(context, &base_url) {
-            Some(url) => Session::start(context, service, &url, self.events(service)).await?,
+        let url = self.session_url(context, &base_url);
+        let new = match &url {
+            Some(url) => Some(NewSession::new(context, service, url, self.events(service)).await?),
+            None => None,
+        };
+        let Some(Start(new)) = Prepared::new(Start(new)).decide(context).await? else {
+            return Ok(());
+        };
+        let records = Records::in_dir(&context.settings.data_dir);
+        records.remove_expired()?;
+        let session = match new {
+            Some(new) => Some(new.start(context).await?),
             None => None,
         };
         let serving = self.serve(
@@ -264,9 +275,16 @@ impl Listen {
         let (stop_serving, stopped) = watch::channel(());
         tokio::spawn(receive::serve(listener, receiver, stopped));
         let (mut serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
+        let (mut awaited, mut timed_out) = (self.awaited(), pin!(self.deadline(context)));
         loop {
             tokio::select! {
                 biased;
+                () = &mut timed_out, if serving.is_some() => {
+                    let count = awaited.unwrap_or_default();
+                    let limit = context.settings.timeout.value.as_secs_f64();
+                    let problem = format!("{count} more deliveries were expected within {limit} s");
+                    return Err(Failure::check(problem).code("deliveries_missing"));
+                }
                 signal = stop.recv() => {
                     // Requests in flight are completed, unless a second signal arrives.
                     if serving.take().is_none() {
@@ -275,12 +293,44 @@ impl Listen {
                     ended_by = signal;
                 }
                 report = deliveries.recv() => match report {
-                    Some(report) => self.show(context, &report)?,
+                    Some(report) => {
+                        self.show(context, &report)?;
+                        if self.counts(&report) {
+                            awaited = awaited.map(|count| count.saturating_sub(1));
+                        }
+                        // Its response, and requests in flight, are completed.
+                        if awaited == Some(0) {
+                            serving = None;
+                        }
+                    }
                     None => break,
                 },
             }
         }
         Ok(ended_by)
+    }
+
+    /// How many deliveries to wait for, if the command ends after some.
+    fn awaited(&self) -> Option<u64> {
+        self.count.or(self.until.is_some().then_some(1))
+    }
+
+    fn counts(&self, report: &Report) -> bool {
+        let event = report.event.as_deref().unwrap_or_default();
+        let is_meant = self
+            .until
+            .as_deref()
+            .is_none_or(|until| receive::is_event_of(event, until));
+        report.verified && is_meant
+    }
+
+    /// Completes at the end of a `--timeout` that was given, if the command waits for deliveries.
+    async fn deadline(&self, context: &Context) {
+        let timeout = &context.settings.timeout;
+        match (self.awaited(), &timeout.source) {
+            (Some(_), Source::Option(_)) => tokio::time::sleep(timeout.value).await,
+            _ => std::future::pending().await,
+        }
     }
 
     /// What verifies deliveries, the secret that signs them for the application, and its file.
@@ -395,6 +445,20 @@ impl Listen {
         context
             .out
             .status_event(&before, &report.status.to_string(), &outcome, report)
+    }
+}
+
+/// The start of a session, with a webhook or without.
+struct Start(Option<NewSession>);
+
+impl Preview for Start {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        match &self.0 {
+            Some(session) => session.show(context).await,
+            None => Err(Failure::usage(
+                "without --public-url no webhook is created, so there is no request to show",
+            )),
+        }
     }
 }
 

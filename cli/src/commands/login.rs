@@ -5,15 +5,16 @@ use std::time::Duration;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use svc_sdk::email::Audience;
 use svc_sdk::extraction::Me;
-use svc_sdk::{Operation, Service};
+use svc_sdk::{Call, Error, List, Operation, RequestPreview, Service};
 
 use super::verify::ServiceName;
 use crate::command_spec::local;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::of;
+use crate::prepared::confirm;
 use crate::settings::{Key, url_entry, url_setting_names};
 use crate::urls::with_scheme;
 
@@ -210,33 +211,57 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
 /// Time limit for the check of a key.
 const MAX_PROBE: Duration = Duration::from_secs(10);
 
-/// Checks the key with a read-only request. The extraction service returns the key's organization;
-/// the email service responds with 401 to an unknown key. `None` also if the key is valid, but lacks
-/// the scope, and in a dry run.
+/// Checks a key: [`Probe`].
 pub async fn probe(
     context: &Context,
     service: Service,
     url: &str,
     key: &Key,
 ) -> Result<Option<Me>, Failure> {
-    const PROGRESS: &str = "checking the key";
-    let limit = context.settings.timeout.value.min(MAX_PROBE);
-    let found = match service {
-        Service::Extraction => {
-            let me = context.extraction_client_at(url, key)?.me();
-            context.call_within(me, limit, PROGRESS).await
+    Probe::new(context, service, url, key)?.send(context).await
+}
+
+/// A read-only request that checks a key.
+pub enum Probe {
+    /// The extraction service returns the key's organization.
+    Me(Call<Me>),
+    /// The email service responds with 401 to an unknown key.
+    Audiences(Call<List<Audience>>),
+}
+
+impl Probe {
+    pub fn new(context: &Context, service: Service, url: &str, key: &Key) -> Result<Self, Failure> {
+        let limit = context.settings.timeout.value.min(MAX_PROBE);
+        Ok(match service {
+            Service::Extraction => {
+                let me = context.extraction_client_at(url, key)?.me();
+                Self::Me(me.timeout(limit).retries(0))
+            }
+            _ => {
+                let list = context.email_client_at(url, key)?.audiences().list();
+                Self::Audiences(list.timeout(limit).retries(0))
+            }
+        })
+    }
+
+    pub fn to_request(&self) -> Result<RequestPreview, Error> {
+        match self {
+            Self::Me(call) => call.to_request(),
+            Self::Audiences(call) => call.to_request(),
         }
-        _ => {
-            let list = context.email_client_at(url, key)?.audiences().list();
-            context
-                .call_within(list, limit, PROGRESS)
-                .await
-                .map(|_| None)
+    }
+
+    /// `None` also if the key is valid, but lacks the scope.
+    pub async fn send(self, context: &Context) -> Result<Option<Me>, Failure> {
+        const PROGRESS: &str = "checking the key";
+        let found = match self {
+            Self::Me(call) => context.send(call, PROGRESS).await.map(Some),
+            Self::Audiences(call) => context.send(call, PROGRESS).await.map(|_| None),
+        };
+        match found {
+            Err(failure) if failure.details().status == Some(403) => Ok(None),
+            found => found,
         }
-    };
-    match found {
-        Err(failure) if failure.details().status == Some(403) => Ok(None),
-        found => found,
     }
 }
 

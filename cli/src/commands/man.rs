@@ -1,18 +1,18 @@
 //! The `svc man` command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use clap_mangen::Man as Page;
+use clap_mangen::roff::{Roff, roman};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::help::{exit_codes, variables};
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::exit;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, of};
-use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 
 /// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
@@ -33,7 +33,8 @@ pub struct ManualPages {
 
 impl Man {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let tree = with_tables(with_all_options((context.tree)()));
+        let mut tree = with_tables(with_all_options((context.tree)()));
+        tree.build();
         let Some(dir) = self.dir else {
             if context.out.stdout_is_terminal() && !context.out.has_explicit_format() {
                 return Err(
@@ -41,8 +42,7 @@ impl Man {
                         .hint("svc man | man -l -\nor write all pages: svc man DIR"),
                 );
             }
-            let mut page = Vec::new();
-            Page::new(tree).render(&mut page)?;
+            let page = page(&tree)?;
             let page = String::from_utf8_lossy(&page);
             return context.out.document(&page, &page);
         };
@@ -57,12 +57,50 @@ impl Man {
             );
         }
         let written = std::fs::create_dir_all(&path);
-        let written = written.and_then(|()| clap_mangen::generate_to(tree, &path));
+        let written = written.and_then(|()| write_pages(&tree, &path));
         let directory = dir.display().to_string();
         written.map_err(|error| Failure::input(format!("{directory}: {error}")))?;
         let sentence = format!("wrote a page of each command to {directory}");
         context.out.done(&sentence, &ManualPages { directory })
     }
+}
+
+/// Writes the page of a command and of each below it.
+fn write_pages(command: &Command, dir: &Path) -> std::io::Result<()> {
+    let name = Page::new(command.clone()).get_filename();
+    std::fs::write(dir.join(name), page(command)?)?;
+    let mut below = command.get_subcommands();
+    below.try_for_each(|command| write_pages(command, dir))
+}
+
+/// The page of a command, in which the lines of examples and tables stay as they are.
+fn page(command: &Command) -> std::io::Result<Vec<u8>> {
+    let man = Page::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let texts = [
+        command.get_before_long_help(),
+        command.get_after_long_help(),
+    ];
+    let texts = texts.into_iter().flatten().map(ToString::to_string);
+    let lines = texts.collect::<Vec<_>>().join("\n\n");
+    let mut roff = Roff::default();
+    roff.control("SH", ["EXTRA"]).control("nf", []);
+    for line in lines.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []).to_writer(&mut page)?;
+    if command.get_version().is_some() {
+        man.render_version_section(&mut page)?;
+    }
+    Ok(page)
 }
 
 /// A page describes the options that only the long help lists, too.
@@ -74,24 +112,6 @@ fn with_all_options(command: Command) -> Command {
 
 /// Adds to the page of `svc` what is the same for every command.
 fn with_tables(tree: Command) -> Command {
-    const STANDARD: [(&str, &str); 7] = [
-        ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies"),
-        ("NO_PROXY", "hosts that are reached without a proxy"),
-        ("NO_COLOR", "turns colors off"),
-        ("CLICOLOR_FORCE", "turns colors on"),
-        (
-            "TZ",
-            "time zone of times without one, and of the times in tables",
-        ),
-        (
-            "XDG_CONFIG_HOME",
-            "directory of the configuration [default: ~/.config]",
-        ),
-        (
-            "XDG_DATA_HOME",
-            "directory of the data [default: ~/.local/share]",
-        ),
-    ];
     const FILES: [(&str, &str); 4] = [
         ("$XDG_CONFIG_HOME/svc/config.toml", "profiles; no secrets"),
         (
@@ -108,24 +128,16 @@ fn with_tables(tree: Command) -> Command {
         .get_after_long_help()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let mut section = |title: &str, rows: &mut dyn Iterator<Item = (String, &str)>| {
+    let files = FILES.map(|(name, meaning)| (name.to_owned(), meaning));
+    for (title, rows) in [
+        ("Exit status", exit_codes()),
+        ("Environment", variables()),
+        ("Files", files.to_vec()),
+    ] {
         text.push_str(&format!("\n\n{title}:\n"));
-        rows.for_each(|(name, meaning)| text.push_str(&format!("  {name}: {meaning}\n")));
-    };
-    let named = |(name, meaning): &(&str, &'static str)| ((*name).to_owned(), *meaning);
-    section(
-        "Exit status",
-        &mut exit::TABLE
-            .iter()
-            .map(|(code, why)| (code.to_string(), *why)),
-    );
-    let settings = SETTINGS
-        .iter()
-        .filter_map(|one| Some((one.variable?.to_owned(), one.help)));
-    section(
-        "Environment",
-        &mut settings.chain(OTHER_VARIABLES.iter().chain(&STANDARD).map(named)),
-    );
-    section("Files", &mut FILES.iter().map(named));
+        for (name, meaning) in rows {
+            text.push_str(&format!("  {name}: {meaning}\n"));
+        }
+    }
     tree.after_long_help(text)
 }

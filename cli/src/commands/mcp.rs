@@ -109,6 +109,8 @@ impl Mcp {
             _ = tokio::time::timeout(settings.timeout.value, all) => {}
             _ = stop.recv() => {}
         }
+        // The commands that wait for a decision hold the sandbox.
+        shared.plans.lock().await.clear();
         served
     }
 }

@@ -7,11 +7,11 @@ use svc_sdk::Service;
 
 use crate::command_spec::local;
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
+use crate::prepared::confirm;
 use crate::settings::unknown_profile;
 
 group! {

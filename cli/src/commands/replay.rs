@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::input::at::Direction;
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{any_of, of};
+use crate::prepared::Prepared;
 use crate::recorded::{RecordedDelivery, Records};
 use crate::signing::{given_or_profile_secret, read_secret, usable};
 use crate::times;
@@ -50,6 +51,7 @@ const RECORDED: View = View(&[
 #[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<RecordedDelivery>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
   svc replay --list --since 1d
+  svc replay --last
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks \\
       --secret-file secret.txt")]
@@ -67,13 +69,16 @@ pub struct Replay {
         conflicts_with = "ids"
     )]
     since: Option<String>,
+    /// Replay the newest delivery
+    #[arg(long, conflicts_with_all = ["ids", "since"])]
+    last: bool,
     /// List the recorded deliveries, newest last
     ///
     /// In JSON with headers and body (Base64). --dry-run shows what is delivered.
-    #[arg(long, conflicts_with_all = ["to", "secret_file", "ids"])]
+    #[arg(long, conflicts_with_all = ["to", "secret_file", "ids", "last"])]
     list: bool,
     /// URL of the application [default: the original one]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, alias = "url", value_name = "URL")]
     to: Option<String>,
     /// Signing secret file [default: that of `svc listen`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -85,9 +90,11 @@ impl Replay {
         if let Some(to) = &self.to {
             check_url("--to", to)?;
         }
-        if self.ids.is_empty() && self.since.is_none() && !self.list {
-            return Err(Failure::usage("nothing to replay is named")
-                .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
+        if self.ids.is_empty() && self.since.is_none() && !self.list && !self.last {
+            return Err(Failure::usage(
+                "say what to replay: a delivery ID, --last or --since TIME",
+            )
+            .hint("list the recorded deliveries: svc replay --list"));
         }
         let records = Records::in_dir(&context.settings.data_dir);
         let mut recorded = match self.ids.as_slice() {
@@ -110,6 +117,9 @@ impl Replay {
         if self.list {
             let none = "no deliveries are recorded; svc listen records them";
             return context.out.list(&recorded, RECORDED, none);
+        }
+        if self.last {
+            recorded.drain(..recorded.len().saturating_sub(1));
         }
         if self.since.is_some() {
             // The newest attempt of each event.
@@ -149,11 +159,9 @@ impl Replay {
         for delivery in &deliveries {
             delivery.check_guard(context)?;
         }
-        if context.settings.dry_run {
-            return context
-                .out
-                .value(&deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>());
-        }
+        let Some(deliveries) = Prepared::new(deliveries).decide(context).await? else {
+            return Ok(());
+        };
         let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
         let deliverer = Deliverer::to(context, urls)?;
         let (total, mut results, mut failed) = (recorded.len(), Vec::new(), Vec::new());
@@ -188,7 +196,7 @@ impl Replay {
         }
         context
             .out
-            .list(&results, VIEW, "no deliveries recorded since then")?;
+            .list(&results, VIEW, "no such deliveries are recorded")?;
         match failed.len() {
             0 => Ok(()),
             1 if total == 1 => Err(failed.remove(0)),

@@ -32,7 +32,7 @@ mailbox, DNS and a clock that tests can control.")]
         Open(open::Open),
         Stop(server::Stop),
         Reset(server::Reset),
-        Seed(server::Seed),
+        Export(server::Export),
         /// Manage isolated organizations
         #[command(subcommand)]
         Organizations(organizations::Command),

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::{Service, email, extraction};
+use webhook_verify::Secret;
 
 use crate::command_spec::changes;
-use crate::commands::sandbox::simulate::happen;
+use crate::commands::sandbox::simulate::Happening;
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
 use crate::output::{Column, Show, View, to_value};
 use crate::output_schema::of;
+use crate::prepared::{Prepared, Preview};
 use crate::resource::{Names, Resource};
 use crate::signing::given_or_profile_secret;
 use crate::urls::check_url;
@@ -37,8 +39,8 @@ const VIEW: View = View(&[
 /// Works without a service. Without --secret-file, the delivery is signed with the secret that `svc
 /// listen --print-secret` prints. The exit code is 10 if the response is not 2xx.
 ///
-/// With --sandbox, the event happens there: an email is sent, or arrives, and webhooks get its events. A
-/// delivery to --to has its id; --set changes its sender, recipient and subject, too.
+/// With --sandbox, the event happens there: an email is sent, or arrives, and webhooks get its events. The
+/// delivery sent to --to carries that email's ID; --set changes its sender, recipient and subject, too.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
@@ -58,7 +60,7 @@ pub struct Trigger {
     /// URL of the application
     ///
     /// Required, except with --sandbox.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, alias = "url", value_name = "URL")]
     to: Option<String>,
     /// File with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -94,17 +96,41 @@ impl Trigger {
         for change in &self.set {
             set(&mut body, change)?;
         }
-        if self.to.is_none() && !context.settings.dry_run {
+        let happening = match context.settings.sandbox && self.payload.is_none() {
+            true => Some(Happening::new(context, &self.event, &body).await?),
+            false => None,
+        };
+        let signer = match self.to.is_some() {
+            true => Some(given_or_profile_secret(
+                context,
+                self.secret_file.as_deref(),
+            )?),
+            false => None,
+        };
+        let delivery = match (&self.to, &signer) {
+            (Some(to), Some(secret)) => {
+                let delivery = signed(to, service, &body, secret);
+                delivery.check_guard(context)?;
+                Some(delivery)
+            }
+            _ => None,
+        };
+        let triggering = Triggering {
+            happening,
+            delivery,
+        };
+        let Some(triggering) = Prepared::new(triggering).decide(context).await? else {
+            return Ok(());
+        };
+        if self.to.is_none() {
             match service {
                 Service::Email => warn_if_unheard::<email::Webhook>(context, &self.event).await,
                 _ => warn_if_unheard::<extraction::Webhook>(context, &self.event).await,
             }
         }
-        if context.settings.sandbox
-            && self.payload.is_none()
-            && !(context.settings.dry_run && self.to.is_some())
-        {
-            happen(context, &self.event, &mut body).await?;
+        let happened = triggering.happening.is_some();
+        if let Some(happening) = triggering.happening {
+            happening.run(context, &mut body).await?;
         }
         let mut triggered = Triggered {
             id: None,
@@ -115,28 +141,22 @@ impl Trigger {
             status: None,
             duration_ms: None,
         };
-        let Some(to) = &self.to else {
-            if context.settings.dry_run {
-                return Ok(());
-            }
+        let (Some(to), Some(mut delivery), Some(secret)) = (&self.to, triggering.delivery, &signer)
+        else {
             context.out.one(&triggered, VIEW)?;
             let list = context.svc("sandbox deliveries list --event {}", &[&self.event]);
             context.out.hint(&format!("its deliveries: {list}"));
             return Ok(());
         };
+        // The id of the email is known only now.
+        if happened {
+            delivery = signed(to, service, &body, secret);
+        }
         let id = body.get("id").cloned().unwrap_or_default();
-        let headers = events::headers(service, &body);
-        let mut delivery = Delivery::new(to, headers, body.to_string());
         if self.secret_file.is_none() {
             context
                 .out
                 .note("signed with the secret of `svc listen --print-secret`");
-        }
-        let secret = given_or_profile_secret(context, self.secret_file.as_deref())?;
-        delivery.sign(service, &secret);
-        delivery.check_guard(context)?;
-        if context.settings.dry_run {
-            return context.out.value(&delivery.to_json());
         }
         let progress = context.out.progress("delivering");
         let deliverer = Deliverer::to(context, [to.as_str()])?;
@@ -159,6 +179,30 @@ impl Trigger {
         triggered.duration_ms = Some(response.duration.as_millis() as u64);
         context.out.one(&triggered, VIEW)?;
         response.verdict()
+    }
+}
+
+fn signed(to: &str, service: Service, body: &Value, secret: &Secret) -> Delivery {
+    let headers = events::headers(service, body);
+    let mut delivery = Delivery::new(to, headers, body.to_string());
+    delivery.sign(service, secret);
+    delivery
+}
+
+/// What is about to happen in the sandbox, and what is delivered.
+struct Triggering {
+    happening: Option<Happening>,
+    delivery: Option<Delivery>,
+}
+
+impl Preview for Triggering {
+    /// The delivery, which the application gets; without one, the request that makes the event happen.
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        match (&self.delivery, &self.happening) {
+            (Some(delivery), _) => delivery.show(context).await,
+            (None, Some(happening)) => happening.show(context).await,
+            (None, None) => Ok(()),
+        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Resource for Webhook {
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("ACTIVE", "/active", Show::Flag),
-        Column::text("URL", "/url"),
+        Column::text("URL", "/url").key(),
         Column::prose("EVENTS", "/events"),
         Column::id("SIGNING SECRET", "/signingSecret"),
     ]);
@@ -110,7 +110,7 @@ pub struct CreateWebhook<W: ServiceWebhook> {
     /// URL that receives the events
     url: String,
     /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = W::EVENTS.candidates())]
+    #[arg(long, alias = "events", value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = W::EVENTS.candidates())]
     event: Vec<String>,
     #[arg(skip)]
     webhook: PhantomData<W>,
@@ -149,7 +149,7 @@ pub struct Update {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// New list of events; repeatable
-    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, value_delimiter = ',', add = Values::EmailEvent.candidates())]
+    #[arg(long, alias = "events", value_name = "EVENT", value_parser = crate::input::event::parse, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
     /// Enable or disable delivery
     #[arg(long, value_name = "true|false", hide_possible_values = true)]

@@ -7,13 +7,15 @@ use serde_json::{Map, Value};
 use svc_sdk::Operation::{AudiencesList, Me};
 use svc_sdk::Service;
 
-use super::login::probe;
+use super::login::Probe;
 use crate::command_spec::reads;
 use crate::context::Context;
+use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Show, View, fields_beside};
 use crate::output_schema::me_fields;
 use crate::output_schema::of;
+use crate::prepared::{Prepared, Preview};
 
 const VIEW: View = View(&[
     Column::text("PROFILE", "/profile"),
@@ -52,26 +54,43 @@ impl Whoami {
             extraction: None,
             email: None,
         };
-        let (mut refused, mut is_configured, mut given) = (None, false, Vec::new());
-        if context.settings.dry_run {
-            context.requests.collect();
-        }
+        let (mut keys, mut given) = (Vec::new(), Vec::new());
         for service in [Service::Extraction, Service::Email] {
             if !context.is_configured(service)? {
                 continue;
             }
-            is_configured = true;
             let (url, key) = context.endpoint(service).await?;
             if context.settings.sandbox {
                 given.extend(context.sandbox_key(service).await?.1);
             }
-            let probed = probe(context, service, &url, &key).await;
-            let (key, mode) = (key.to_string(), key.mode());
-            match service {
+            keys.push(ProbedKey {
+                probe: Probe::new(context, service, &url, &key)?,
+                service,
+                url,
+                mode: key.mode(),
+                key: key.to_string(),
+            });
+        }
+        if keys.is_empty() {
+            let services = [Service::Email, Service::Extraction];
+            let has_url = |service: &Service| context.settings.url(*service).is_some();
+            // This fails, and says what is missing.
+            context
+                .endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email))
+                .await?;
+        }
+        let Some(keys) = Prepared::new(keys).decide(context).await? else {
+            return Ok(());
+        };
+        let mut refused = None;
+        for key in keys {
+            let probed = key.probe.send(context).await;
+            let (url, mode) = (key.url, key.mode);
+            match key.service {
                 Service::Extraction => {
                     let me = probed.as_ref().ok().and_then(Option::as_ref);
                     let me = me.map(|me| fields_beside(&["url", "key", "mode"], me));
-                    let me = me.unwrap_or_default();
+                    let (key, me) = (key.key, me.unwrap_or_default());
                     who.extraction = Some(Extraction { url, key, mode, me });
                 }
                 _ => {
@@ -81,7 +100,7 @@ impl Whoami {
                     };
                     who.email = Some(Email {
                         url,
-                        key,
+                        key: key.key,
                         mode,
                         accepted,
                     });
@@ -89,23 +108,28 @@ impl Whoami {
             }
             refused = refused.or(probed.err());
         }
-        if !is_configured {
-            let services = [Service::Email, Service::Extraction];
-            let has_url = |service: &Service| context.settings.url(*service).is_some();
-            // This fails, and says what is missing.
-            context
-                .endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email))
-                .await?;
-        }
-        if context.settings.dry_run {
-            return context.requests.show_collected(&context.out);
-        }
         context.out.one(&who, VIEW)?;
         given.iter().for_each(|sentence| context.out.note(sentence));
         if let Some(sentence) = context.own_sandbox().await {
             context.out.note(&sentence);
         }
         refused.map_or(Ok(()), Err)
+    }
+}
+
+/// A key, and the request that checks it.
+struct ProbedKey {
+    service: Service,
+    url: String,
+    key: String,
+    mode: Option<&'static str>,
+    probe: Probe,
+}
+
+impl Preview for Vec<ProbedKey> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        let requests = self.iter().map(|key| key.probe.to_request());
+        dry_run::show_all(&context.out, requests.collect::<Result<Vec<_>, _>>()?)
     }
 }
 

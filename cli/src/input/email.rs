@@ -80,7 +80,7 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-const AMBIGUOUS: &str = "not a single, unambiguous email address; use `a@b` or `Name <a@b>`";
+const AMBIGUOUS: &str = "not one valid email address; use `a@b` or `Name <a@b>`";
 
 #[cfg(test)]
 mod tests {

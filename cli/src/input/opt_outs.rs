@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::records::Record;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::prepared::confirm;
 
 /// Why a record without a value is left out of a file in which others have one.
 pub const NOT_SAID: &str = "the row does not say whether the person is subscribed; write yes or no";

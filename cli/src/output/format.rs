@@ -12,8 +12,6 @@ pub enum Format {
     /// One JSON document per line
     // Written as soon as it is available.
     Ndjson,
-    /// One YAML document
-    Yaml,
     /// A header line and one line per object
     Csv,
     /// Lines of a zone file; of `svc domains records`

@@ -62,30 +62,32 @@ impl Filter {
             })
     }
 
-    /// Runs the filter and returns its results.
+    /// Runs the filter and calls `each` for its results, one after the other: there may be no last one.
     ///
     /// # Errors
     ///
-    /// If the filter fails on this value. The request is done at this point, so this is not a
-    /// usage error. The message does not quote the value, which may contain a secret.
-    pub(crate) fn run(&self, input: &Value) -> Result<Vec<Value>, Failure> {
+    /// That of `each`, or if the filter fails on this value. The request is done at this point, so
+    /// this is not a usage error. The message does not quote the value, which may contain a secret.
+    pub(crate) fn run(
+        &self,
+        input: &Value,
+        mut each: impl FnMut(Value) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let is_list = input.is_array();
         let text = input.to_string();
         let input = read::parse_single(text.as_bytes())
             .map_err(|error| Failure::other(format!("--jq: {error}")))?;
         let context = Ctx::<data::JustLut<Val>>::new(&self.0.lut, Vars::new([]));
-        self.0
-            .id
-            .run((context, input))
-            .map(|result| {
-                let value = unwrap_valr(result).map_err(|_| match is_list {
-                    true => failed("the result is a list; filter its items: '.[] | …'"),
-                    false => failed("the filter does not match the result"),
-                })?;
-                serde_json::from_str(&value.to_string())
-                    .map_err(|_| failed("the filter returned a value that is not JSON"))
-            })
-            .collect()
+        for result in self.0.id.run((context, input)) {
+            let value = unwrap_valr(result).map_err(|_| match is_list {
+                true => failed("the result is a list; filter its items: '.[] | …'"),
+                false => failed("the filter does not match the result"),
+            })?;
+            let value = serde_json::from_str(&value.to_string())
+                .map_err(|_| failed("the filter returned a value that is not JSON"))?;
+            each(value)?;
+        }
+        Ok(())
     }
 }
 
@@ -101,11 +103,18 @@ mod tests {
 
     use super::*;
 
+    fn try_run(filter: &str, input: &Value) -> Result<Vec<Value>, Failure> {
+        let mut results = Vec::new();
+        let filter = Filter::compile(filter).expect("a filter");
+        filter.run(input, |result| {
+            results.push(result);
+            Ok(())
+        })?;
+        Ok(results)
+    }
+
     fn run(filter: &str, input: &Value) -> Vec<Value> {
-        Filter::compile(filter)
-            .expect("a filter")
-            .run(input)
-            .expect("a result")
+        try_run(filter, input).expect("a result")
     }
 
     #[test]
@@ -130,12 +139,7 @@ mod tests {
         let csv = "1,\"a\tb\\\",,true,\"say \"\"hi\"\"\"";
         assert_eq!(run("@csv", &input), [json!(csv)]);
         assert_eq!(run("@csv \"x: \\(.)\"", &json!([2])), [json!("x: 2")]);
-        assert!(
-            Filter::compile("@csv")
-                .expect("a filter")
-                .run(&json!([[]]))
-                .is_err()
-        );
+        assert!(try_run("@csv", &json!([[]])).is_err());
     }
 
     #[test]
@@ -154,13 +158,7 @@ mod tests {
             "halt_error",
             "halt_error(3)",
         ] {
-            assert!(
-                Filter::compile(filter)
-                    .expect("a filter")
-                    .run(&json!(1))
-                    .is_err(),
-                "{filter}"
-            );
+            assert!(try_run(filter, &json!(1)).is_err(), "{filter}");
         }
     }
 

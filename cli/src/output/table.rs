@@ -11,7 +11,7 @@ use self::label::{label, sentence};
 use super::text::{one_line, printable};
 use crate::zone::Zone;
 
-pub(crate) use self::rows::{List, list};
+pub(crate) use self::rows::list;
 pub(super) use self::wrap::shortened;
 
 mod label;
@@ -50,6 +50,7 @@ pub struct Column<'a> {
     pointer: &'a str,
     show: Show,
     droppable: bool,
+    is_key: bool,
 }
 
 impl<'a> Column<'a> {
@@ -75,7 +76,15 @@ impl<'a> Column<'a> {
             pointer,
             show,
             droppable: false,
+            is_key: false,
         }
+    }
+
+    /// Keeps a column of text whole in lists, because people look for its values.
+    #[must_use]
+    pub const fn key(mut self) -> Self {
+        self.is_key = true;
+        self
     }
 
     /// Omits the column from lists if the terminal is too narrow for the others.
@@ -153,7 +162,11 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
     for (row, (name, value, how)) in fields.iter().enumerate() {
         let value = show_whole(value, *how, inside);
         colors.extend(meaning(*how, &value).map(|color| (row, color)));
-        let wrapped = width.map(|width| wrap::between_words(&value, width));
+        // What people copy is one line, such as the value of a DNS record.
+        let wraps = *how != Show::Id || !wrap::has_long_word(&value);
+        let wrapped = width
+            .filter(|_| wraps)
+            .map(|width| wrap::between_words(&value, width));
         builder.push_record([name, wrapped.as_ref().unwrap_or(&value)]);
     }
     let mut table = builder.build();

@@ -246,7 +246,7 @@ fn read(path: &Path) -> Result<DocumentMut, Failure> {
 }
 
 /// Reads a settings file. Below an unknown home directory there is none.
-pub fn read_if_present(path: &Path) -> Result<Option<String>, Failure> {
+fn read_if_present(path: &Path) -> Result<Option<String>, Failure> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -42,7 +42,7 @@ pub struct GlobalFlags {
     #[arg(long, value_name = "PATH")]
     pub env_file: Option<PathBuf>,
 
-    /// Output format: table, json, ndjson, yaml or csv [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
+    /// Output format: table, json, ndjson or csv [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
     #[arg(short, long, value_name = "FORMAT", hide_possible_values = true, overrides_with_all = ["output", "json"])]
     pub output: Option<Format>,
 
@@ -84,10 +84,6 @@ pub struct GlobalFlags {
     /// A request that may have taken effect is retried only if it is idempotent.
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
-
-    /// Idempotency-Key header, for commands that create something
-    #[arg(long, value_name = "KEY")]
-    pub idempotency_key: Option<String>,
 
     /// PEM file with trusted CA certificates [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
     #[arg(long, value_name = "PATH")]

@@ -34,7 +34,6 @@ pub struct Settings {
     pub retries: Sourced<u32>,
     pub ca_bundle: Option<Sourced<PathBuf>>,
     pub proxies: Proxies,
-    pub idempotency_key: Option<String>,
     pub dry_run: bool,
     pub yes: bool,
     /// Who may get emails, in the sandbox too.
@@ -236,7 +235,6 @@ impl Settings {
             mcp_policy: values.get("mcp_policy").map(|policy| policy.value),
             bulk_queue: values.get("bulk_queue").map(|queue| queue.value),
             bulk_retention: values.duration("bulk_retention")?.value,
-            idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,
             guard,

@@ -403,21 +403,10 @@ fn every_export_is_imported_unchanged() {
 #[test]
 fn a_dry_run_of_an_import_shows_what_would_be_created() {
     let home = Home::new();
-    let env = [
-        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
-        ("SVC_EMAIL_KEY", "mk_test_x"),
-    ];
+    let audience = audience(&home);
     let file = home.file("people.csv", "email,subscribed,name\na@b.test,no,Ada\n");
-    let import = [
-        "contacts",
-        "import",
-        AUDIENCE,
-        &file,
-        "--dry-run",
-        "-o",
-        "ndjson",
-    ];
-    let run = home.run_with_env(&import, &env);
+    let import = ["--sandbox", "contacts", "import", &audience, &file];
+    let run = home.run(&[&import[..], &["--dry-run", "-o", "ndjson"]].concat());
     assert_eq!(
         (run.code, &run.json()["method"]),
         (0, &json!("POST")),

@@ -31,13 +31,20 @@ fn check(command: &Command, checked: &mut usize) {
     }
 }
 
-/// The end of the help, with the lines of each example joined.
+/// The texts of the help around the options.
+pub fn around(command: &Command) -> String {
+    let texts = [
+        command.get_before_long_help(),
+        command.get_after_long_help(),
+    ];
+    let texts = texts.into_iter().flatten().map(ToString::to_string);
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// These texts, with the lines of each example joined.
 fn joined(command: &Command) -> String {
-    let help = command
-        .get_after_long_help()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    help.split("\\\n")
+    around(command)
+        .split("\\\n")
         .enumerate()
         .map(|(at, part)| if at == 0 { part } else { part.trim_start() })
         .collect()
@@ -47,11 +54,10 @@ fn joined(command: &Command) -> String {
 #[test]
 fn every_example_fits_80_columns() {
     fn check(command: &Command) {
-        let help = command
-            .get_after_long_help()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        for line in help.lines().filter(|line| line.starts_with("  ")) {
+        for line in around(command)
+            .lines()
+            .filter(|line| line.starts_with("  "))
+        {
             assert!(line.chars().count() <= 80, "{line}");
         }
         command.get_subcommands().for_each(check);

@@ -135,7 +135,7 @@ fn long_help_explains_global_options_examples_and_scope() {
             let options = help.find("\nGlobal options:\n").expect("the section");
             let examples = help.find("\nExamples:\n").expect("the section");
             assert!(
-                options < examples && help[examples..].contains("\nScope: "),
+                examples < options && help[options..].contains("\nScope: "),
                 "{help}"
             );
         }
@@ -162,6 +162,27 @@ fn the_help_command_prints_the_long_help() {
         json.as_str()
             .is_some_and(|text| text.starts_with("Send an email\n"))
     );
+}
+
+#[test]
+fn topics_of_the_help_are_short_and_fit_the_screen() {
+    let home = Home::new();
+    for (topic, part) in [
+        ("exit-codes", "  9  "),
+        ("environment", "SVC_PROFILE"),
+        ("formatting", "--jq"),
+        ("output", "ndjson"),
+    ] {
+        let help = home.run(&["help", topic]);
+        assert_eq!((help.code, &*help.stderr), (0, ""), "{topic}: {help:?}");
+        assert!(help.stdout.contains(part), "{topic}: {help:?}");
+        let text = home.run(&["help", topic, "--json"]).json();
+        assert_eq!(text, help.stdout.as_str());
+    }
+    for topic in ["formatting", "output"] {
+        let text = home.run(&["help", topic]).stdout;
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    }
 }
 
 #[test]

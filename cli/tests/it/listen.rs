@@ -709,3 +709,44 @@ fn large_bodies_and_many_connections_are_refused() {
     let response = listening.post(Some(&sign(&large)), &large);
     assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }
+
+/// For CI: the command ends by itself.
+#[test]
+fn listening_ends_after_so_many_deliveries_or_at_an_event() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let listen = ["listen", "--secret-file", &secret];
+    let listening = RunningListen::start(&home, &[&listen[..], &["--count", "2"]].concat());
+    assert!(listening.post(None, BODY).starts_with("HTTP/1.1 401"));
+    for _ in 0..2 {
+        let response = listening.post(Some(&sign(BODY)), BODY);
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    }
+    assert_eq!(listening.end().code, 0);
+
+    let until = ["--until", "email.bounced"];
+    let listening = RunningListen::start(&home, &[&listen[..], &until].concat());
+    for body in [BODY, &BODY.replace("email.sent", "email.bounced")] {
+        listening.post(Some(&sign(body)), body);
+    }
+    assert_eq!(listening.end().code, 0);
+    // The newest is the one that it waited for.
+    let app = Service::always(200, "");
+    let last = home.run(&[
+        "replay",
+        "--last",
+        "--to",
+        &app.url(),
+        "--secret-file",
+        &secret,
+    ]);
+    let last = last.json();
+    assert_eq!(
+        (&last[0]["event"], &last[1]),
+        (&json!("email.bounced"), &Value::Null)
+    );
+
+    let in_time = ["--count", "1", "--timeout", "100ms"];
+    let listening = RunningListen::start(&home, &[&listen[..], &in_time].concat());
+    assert_eq!(listening.end().code, 10);
+}

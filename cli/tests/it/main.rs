@@ -41,6 +41,7 @@ mod settings;
 #[cfg(unix)]
 mod shells;
 mod sign;
+mod spellings;
 mod support;
 #[cfg(unix)]
 mod terminal;

@@ -312,18 +312,33 @@ fn an_email_is_planned_and_sent_once() {
     let again = client.call("send_planned", token);
     assert_eq!(again.error()["code"], "no_plan");
     assert_eq!(recipients(&mut client), ["ada@example.test"]);
-    // The key of the request follows from the token, and is not the token.
-    let key = plan["request"]["headers"]["idempotency-key"]
-        .as_str()
-        .expect("a key");
-    assert!(
-        !key.contains(plan["token"].as_str().expect("a text")),
-        "{key}"
-    );
     // An unknown field is not sent.
     let mut other = email("ada@example.test");
     other["bodyFile"] = "/etc/passwd".into();
     assert_eq!(client.call("plan_email", other).error()["kind"], "usage");
+}
+
+#[test]
+fn an_assistant_schedules_an_email_by_the_clock_of_the_sandbox() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let advance = json!({"action": "advance", "duration": "30d"});
+    client.call("sandbox_clock", advance).result();
+    let now = client.call("sandbox_clock", json!({"action": "show"}));
+    let now = now.result()["now"].as_str().expect("a time")[..10].to_owned();
+    let mut later = email("ada@example.test");
+    later["at"] = "in 2 hours".into();
+    let plan = client.call("plan_email", later);
+    let shown = plan.result()["request"]["body"]["scheduledAt"].clone();
+    assert!(shown.as_str().is_some_and(|at| at >= &*now), "{shown}");
+    // Time passes until a person has agreed.
+    let advance = json!({"action": "advance", "duration": "3m"});
+    client.call("sandbox_clock", advance).result();
+    let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
+    let (sent, shown) = (sent.result(), shown.as_str().expect("a time"));
+    assert_eq!(sent["status"], "scheduled");
+    let of = |text: &str| chrono::DateTime::parse_from_rfc3339(text).expect("a time");
+    assert_eq!(of(sent["scheduledAt"].as_str().expect("a time")), of(shown));
 }
 
 #[test]

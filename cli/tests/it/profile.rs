@@ -400,14 +400,18 @@ fn batch_body_and_limits() {
 fn output_timeout_and_retries() {
     let service = Service::always(503, "{}");
     let shown = run(
-        &home("retries = 0x4\noutput = \"yaml\""),
+        &home("retries = 0x4\noutput = \"ndjson\""),
         &service,
         &["audiences", "list"],
     );
     assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
     let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
-    let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);
-    assert_eq!(yaml.stdout, "- id: aud_1\n");
+    let lines = run(
+        &home("output = \"ndjson\""),
+        &service,
+        &["audiences", "list"],
+    );
+    assert_eq!(lines.stdout, "{\"id\":\"aud_1\"}\n");
     // Accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));

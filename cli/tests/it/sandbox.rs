@@ -903,7 +903,7 @@ fn every_control_operation_has_a_command() {
         .filter(|row| !OTHERS.iter().any(|end| row.ends_with(end)))
         .collect();
     let reset = ("POST /_sandbox/reset", "reset --yes");
-    let seed = ("GET /_sandbox/seed", "seed --export");
+    let seed = ("GET /_sandbox/seed", "export");
     for (row, line) in ROWS.into_iter().chain([reset, seed]) {
         let words = line.split(' ').collect::<Vec<_>>();
         let shown = home.run(&[&["sandbox"], &words[..], &["--dry-run", "--json"]].concat());

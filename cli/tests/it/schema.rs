@@ -251,7 +251,6 @@ fn webhooks(checker: &mut Checker) {
     ));
     checker.run("--sandbox extraction webhooks list");
     checker.run(&format!("--sandbox extraction webhooks get {}", app.url()));
-    checker.run("--sandbox extraction me");
     checker.run("sandbox extraction completed");
     let email = checker.run(&format!("{SEND} --wait"));
     checker.run(&format!("sandbox event {} opened", text(&email, "/id")));
@@ -369,9 +368,8 @@ fn this_machine(checker: &mut Checker) {
     checker.run("--sandbox doctor");
     checker.run("--sandbox conform --yes");
     checker.run("--sandbox api GET /api/v1/audiences");
-    checker.run("agent setup zed --yes");
-    checker.run("agent setup zed --print");
-    checker.run("agent setup --print");
+    checker.run("agent setup zed");
+    checker.run("agent setup");
     checker.run("completions fish");
     checker.run("help emails send");
     checker.run("version");
@@ -392,7 +390,7 @@ fn this_machine(checker: &mut Checker) {
 
 fn local_server(checker: &mut Checker) {
     checker.run("sandbox status");
-    checker.run("sandbox seed --export");
+    checker.run("sandbox export");
     checker.run("sandbox organizations create --name Acme");
     checker.run("sandbox organizations list");
     let key = checker.run("sandbox keys create --service email --scope emails:send");
@@ -426,9 +424,7 @@ fn local_server(checker: &mut Checker) {
         "sandbox requests get {}",
         text(&requests, "/0/id")
     ));
-    for words in [&["watch"][..], &["sandbox", "requests", "tail"]] {
-        watch(checker, words);
-    }
+    watch(checker, &["watch"]);
     for command in ["show", "freeze", "advance 1s", "resume", "real"] {
         checker.run(&format!("sandbox clock {command}"));
     }

@@ -88,7 +88,7 @@ impl Shell {
         self.completes("svc --sandbox audiences get R", "eaders");
         self.completes("svc --sandbox audiences get a", &self.audience[1..]);
         self.completes("svc emails ca", "ncel");
-        self.completes("svc --output y", "aml");
+        self.completes("svc --output c", "sv");
         self.completes("svc trigger email.bo", "unced");
         self.completes("svc emails send --sub", "ject");
         self.completes("svc emails batch mai", "l.html");
@@ -133,10 +133,10 @@ fn fish_completes_commands_options_values_files_and_ids() {
     ];
     assert_eq!(offers("svc --sandbox audiences get "), both);
     assert_eq!(offers("svc emails ca"), ["cancel\tCancel scheduled emails"]);
-    assert_eq!(offers("svc --output y"), ["yaml\tOne YAML document"]);
+    assert_eq!(offers("svc --output j"), ["json\tOne JSON document"]);
     assert_eq!(
-        offers("svc --output=y"),
-        ["--output=yaml\tOne YAML document"]
+        offers("svc --output=j"),
+        ["--output=json\tOne JSON document"]
     );
     assert_eq!(offers("svc trigger email.bo"), ["email.bounced"]);
     assert!(offers("svc emails send --sub")[0].starts_with("--subject\t"));

@@ -210,6 +210,7 @@ impl Run {
             }),
             terminals,
             signals: false,
+            approval: None,
         };
         let (done, ended) = mpsc::channel();
         let shown = format!("{:?}", command.get_args().collect::<Vec<_>>());

@@ -102,13 +102,6 @@ fn control_characters_in_responses_are_escaped() {
             "--jq",
             ".name",
         ],
-        &[
-            "audiences",
-            "get",
-            "aud_019a0b1c-0000-7000-8000-000000000001",
-            "-o",
-            "yaml",
-        ],
     ] {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);
@@ -257,17 +250,32 @@ fn dumb_terminals_get_plain_text() {
 }
 
 #[test]
-fn sandbox_serve_explains_how_to_use_and_stop_it() {
+fn sandbox_serve_greets_and_says_for_whom_a_request_was_and_why_it_was_refused() {
     let home = Home::new();
-    let args = ["sandbox", "serve", "--addr", "127.0.0.1:0"];
+    let args = ["sandbox", "serve", "--port", "0"];
     let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);
-    terminal
-        .until("press Ctrl-C to stop; try in another terminal: svc --sandbox emails send --from");
-    terminal.until("--text Hello");
-    // One line for each request.
-    let sent = home.run(&["--sandbox", "audiences", "list"]);
-    assert_eq!(sent.code, 0, "{sent:?}");
-    terminal.until("  200  GET /api/v1/audiences in ");
+    terminal.until("press Ctrl-C to stop");
+    for part in [
+        "  Page   http://127.0.0.1:",
+        "  API    http://127.0.0.1:",
+        "  SMTP   127.0.0.1:",
+        "  Keys   mk_test_sandbox (email), sk_test_sandbox (extraction)",
+        "  Data   /",
+        "svc --sandbox emails send --from hello@sandbox.test \\",
+    ] {
+        terminal.until(part);
+    }
+    let send = |from: &str| {
+        let send = ["--sandbox", "emails", "send", "--from", from];
+        let rest = ["--to", "ada@b.test", "--subject", "Hi", "--text", "Hello"];
+        home.run(&[&send[..], &rest].concat()).code
+    };
+    assert_eq!(send("hello@sandbox.test"), 0);
+    terminal.until("  202  emails.send ada@b.test (");
+    assert_eq!(send("hello@x.test"), 6);
+    terminal.until("  403  emails.send hello@x.test: ");
+    assert_eq!(home.run(&["--sandbox", "audiences", "list"]).code, 0);
+    terminal.until("  200  audiences.list GET /api/v1/audiences (");
     terminal.write("\u{3}");
     assert_eq!(terminal.end().code, 0);
 }

@@ -59,10 +59,7 @@ fn every_command_has_the_global_options() {
 fn every_command_has_a_description_an_example_and_a_scope() {
     for (path, command) in leaves() {
         assert!(command.get_about().is_some(), "`{path}` has no description");
-        let help = command
-            .get_after_long_help()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let help = crate::examples::around(&command);
         assert!(help.contains("Examples:\n"), "`{path}` has no example");
         assert!(help.contains("\n\nScope: "), "`{path}` has no scope line");
     }
@@ -154,7 +151,7 @@ fn there_is_a_manual_page_of_every_command() {
     let page = |name: &str| std::fs::read_to_string(home.path("pages").join(name)).expect("a page");
     for (path, _) in leaves() {
         let page = page(&format!("svc-{}.1", path.replace(' ', "-")));
-        assert!(page.contains("Examples:"), "{page}");
+        assert!(page.contains("Examples:\n"), "{page}");
     }
     let page = page("svc.1");
     assert_eq!(page, home.run(&["man"]).stdout);

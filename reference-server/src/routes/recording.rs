@@ -72,7 +72,7 @@ impl Drop for Recording {
         request.summary.duration_ms = self.started.elapsed().as_micros() as f64 / 1000.0;
         let request = Arc::new(request);
         if let Some(OnRequest(function)) = &self.app.settings.on_request {
-            function(&request.summary);
+            function(&request);
         }
         if let Some(organization) = self.organization {
             let notifications = &self.app.store.wake.notifications;

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::start_error::StartError;
 use super::{Server, start};
-use crate::control::requests::RequestHandled;
+use crate::control::requests::LoggedRequest;
 use crate::control::seed_file::{InvalidSeed, SeedFile};
 use crate::mail::relay::{InvalidRelay, InvalidRelayTo, RelayTarget, RelayTo};
 use crate::model::network::Network;
@@ -197,7 +197,7 @@ impl Builder {
     /// It must return at once: the response waits for it.
     pub fn on_request(
         mut self,
-        function: impl Fn(&RequestHandled) + Send + Sync + 'static,
+        function: impl Fn(&LoggedRequest) + Send + Sync + 'static,
     ) -> Self {
         self.settings.on_request = Some(OnRequest(Arc::new(function)));
         self
@@ -209,6 +209,12 @@ impl Builder {
     pub fn smtp(mut self, addr: SocketAddr) -> Self {
         self.settings.smtp = Some(addr);
         self
+    }
+
+    /// As [`smtp`](Self::smtp), on a free port if another program uses this one.
+    pub fn smtp_or_free_port(mut self, addr: SocketAddr) -> Self {
+        self.settings.smtp_may_move = true;
+        self.smtp(addr)
     }
 
     /// Sets the certificate chain and the private key, both PEM-encoded, that the

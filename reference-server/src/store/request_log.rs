@@ -32,7 +32,7 @@ struct State {
 
 /// What the program that runs the server does with each request.
 #[derive(Clone)]
-pub(crate) struct OnRequest(pub(crate) Arc<dyn Fn(&RequestHandled) + Send + Sync>);
+pub(crate) struct OnRequest(pub(crate) Arc<dyn Fn(&LoggedRequest) + Send + Sync>);
 
 impl RecordedBody {
     /// `None` for an empty body. Secrets are still in it.

@@ -223,12 +223,12 @@ impl<T> Call<T> {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
-    pub fn to_request(self) -> Result<RequestPreview, Error> {
-        let request = self.request?;
-        check_guard(&self.shared, &request, &self.options)?;
+    pub fn to_request(&self) -> Result<RequestPreview, Error> {
+        let request = self.request.as_ref().map_err(Error::clone)?;
+        check_guard(&self.shared, request, &self.options)?;
         Ok(RequestPreview::new(
             &self.shared.target,
-            &request,
+            request,
             &self.options,
         ))
     }

@@ -1,10 +1,13 @@
 //! The clients that start MCP servers, and where each of them keeps its settings and skills.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::{Map, json};
+use serde_json::json;
+use toml_edit::{DocumentMut, Table};
 
-use super::{NAME, json, toml};
+use super::NAME;
+use crate::command_line::shell_quoted;
+use crate::settings::table::to_item;
 use crate::settings::{Env, applications_directory, home_directory};
 
 /// A path that depends on the user.
@@ -19,6 +22,8 @@ pub struct Client {
     key: &'static str,
     /// Whether an entry names the transport.
     has_type: bool,
+    /// The client's own command that adds a server, before the name of the server and its command line.
+    add: Option<&'static str>,
     /// Its settings.
     pub settings: OfUser,
     /// The folder that holds its `skills`.
@@ -31,22 +36,23 @@ const AGENTS: Option<OfUser> = Some(|env| home(env, ".agents"));
 #[rustfmt::skip]
 pub const CLIENTS: [Client; 7] = [
     Client { id: "claude-code", name: "Claude Code", key: "mcpServers", has_type: true,
+        add: Some("claude mcp add --scope user"),
         settings: |env| named(env, "CLAUDE_CONFIG_DIR", "").join(".claude.json"),
         skills: Some(|env| named(env, "CLAUDE_CONFIG_DIR", ".claude")) },
-    Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false,
+    Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false, add: None,
         settings: |env| applications_directory(env).join("Claude/claude_desktop_config.json"), skills: None },
-    Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false,
+    Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false, add: Some("codex mcp add"),
         settings: |env| named(env, "CODEX_HOME", ".codex").join("config.toml"), skills: AGENTS },
-    Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true,
+    Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true, add: None,
         settings: |env| home(env, ".cursor/mcp.json"), skills: AGENTS },
-    Client { id: "vscode", name: "VS Code", key: "servers", has_type: true,
+    Client { id: "vscode", name: "VS Code", key: "servers", has_type: true, add: None,
         settings: |env| applications_directory(env).join("Code/User/mcp.json"), skills: AGENTS },
-    Client { id: "zed", name: "Zed", key: "context_servers", has_type: false,
+    Client { id: "zed", name: "Zed", key: "context_servers", has_type: false, add: None,
         settings: |env| match cfg!(target_os = "macos") {
             true => home(env, ".config/zed/settings.json"),
             false => applications_directory(env).join("zed/settings.json"),
         }, skills: AGENTS },
-    Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false,
+    Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false, add: None,
         settings: |env| named(env, "GEMINI_CLI_HOME", "").join(".gemini/settings.json"),
         skills: Some(|env| named(env, "GEMINI_CLI_HOME", "").join(".gemini")) },
 ];
@@ -57,29 +63,36 @@ impl Client {
         Some(self.skills?(env).join("skills").join(NAME).join("SKILL.md"))
     }
 
-    /// The settings with the entry of `svc mcp` and these arguments, or without it. An entry that starts
-    /// something else than `svc mcp`, with this path of `svc` or another one, is refused.
-    pub fn edit(&self, settings: &str, svc: &str, args: Option<&[&str]>) -> Result<String, String> {
-        let kind = self.has_type.then(|| ("type".to_owned(), "stdio".into()));
-        let entry = args.map(|args| {
-            let members = [
-                ("command".to_owned(), svc.into()),
-                ("args".to_owned(), json!(args)),
-            ];
-            kind.into_iter().chain(members).collect::<Map<_, _>>()
-        });
-        let (edited, before) = match self.id {
-            "codex" => toml::edit(settings, self.key, entry.as_ref())?,
-            _ => json::edit(settings, self.key, entry.as_ref())?,
-        };
-        let is_ours = before.is_none_or(|before| {
-            let command = before["command"].as_str().unwrap_or_default();
-            let is_svc = command == svc || Path::new(command).file_stem() == Some(NAME.as_ref());
-            is_svc && before["args"][0] == "mcp"
-        });
-        is_ours.then_some(edited).ok_or_else(|| {
-            format!("its server `{NAME}` does not start svc mcp: give it another name")
-        })
+    /// The part of its settings that starts `svc` with these arguments.
+    pub fn entry(&self, svc: &str, args: &[&str]) -> String {
+        let mut entry = json!({"command": svc, "args": args});
+        if self.has_type {
+            entry["type"] = "stdio".into();
+        }
+        if self.id != "codex" {
+            return format!("{:#}\n", json!({self.key: {NAME: entry}}));
+        }
+        let mut server = Table::new();
+        for (member, value) in entry.as_object().into_iter().flatten() {
+            server[member.as_str()] = to_item(value);
+        }
+        let mut servers = Table::new();
+        servers.set_implicit(true);
+        servers[NAME] = server.into();
+        let mut settings = DocumentMut::new();
+        settings[self.key] = servers.into();
+        settings.to_string()
+    }
+
+    /// The client's own command that does the same.
+    pub fn command(&self, svc: &str, args: &[&str]) -> Option<String> {
+        let start = self.add?;
+        let words = [&[svc], args].concat();
+        let words = words
+            .into_iter()
+            .map(|word| shell_quoted(word).into_owned());
+        let words = words.collect::<Vec<_>>();
+        Some(format!("{start} {NAME} -- {}", words.join(" ")))
     }
 }
 

@@ -13,7 +13,6 @@ use super::jobs::{self, Jobs};
 use super::outcomes::{FinalStatus, Outcome};
 use super::store::{self, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
-use crate::confirm::confirm;
 use crate::context::{Context, Deleted};
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
@@ -22,6 +21,7 @@ use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Records;
 use crate::output::{Column, Items, Show, View};
 use crate::output_schema::of;
+use crate::prepared::confirm;
 
 /// List the jobs of this machine and of a queue, newest first
 ///

@@ -15,12 +15,12 @@ use super::store::{self, Again, JobOption, Left, StoredJob, VIEW};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::output::to_value;
 use crate::output_schema::of;
+use crate::prepared::confirm;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 

@@ -7,9 +7,9 @@ use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
-use svc_sdk::EmailClient;
 use svc_sdk::Operation::{ContactsCreate, ContactsList, ContactsUpdate};
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
+use svc_sdk::{Call, EmailClient};
 
 use crate::command_spec::changes;
 use crate::output_schema::of;
@@ -20,9 +20,11 @@ use self::rows::ImportRow;
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
+use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
+use crate::prepared::{Prepared, Preview};
 use crate::stop::StopSignal;
 
 mod report;
@@ -98,44 +100,41 @@ impl Import {
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let client = context.email_client().await?;
         let mut known = HashMap::<_, Vec<Known>>::new();
-        let audience = match context.settings.dry_run {
-            true => self.audience.clone(),
-            false => {
-                let read =
-                    contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
-                        let Contact {
-                            id,
-                            subscribed,
-                            email: Some(email),
-                            ..
-                        } = contact
-                        else {
-                            return Ok(());
-                        };
-                        let of_mailbox = known.entry(rows::comparable(&email)).or_default();
-                        of_mailbox.push(Known { id, subscribed });
-                        Ok(())
-                    });
-                context.unless_stopped(&mut stop, read).await?
-            }
-        };
+        let read = contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
+            let Contact {
+                id,
+                subscribed,
+                email: Some(email),
+                ..
+            } = contact
+            else {
+                return Ok(());
+            };
+            let of_mailbox = known.entry(rows::comparable(&email)).or_default();
+            of_mailbox.push(Known { id, subscribed });
+            Ok(())
+        });
+        let audience = context.unless_stopped(&mut stop, read).await?;
         context.out.note(&format!("columns: {mapping}"));
+        let ready = Ready {
+            client,
+            audience,
+            known,
+            existing: self.existing,
+            rows,
+        };
+        let Some(mut ready) = Prepared::new(ready).decide(context).await? else {
+            return Ok(());
+        };
         let progress = context.out.progress(format!("importing {total} rows"));
-        let (import, client, known, audience) = (&self, &client, &known, audience.as_str());
         let stopped = Cell::new(false);
-        if context.settings.dry_run {
-            context.requests.collect();
-        }
+        let (rows, ready) = (std::mem::take(&mut ready.rows), &ready);
         let results = stream::iter(rows)
             .take_while(|_| std::future::ready(!stopped.get()))
             .map(|row| async move {
                 let imported = match &row.problem {
                     Some(problem) => Err(Failure::input(problem)),
-                    None => {
-                        import
-                            .import_row(context, client, audience, known, &row)
-                            .await
-                    }
+                    None => ready.import(context, &row).await,
                 };
                 (row, imported)
             })
@@ -156,9 +155,7 @@ impl Import {
             let Some((row, imported)) = result else { break };
             seen += 1;
             match imported {
-                Ok(imported) => {
-                    imported.map_or(Ok(()), |imported| report.add(context, imported))?;
-                }
+                Ok(imported) => report.add(context, imported)?,
                 Err(failure) => {
                     report.add(context, ImportedRow::failed(&row, &failure))?;
                     // No further row is sent. The rows under way are completed and reported.
@@ -175,30 +172,64 @@ impl Import {
             let message = format!("interrupted after {seen} of {total} rows");
             end = Some(Failure::new(Kind::Interrupted, message));
         }
-        context.requests.show_collected(&context.out)?;
-        if context.settings.dry_run {
-            let valid = seen - report.len();
-            context
-                .out
-                .note(&format!("{valid} of {total} rows would be imported"));
-        } else {
-            report.show(context)?;
-        }
+        report.show(context)?;
         report.verdict(total, end)
     }
+}
 
-    /// Imports a row. A dry run has nothing to report about it.
-    async fn import_row(
-        &self,
-        context: &Context,
-        client: &EmailClient,
-        audience: &str,
-        known: &HashMap<String, Vec<Known>>,
-        row: &ImportRow,
-    ) -> Result<Option<ImportedRow>, Failure> {
-        let opts_out = row.subscribed == Some(false);
-        let known = known.get(&rows::comparable(&row.contact.email));
-        match (known, self.existing) {
+/// An import with everything that it depends on: the rows, the audience, and who is already in it.
+struct Ready {
+    client: EmailClient,
+    /// The id of the audience.
+    audience: String,
+    known: HashMap<String, Vec<Known>>,
+    existing: Existing,
+    rows: Vec<ImportRow>,
+}
+
+impl Preview for Ready {
+    /// The first request of each row that has one, and the rows that cannot be imported.
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        let (mut report, mut requests) = (ImportReport::default(), Vec::new());
+        for row in &self.rows {
+            if let Some(problem) = &row.problem {
+                let failed = ImportedRow::failed(row, &Failure::input(problem));
+                report.add(context, failed)?;
+                continue;
+            }
+            let request = match (self.known_of(row), self.existing) {
+                (None, _) => Some(self.create(row).to_request()?),
+                (Some(all), Existing::Update) if update(row) != ContactUpdate::new() => {
+                    let contacts = self.client.contacts();
+                    Some(contacts.update(&all[0].id, &update(row)).to_request()?)
+                }
+                _ => None,
+            };
+            requests.extend(request);
+        }
+        let (total, valid) = (self.rows.len(), self.rows.len() - report.len());
+        dry_run::show_all(&context.out, requests)?;
+        context
+            .out
+            .note(&format!("{valid} of {total} rows would be imported"));
+        report.verdict(total, None)
+    }
+}
+
+impl Ready {
+    fn known_of(&self, row: &ImportRow) -> Option<&Vec<Known>> {
+        self.known.get(&rows::comparable(&row.contact.email))
+    }
+
+    fn create(&self, row: &ImportRow) -> Call<Contact> {
+        let contacts = self.client.contacts();
+        contacts.create(&self.audience, row.contact.clone())
+    }
+
+    /// Imports a row.
+    async fn import(&self, context: &Context, row: &ImportRow) -> Result<ImportedRow, Failure> {
+        let (client, opts_out) = (&self.client, row.subscribed == Some(false));
+        match (self.known_of(row), self.existing) {
             (Some(all), Existing::Skip) => {
                 let remains = opts_out && all.iter().any(Known::may_be_subscribed);
                 let result = if remains {
@@ -206,7 +237,7 @@ impl Import {
                 } else {
                     RowResult::Skipped
                 };
-                Ok(Some(ImportedRow::new(row, result, Some(&all[0].id))))
+                Ok(ImportedRow::new(row, result, Some(&all[0].id)))
             }
             (Some(all), Existing::Update) => {
                 let (update, opt_out) = (update(row), ContactUpdate::new().subscribed(false));
@@ -236,14 +267,10 @@ impl Import {
                 if row.subscribed == Some(true) && all[0].subscribed == Some(false) {
                     imported.why = Some(REMAINS_UNSUBSCRIBED.to_owned());
                 }
-                Ok(Some(imported))
+                Ok(imported)
             }
             (None, _) => {
-                let call = client.contacts().create(audience, row.contact.clone());
-                if context.settings.dry_run {
-                    return context.call(call, "").await.map(|_| None);
-                }
-                let contact = context.run(call).await?;
+                let contact = context.run(self.create(row)).await?;
                 // Only an update can set it.
                 if let Some(wanted) = row.subscribed.filter(|it| contact.subscribed != Some(*it)) {
                     let (id, update) = (&contact.id, ContactUpdate::new().subscribed(wanted));
@@ -255,11 +282,7 @@ impl Import {
                         failure
                     })?;
                 }
-                Ok(Some(ImportedRow::new(
-                    row,
-                    RowResult::Created,
-                    Some(&contact.id),
-                )))
+                Ok(ImportedRow::new(row, RowResult::Created, Some(&contact.id)))
             }
         }
     }

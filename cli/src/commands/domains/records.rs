@@ -11,7 +11,8 @@ use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
 use crate::output::{Format, one_line};
 use crate::output_schema::{dns_record, list};
-use crate::resource::{Names, Resource as _};
+use crate::prepared::Prepared;
+use crate::resource::Names;
 
 mod formats;
 
@@ -34,10 +35,10 @@ pub struct Records {
 impl Records {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        if context.settings.dry_run {
-            return Domain::preview(context, &client).await;
-        }
         let names = Names::<Domain>::new(context, &client);
+        let Some(names) = Prepared::new(names).decide(context).await? else {
+            return Ok(());
+        };
         let records = names.existing(&self.id).await?.item.dns_records();
         if records.is_empty() {
             return Err(Failure::other(format!(

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::domain;
+use crate::prepared::Prepared;
 use crate::resource::{Names, Resource as _};
 use crate::wait::Polls;
 
@@ -52,22 +53,21 @@ pub struct Verify {
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let waits = self.wait && !context.settings.dry_run;
         let id = Names::<Domain>::new(context, &client)
             .target(&self.domain)
             .await?
             .id;
-        let done = match waits {
+        let call = context.with_options(client.domains().verify(&id));
+        let Some(call) = Prepared::new(call).decide(context).await? else {
+            return Ok(());
+        };
+        let done = match self.wait {
             true => until_verified(context, &client, &id).await?,
-            false => {
-                context
-                    .call(client.domains().verify(&id), "looking up the records")
-                    .await?
-            }
+            false => Some(context.send(call, "looking up the records").await?),
         };
         let Some(result) = done else { return Ok(()) };
         // The last line of a wait is the final state.
-        if !waits || context.out.format() != Format::Ndjson {
+        if !self.wait || context.out.format() != Format::Ndjson {
             // What the service says about each record, which is not documented
             // (`docs/undocumented/services.md#dns-records`).
             match result.extra.get("checks").and_then(Value::as_array) {

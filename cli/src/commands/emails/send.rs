@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
 use crate::input::{html, json_problem, pairs, read_json};
+use crate::output::one_line;
 use crate::output_schema::email;
 use crate::{advice, times};
 
@@ -70,7 +71,7 @@ pub struct Send {
 
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let wait = self.wait;
+        let (wait, has_body) = (self.wait, self.body.is_some());
         let email = self.email(context).await?;
         if !has_content(&email) {
             return Err(Failure::usage("the email has no content").hint(
@@ -80,8 +81,10 @@ impl Send {
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
         let accepted = context.call(call, "sending").await;
-        let accepted =
-            accepted.map_err(|failure| advice::for_sender(failure, context, &email.from))?;
+        let accepted = accepted.map_err(|failure| {
+            let failure = with_options(failure, &email, has_body);
+            advice::for_sender(failure, context, &email.from)
+        })?;
         let Some(accepted) = accepted else {
             return Ok(());
         };
@@ -154,6 +157,38 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+/// Names the option and the value of an address that is refused, in place of a field of the API.
+fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure {
+    if has_body || failure.kind() != Kind::InvalidInput {
+        return failure;
+    }
+    let details = failure.details_mut();
+    let lists = [
+        ("to", "--to", &email.to),
+        ("cc", "--cc", &email.cc),
+        ("bcc", "--bcc", &email.bcc),
+        ("replyTo", "--reply-to", &email.reply_to),
+    ];
+    for (field, option, addresses) in lists {
+        for (index, address) in addresses.iter().enumerate() {
+            let start = format!("{field}[{index}]: ");
+            let Some(problem) = details.message.strip_prefix(&start) else {
+                continue;
+            };
+            let address = one_line(address);
+            details.message = match problem.strip_prefix("not ") {
+                Some(rest) => format!("{option}: `{address}` is not {rest}"),
+                None => format!("{option}: `{address}`: {problem}"),
+            };
+            return failure;
+        }
+    }
+    if let Some(problem) = details.message.strip_prefix("from: ") {
+        details.message = format!("--from: {problem}");
+    }
+    failure
 }
 
 /// A failure to print the result must not look like an email that was not sent.

@@ -37,7 +37,7 @@ impl Resource for Webhook {
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("STATUS", "/status", Show::Status),
-        Column::text("URL", "/url"),
+        Column::text("URL", "/url").key(),
         Column::prose("EVENTS", "/events"),
         Column::id("SECRET", "/secret"),
     ]);

@@ -62,10 +62,15 @@ pub(super) fn parse_route(text: &str) -> Result<Route, String> {
 
 impl Route {
     pub(super) fn matches(&self, event: &str) -> bool {
-        match self.event.strip_suffix('*') {
-            Some(start) => event.starts_with(start),
-            None => self.event == event,
-        }
+        is_event_of(event, &self.event)
+    }
+}
+
+/// Whether an event is this one, or one that begins so, if it ends in `*`.
+pub(super) fn is_event_of(event: &str, meant: &str) -> bool {
+    match meant.strip_suffix('*') {
+        Some(start) => event.starts_with(start),
+        None => event == meant,
     }
 }
 

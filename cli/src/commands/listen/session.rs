@@ -2,11 +2,12 @@
 //! leaves its webhook behind, which the next one with the same URL deletes, or the sandbox once a
 //! delivery fails.
 
-use svc_sdk::{Secret, Service, email, extraction};
+use svc_sdk::{Call, Deleted, Secret, Service, email, extraction};
 
 use crate::commands::webhooks::ServiceWebhook;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::prepared::Preview;
 use crate::resource::Names;
 use crate::stop::StopSignal;
 use crate::urls::parse_url;
@@ -29,23 +30,12 @@ pub(super) fn session_url(base: &str) -> Option<String> {
 }
 
 impl Session {
-    /// Deletes what killed sessions have left behind, and creates a webhook for these events.
-    /// `None` in a dry run, which shows the request.
-    pub(super) async fn start(
-        context: &Context,
-        service: Service,
-        url: &str,
-        events: Vec<String>,
-    ) -> Result<Option<Self>, Failure> {
-        let created = match service {
-            Service::Email => create::<email::Webhook>(context, url, events).await?,
-            _ => create::<extraction::Webhook>(context, url, events).await?,
-        };
-        Ok(created.map(|(id, secret)| Self {
-            id,
-            secret,
+    fn of<W: ServiceWebhook>(service: Service, webhook: &W) -> Self {
+        Self {
+            id: webhook.named().0.clone(),
+            secret: webhook.secret().map(|(_, secret)| secret.clone()),
             service,
-        }))
+        }
     }
 
     /// Deletes the webhook, unless another signal arrives. A failure says how to delete it by hand.
@@ -79,33 +69,91 @@ impl Session {
     }
 }
 
-/// The id and the secret of a new webhook.
-async fn create<W: ServiceWebhook>(
+/// The webhook of a new session, and those that killed sessions with its URL have left behind.
+pub(super) struct NewSession {
+    left: Vec<Call<Deleted>>,
+    webhook: NewWebhook,
+}
+
+/// The request that creates the webhook.
+enum NewWebhook {
+    Email(Call<email::Webhook>),
+    Extraction(Call<extraction::Webhook>),
+}
+
+impl NewSession {
+    pub(super) async fn new(
+        context: &Context,
+        service: Service,
+        url: &str,
+        events: Vec<String>,
+    ) -> Result<Self, Failure> {
+        Ok(match service {
+            Service::Email => {
+                let (left, create) = prepare::<email::Webhook>(context, url, events).await?;
+                Self {
+                    left,
+                    webhook: NewWebhook::Email(create),
+                }
+            }
+            _ => {
+                let (left, create) = prepare::<extraction::Webhook>(context, url, events).await?;
+                Self {
+                    left,
+                    webhook: NewWebhook::Extraction(create),
+                }
+            }
+        })
+    }
+
+    /// Deletes what is left behind, and creates the webhook.
+    pub(super) async fn start(self, context: &Context) -> Result<Session, Failure> {
+        const PROGRESS: &str = "creating the webhook";
+        for left in self.left {
+            ended(context.send(left, PROGRESS).await)?;
+        }
+        Ok(match self.webhook {
+            NewWebhook::Email(create) => {
+                Session::of(Service::Email, &context.send(create, PROGRESS).await?)
+            }
+            NewWebhook::Extraction(create) => {
+                Session::of(Service::Extraction, &context.send(create, PROGRESS).await?)
+            }
+        })
+    }
+}
+
+impl Preview for NewSession {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        match &self.webhook {
+            NewWebhook::Email(create) => create.show(context).await,
+            NewWebhook::Extraction(create) => create.show(context).await,
+        }
+    }
+}
+
+/// The requests that delete what is left behind, and the one that creates a webhook.
+async fn prepare<W: ServiceWebhook>(
     context: &Context,
     url: &str,
     events: Vec<String>,
-) -> Result<Option<(String, Option<Secret>)>, Failure> {
+) -> Result<(Vec<Call<Deleted>>, Call<W>), Failure> {
     let client = W::client(context).await?;
-    if !context.settings.dry_run {
-        // Those of sessions that were killed.
-        for left in W::search(&Names::new(context, &client), Some(url)).await? {
-            delete::<W>(context, &left.target().id).await?;
-        }
-    }
-    let created = context
-        .call(W::create(&client, url, events), "creating the webhook")
-        .await?;
-    Ok(created.map(|it| {
-        (
-            it.named().0.clone(),
-            it.secret().map(|(_, secret)| secret.clone()),
-        )
-    }))
+    let left = W::search(&Names::new(context, &client), Some(url)).await?;
+    let left = left
+        .iter()
+        .map(|left| context.with_options(W::delete(&client, &left.target().id)));
+    let create = context.with_options(W::create(&client, url, events));
+    Ok((left.collect(), create))
 }
 
 /// Deletes a webhook. One that does not exist any more is not an error.
 async fn delete<W: ServiceWebhook>(context: &Context, id: &str) -> Result<(), Failure> {
-    match context.run(W::delete(&W::client(context).await?, id)).await {
+    ended(context.run(W::delete(&W::client(context).await?, id)).await)
+}
+
+fn ended(deleted: Result<Deleted, Failure>) -> Result<(), Failure> {
+    match deleted {
         Err(failure) if failure.kind() != Kind::NotFound => Err(failure),
         _ => Ok(()),
     }

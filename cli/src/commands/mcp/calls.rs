@@ -15,8 +15,8 @@ use super::arguments::{self, CommandLine};
 use super::audit::{Audit, described};
 use super::content::answer;
 use super::describe::lacks_scopes;
-use super::plans::{self, Plan, Plans};
-use super::runner::{Output, Runner};
+use super::plans::{Kept, Plan, Plans};
+use super::runner::{Output, Runner, Stage};
 use super::table::{ACTION, Action, LOOK, TOKEN, Tool};
 use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
@@ -164,21 +164,23 @@ impl Shared {
     /// Shows what would be sent, and keeps it.
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
         let (token, made) = (Uuid::new_v4().simple().to_string(), Utc::now());
-        // A bulk job asks before it sends, and is not one request that could have a key.
         let is_email = action.spec.effect == Effect::Creates;
-        let line = match is_email {
-            true => line.with(&format!(
-                "--idempotency-key={}",
-                plans::idempotency_key(&token)
-            )),
-            false => line.with("--yes"),
+        let (shown, kept) = match is_email {
+            true => match self.runner.prepare(&line).await? {
+                Stage::Shown { shown, run } => (shown, Kept::Run(run)),
+                Stage::Ended(output) => return Ok(output),
+            },
+            // A bulk job is prepared anew when it is sent, and compared with what was shown.
+            false => {
+                let line = line.with("--yes");
+                let output = self.runner.run(&line.with("--dry-run")).await?;
+                if output.is_error() || output.fields["result"].is_null() {
+                    return Ok(output);
+                }
+                (output.fields, Kept::Line(line))
+            }
         };
-        let mut output = self.runner.run(&line.with("--dry-run")).await?;
-        let shown = output.fields.clone();
         let request = &shown["result"];
-        if output.is_error() || request.is_null() {
-            return Ok(output);
-        }
         let mut result = json!({
             "token": token,
             "next": "send_planned with this token sends it, once, within ten minutes",
@@ -191,19 +193,20 @@ impl Shared {
             }
             result["recipients"] = recipients(request).collect();
             result["request"] = request.clone();
+            if request["body"]["templateId"].is_string() {
+                result["template"] =
+                    "its text is kept by the service, and is what it is then".into();
+            }
         } else {
             // The counts, and the first emails.
             for (name, value) in request.as_object().into_iter().flatten() {
                 result[if name == "body" { "first" } else { name }] = value.clone();
             }
         }
-        if line
-            .words
-            .iter()
-            .any(|word| word.starts_with("--template="))
-        {
-            result["template"] = "its text is kept by the service, and is what it is then".into();
-        }
+        let mut output = Output {
+            fields: shown.clone(),
+            request_id: None,
+        };
         output.fields["result"] = result;
         if answer(&output, true).is_none() {
             let problem = "the plan does not fit into an answer; nothing was planned";
@@ -213,7 +216,7 @@ impl Shared {
         }
         self.plans.lock().await.add(Plan {
             token,
-            line,
+            kept,
             shown,
             made,
         });
@@ -223,7 +226,7 @@ impl Shared {
     /// Sends what was shown. The plan is gone whatever happens, so nothing is sent twice.
     async fn send_planned(&self, token: &str) -> Result<Output, Failure> {
         let plan = self.plans.lock().await.take(token, Utc::now());
-        let Some(Plan { line, shown, .. }) = plan else {
+        let Some(Plan { kept, shown, .. }) = plan else {
             let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
                            was restarted";
             return Err(Failure::new(Kind::NotFound, problem).code("no_plan").hint(
@@ -232,6 +235,11 @@ impl Shared {
                  sandbox_emails; do not plan the same email again before",
             ));
         };
+        self.count_recipients(&shown["result"])?;
+        let line = match kept {
+            Kept::Run(run) => return run.go_on().await,
+            Kept::Line(line) => line,
+        };
         let now = self.runner.run(&line.with("--dry-run")).await?;
         if now.fields != shown {
             let problem = "nothing was sent: what would be sent now differs from what was shown";
@@ -239,7 +247,6 @@ impl Shared {
                 "settings or the service have changed; plan again and look at the difference",
             ));
         }
-        self.count_recipients(&shown["result"])?;
         self.runner.run(&line).await
     }
 

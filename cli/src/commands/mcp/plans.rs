@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::arguments::CommandLine;
+use super::runner::Run;
 
 /// How long a plan can be sent.
 pub const LIFETIME: TimeDelta = TimeDelta::minutes(10);
@@ -13,14 +13,20 @@ pub const LIFETIME: TimeDelta = TimeDelta::minutes(10);
 const MAX_PLANS: usize = 100;
 
 /// What was shown.
-#[derive(Clone, Debug)]
 pub struct Plan {
     pub token: String,
-    /// The command with its input, without `--dry-run`.
-    pub line: CommandLine,
-    /// What the dry run has printed.
+    pub kept: Kept,
+    /// What was printed.
     pub shown: Value,
     pub made: DateTime<Utc>,
+}
+
+/// What is kept of a plan.
+pub enum Kept {
+    /// The command, with everything resolved. It waits.
+    Run(Run),
+    /// The command line, for a command that is run again.
+    Line(CommandLine),
 }
 
 /// The plans of this process, the oldest first.
@@ -37,6 +43,11 @@ impl Plans {
         self.0.push(plan);
     }
 
+    /// Drops all plans.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Takes a plan out, so that its token works once.
     pub fn take(&mut self, token: &str, now: DateTime<Utc>) -> Option<Plan> {
         let index = self.0.iter().position(|plan| plan.token == token)?;
@@ -51,20 +62,14 @@ impl Plan {
     }
 }
 
-/// The idempotency key of a plan, from which the token cannot be told.
-pub fn idempotency_key(token: &str) -> String {
-    format!("svc-mcp-{}", hex::encode(&Sha256::digest(token)[..16]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plan(plans: &mut Plans, token: &str, made: DateTime<Utc>) {
-        let (token, line) = (token.to_owned(), CommandLine::default());
         plans.add(Plan {
-            token,
-            line,
+            token: token.to_owned(),
+            kept: Kept::Line(CommandLine::default()),
             shown: Value::Null,
             made,
         });
@@ -94,12 +99,5 @@ mod tests {
         }
         assert!(plans.take("0", start).is_none());
         assert!(plans.take("1", start + LIFETIME / 2).is_some());
-    }
-
-    #[test]
-    fn a_key_follows_from_the_token_and_does_not_tell_it() {
-        assert_eq!(idempotency_key("one"), idempotency_key("one"));
-        assert_ne!(idempotency_key("one"), idempotency_key("two"));
-        assert!(!idempotency_key("one").contains("one"));
     }
 }

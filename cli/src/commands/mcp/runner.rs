@@ -5,11 +5,12 @@ use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Deserializer, Value, json};
+use tokio::sync::oneshot::{Receiver, Sender};
 
 use super::arguments::CommandLine;
 use crate::context::{Context, RunInside};
 use crate::failure::Failure;
-use crate::process::{Process, Terminals};
+use crate::process::{Approval, Approver, Process, Terminals};
 use crate::settings::{Env, GlobalFlags};
 
 /// The stack of a run, as that of a main thread.
@@ -59,6 +60,23 @@ impl Runner {
 
     /// Runs a command, to its end even if the future is dropped.
     pub async fn run(&self, line: &CommandLine) -> Result<Output, Failure> {
+        self.start(line, None)?.finish().await
+    }
+
+    /// Runs a command until it has shown what it is about to do. There it waits, for a limited time.
+    pub async fn prepare(&self, line: &CommandLine) -> Result<Stage, Failure> {
+        let (approval, approver) = Approval::new();
+        let mut run = self.start(line, Some(approval))?;
+        let Approver { shown, decision } = approver;
+        if shown.await.is_err() {
+            return run.finish().await.map(Stage::Ended);
+        }
+        let shown = fields(0, &run.stdout.take(), &run.stderr.take());
+        run.decision = Some(decision);
+        Ok(Stage::Shown { shown, run })
+    }
+
+    fn start(&self, line: &CommandLine, approval: Option<Approval>) -> Result<Run, Failure> {
         let mut args = self.start.clone();
         args.extend(line.words.iter().map(OsString::from));
         let (stdout, stderr) = (Captured::default(), Captured::default());
@@ -71,16 +89,53 @@ impl Runner {
             stderr: Box::new(stderr.clone()),
             terminals: Terminals::default(),
             signals: false,
+            approval,
         };
         let run = self.run;
         let (done, ended) = tokio::sync::oneshot::channel();
         let thread = std::thread::Builder::new().stack_size(STACK);
         thread.spawn(move || done.send(run(&args, process)))?;
-        let ended = ended.await;
+        Ok(Run {
+            stdout,
+            stderr,
+            ended,
+            decision: None,
+        })
+    }
+}
+
+/// How far a command came.
+pub enum Stage {
+    /// It has shown what it is about to do, and waits.
+    Shown { shown: Value, run: Run },
+    /// It has ended: it failed, or there was nothing to decide.
+    Ended(Output),
+}
+
+/// A command that runs. One that waits for a decision ends without it if this is dropped.
+pub struct Run {
+    stdout: Captured,
+    stderr: Captured,
+    ended: Receiver<(u8, Option<String>)>,
+    decision: Option<Sender<()>>,
+}
+
+impl Run {
+    /// Lets the command do what it has shown.
+    pub async fn go_on(mut self) -> Result<Output, Failure> {
+        if let Some(decision) = self.decision.take() {
+            // If the command has ended, that is reported.
+            let _ = decision.send(());
+        }
+        self.finish().await
+    }
+
+    async fn finish(self) -> Result<Output, Failure> {
+        let ended = self.ended.await;
         let (code, request_id) =
             ended.map_err(|_| Failure::other("the command has ended unexpectedly"))?;
         Ok(Output {
-            fields: fields(code, &stdout.text(), &stderr.text()),
+            fields: fields(code, &self.stdout.take(), &self.stderr.take()),
             request_id,
         })
     }
@@ -135,9 +190,10 @@ impl From<Failure> for Output {
 struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl Captured {
-    fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
+    /// What was written since the last call.
+    fn take(&self) -> String {
+        let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&std::mem::take(&mut *bytes)).into_owned()
     }
 }
 

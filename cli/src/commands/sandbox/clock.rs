@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use svc_reference_server::client::Clock;
+use svc_reference_server::client::{Client, Clock};
 
 use super::due;
 use crate::command_spec::{changes, reads};
@@ -13,6 +13,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::duration;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
+use crate::prepared::{Prepared, Preview};
 
 const VIEW: View = View(&[
     Column::new("NOW", "/now", Show::Time),
@@ -70,24 +71,38 @@ impl Settle {
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if let (Self::Advance { duration }, true) = (&self, context.settings.dry_run) {
-            return due::until(context, *duration).await;
-        }
         let client = control::client(context).await?;
-        let request = match self {
-            Self::Show => client.clock(),
-            Self::Freeze => client.freeze(),
-            Self::Advance { duration } => client.advance(duration),
-            Self::Resume => client.resume(),
-            Self::Real => client.real_time(),
+        let shown = match self {
+            Self::Show => control::show(context, VIEW, client.clock()).await,
+            Self::Freeze => control::show(context, VIEW, client.freeze()).await,
+            Self::Advance { duration } => advance(context, client, duration).await,
+            Self::Resume => control::show(context, VIEW, client.resume()).await,
+            Self::Real => control::show(context, VIEW, client.real_time()).await,
         };
-        control::show(context, VIEW, request)
-            .await
-            .map_err(|failure| match failure.kind() {
-                Kind::OutcomeUnknown => {
-                    failure.hint("see where the clock is: svc sandbox clock show")
-                }
-                _ => failure,
-            })
+        shown.map_err(|failure| match failure.kind() {
+            Kind::OutcomeUnknown => failure.hint("see where the clock is: svc sandbox clock show"),
+            _ => failure,
+        })
+    }
+}
+
+async fn advance(context: &Context, client: Client, by: Duration) -> Result<(), Failure> {
+    let advance = Advance { client, by };
+    let Some(Advance { client, by }) = Prepared::new(advance).decide(context).await? else {
+        return Ok(());
+    };
+    let clock = control::read(context, client.advance(by)).await?;
+    context.out.one(&clock, VIEW)
+}
+
+/// An advance of the clock: what falls due until then says more than the request.
+struct Advance {
+    client: Client,
+    by: Duration,
+}
+
+impl Preview for Advance {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        due::until(context, &self.client, self.by).await
     }
 }

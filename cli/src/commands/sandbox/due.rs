@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use svc_reference_server::client::Due as DueWork;
+use svc_reference_server::client::{Client, Due as DueWork};
 
 use crate::command_spec::reads;
 use crate::context::Context;
@@ -42,9 +42,8 @@ impl Due {
     }
 }
 
-/// Prints what falls due if the clock is advanced, also in a dry run.
-pub async fn until(context: &Context, by: Duration) -> Result<(), Failure> {
-    let client = control::reading_client(context).await?;
+/// Prints what falls due if the clock is advanced.
+pub async fn until(context: &Context, client: &Client, by: Duration) -> Result<(), Failure> {
     let clock = control::read(context, client.clock()).await?;
     let end = *clock.now + by;
     let mut due = Vec::new();

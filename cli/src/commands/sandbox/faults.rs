@@ -63,7 +63,7 @@ pub enum Command {
         /// Number of requests affected [default: 1]
         ///
         /// With --greylist or --share, the default is any number.
-        #[arg(long, value_name = "N")]
+        #[arg(long, alias = "count", value_name = "N")]
         times: Option<u32>,
         /// Requests to let pass first [default: 0]
         #[arg(long, value_name = "N")]
@@ -110,6 +110,9 @@ pub enum Command {
         /// Fault id [default: all]
         #[arg(add = Values::Fault.candidates())]
         id: Option<String>,
+        /// Remove all, as without an id
+        #[arg(long, hide = true, conflicts_with = "id")]
+        all: bool,
     },
 }
 
@@ -159,11 +162,11 @@ impl Command {
             }
             Self::List => control::list(context, VIEW, "no faults", client.faults()).await,
             Self::Get { id } => control::show(context, VIEW, client.fault(&id)).await,
-            Self::Remove { id: Some(id) } => {
+            Self::Remove { id: Some(id), .. } => {
                 let sentence = format!("removed fault {id}");
                 control::done(context, &sentence, client.remove_fault(&id)).await
             }
-            Self::Remove { id: None } => {
+            Self::Remove { id: None, .. } => {
                 control::done(context, "removed all faults", client.clear_faults()).await
             }
         }

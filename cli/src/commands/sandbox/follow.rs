@@ -27,7 +27,7 @@ pub struct Watch {}
 
 impl Watch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        follow(context, |_| true).await
+        follow(context).await
     }
 }
 
@@ -36,15 +36,12 @@ const POLL: Duration = Duration::from_secs(20);
 /// The pause before the server is asked again after a failure.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Prints the events that `wanted` selects, until a signal stops the command.
+/// Prints what changes, until a signal stops the command.
 ///
 /// # Errors
 ///
 /// If the first request fails. Later the server may be stopped and started again.
-pub async fn follow(
-    context: &Context,
-    wanted: impl Fn(&Notification) -> bool,
-) -> Result<(), Failure> {
+async fn follow(context: &Context) -> Result<(), Failure> {
     // Before the first line is printed: its reader may stop the command at once.
     let mut stop = StopSignal::listen(context.settings.env.signals)?;
     let follow = async {
@@ -54,7 +51,7 @@ pub async fn follow(
         for event in &begun.data {
             context.out.event("ready; press Ctrl-C to stop", event)?;
         }
-        print_all(context, &client, begun.next, wanted).await
+        print_all(context, &client, begun.next).await
     };
     tokio::select! {
         ended = follow => ended,
@@ -70,7 +67,6 @@ async fn print_all(
     context: &Context,
     client: &Client,
     mut position: String,
-    wanted: impl Fn(&Notification) -> bool,
 ) -> Result<(), Failure> {
     let mut is_connected = true;
     loop {
@@ -102,9 +98,7 @@ async fn print_all(
             if matches!(event, Notification::Reset { .. }) {
                 context.out.note("events may be missing");
             }
-            if wanted(event) {
-                print(context, event)?;
-            }
+            print(context, event)?;
         }
     }
 }

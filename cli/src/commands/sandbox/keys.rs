@@ -7,12 +7,12 @@ use svc_reference_server::client::{Key, KeyMode, NewKey};
 use crate::command_spec::{changes, reads, removes};
 use crate::commands::verify::ServiceName;
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::{Context, Deleted};
 use crate::control;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
+use crate::prepared::Prepared;
 
 /// Table columns of a key.
 pub const VIEW: View = View(&[
@@ -98,12 +98,13 @@ impl Command {
                 control::list(context, VIEW, "no keys", client.keys()).await
             }
             Self::Delete { id } => {
-                confirm(context, &format!("Revoke key {id}?")).await?;
                 let request = control::client(context).await?.revoke_key(&id);
-                match control::send(context, request).await? {
-                    Some(()) => context.deleted("key", &id, &id),
-                    None => Ok(()),
-                }
+                let request = Prepared::new(request).asking(format!("Revoke key {id}?"));
+                let Some(request) = request.decide(context).await? else {
+                    return Ok(());
+                };
+                control::read(context, request).await?;
+                context.deleted("key", &id, &id)
             }
         }
     }

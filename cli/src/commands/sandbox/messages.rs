@@ -14,19 +14,19 @@ use super::open;
 use super::open::Output;
 use crate::command_spec::{changes, local, reads, removes};
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control::{self, Done, Paging, Text};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
+use crate::prepared::Prepared;
 use crate::times;
 
 /// Table columns of a message.
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
-    Column::text("FROM", "/from"),
-    Column::text("RECIPIENT", "/recipient"),
+    Column::text("FROM", "/from").droppable(),
+    Column::text("RECIPIENT", "/recipient").key(),
     Column::text("SUBJECT", "/subject"),
     Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);
@@ -223,17 +223,20 @@ impl Command {
                         format!("all messages of {organization}")
                     }
                 };
-                confirm(context, &format!("Delete {what}?")).await?;
                 let client = control::client(context).await?;
                 let sentence = format!("deleted {what}");
-                let Some((last, others)) = ids.split_last() else {
-                    let request = client.delete_messages(&filter);
-                    return control::done(context, &sentence, request).await;
+                let requests = match &ids[..] {
+                    [] => vec![client.delete_messages(&filter)],
+                    ids => ids.iter().map(|id| client.delete_message(id)).collect(),
                 };
-                for id in others {
-                    control::send(context, client.delete_message(id)).await?;
+                let requests = Prepared::new(requests).asking(format!("Delete {what}?"));
+                let Some(requests) = requests.decide(context).await? else {
+                    return Ok(());
+                };
+                for request in requests {
+                    control::read(context, request).await?;
                 }
-                control::done(context, &sentence, client.delete_message(last)).await
+                control::print_done(context, &sentence, &Done { ok: true })
             }
             Self::Open { id, print } => {
                 let page = open::url(context).await?;

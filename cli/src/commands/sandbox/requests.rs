@@ -1,17 +1,16 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
 use clap::Subcommand;
-use svc_reference_server::client::{LoggedRequest, Notification, RequestFilter};
+use svc_reference_server::client::{LoggedRequest, RequestFilter};
 use svc_sdk::Operation;
 
-use crate::command_spec::{local, reads};
-use crate::commands::sandbox::follow::follow;
+use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{described, of};
+use crate::output_schema::of;
 use crate::times;
 
 /// Table columns of a request.
@@ -49,15 +48,6 @@ pub enum Command {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Print each request as it is handled
-    ///
-    /// Piped, each line is JSON. Ctrl-C ends the command with exit
-    /// code 130, SIGTERM with 0.
-    #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_organization().until_interrupted())]
-    #[command(after_long_help = "\
-  svc sandbox requests tail
-  svc sandbox requests tail -o ndjson --jq .operation")]
-    Tail,
     /// Show a request with the beginning of its bodies
     #[command(add = reads(&[], of::<LoggedRequest>).of_organization())]
     #[command(after_long_help = "\
@@ -94,7 +84,6 @@ impl Command {
                     .pages(context, VIEW, "no requests", || client.requests(&filter))
                     .await
             }
-            Self::Tail => follow(context, |event| matches!(event, Notification::Request(_))).await,
             Self::Get { id } => {
                 let request = control::client(context).await?.request(&id);
                 control::show(context, VIEW, request).await

@@ -10,9 +10,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches as _, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_reference_server::client::RequestHandled;
+use serde_json::Value;
+use svc_reference_server::client::{LoggedRequest, RecordedBody, RequestHandled};
 use svc_reference_server::{Builder, InvalidSeed, Network, Server, StartError};
-use svc_sdk::Dialect;
+use svc_sdk::{Dialect, Secret};
 
 use crate::command_spec::local;
 use crate::context::Context;
@@ -26,8 +27,8 @@ use crate::settings::{GlobalFlags, Source, Sourced, table};
 
 /// Run the sandbox in the foreground
 ///
-/// Prints one line of JSON with its addresses when it is ready, and logs to standard error: on a
-/// terminal a line for each request, else a log entry. The seeded keys are mk_test_sandbox (email
+/// Prints where it is when it is ready, as one line of JSON unless standard output is a terminal, and
+/// logs to standard error: on a terminal a line for each request, else a log entry. The seeded keys are mk_test_sandbox (email
 /// service) and sk_test_sandbox (extraction service). Ctrl-C or SIGTERM stops the server; the data is
 /// kept.
 ///
@@ -60,6 +61,9 @@ pub struct Serve {
     /// :4080 stands for all IPv4 addresses. The default with --network trusted is 0.0.0.0:4080.
     #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
     addr: Option<SocketAddr>,
+    /// HTTP port, with the address of the network
+    #[arg(long, value_name = "PORT", conflicts_with = "addr", hide = true)]
+    port: Option<u16>,
     /// Base URL for clients elsewhere [default: the address]
     ///
     /// Tracking links and the first line carry it. Without it, tracking links carry the host that the
@@ -104,9 +108,10 @@ pub struct Serve {
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
     #[arg(long, value_name = "ADDR", value_parser = address::parse, hide_short_help = true)]
     resolver: Option<SocketAddr>,
-    /// SMTP listen address [default: no SMTP]
+    /// SMTP listen address [default: 127.0.0.1:1025]
     ///
-    /// Takes mail to any address. Port 0 picks a free port.
+    /// Takes mail to any address. Port 0 picks a free port, as the default does if another program
+    /// uses 1025. With --network public, the default is no SMTP.
     #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
     smtp: Option<SocketAddr>,
     /// STARTTLS certificate, PEM [default: no STARTTLS]
@@ -198,6 +203,53 @@ pub struct Ready<'a> {
     #[schemars(with = "String")]
     control_token: Option<&'a str>,
 }
+
+impl Ready<'_> {
+    /// The same for people.
+    fn greeting(&self, keys: Option<(&Secret, &Secret)>) -> String {
+        let keys = match keys {
+            Some((email, extraction)) => {
+                format!(
+                    "{} (email), {} (extraction)",
+                    email.expose(),
+                    extraction.expose()
+                )
+            }
+            None => "none; create one: svc sandbox keys create".to_owned(),
+        };
+        let data = match self.data {
+            Some(dir) => dir.display().to_string(),
+            None => "in memory, gone at the end".to_owned(),
+        };
+        let mut lines = vec![
+            ("Page", format!("{}/", self.http)),
+            ("API", format!("{} (both services)", self.http)),
+            (
+                "SMTP",
+                self.smtp.clone().unwrap_or_else(|| "off".to_owned()),
+            ),
+            ("Keys", keys),
+            ("Data", data),
+        ];
+        if let Some(token) = self.control_token {
+            lines.push(("Token", format!("{token} (control interface)")));
+        }
+        let lines = lines
+            .iter()
+            .map(|(name, value)| format!("  {name:<7}{value}\n"));
+        format!(
+            "The sandbox is running.\n\n{}\nTry it in another terminal:\n  {TRY}\n\n",
+            lines.collect::<String>()
+        )
+    }
+}
+
+/// A command line that fits 80 columns.
+const TRY: &str = "svc --sandbox emails send --from hello@sandbox.test \\\n      \
+    --to ada@example.test --subject Hi --text Hello";
+
+/// The usual port of SMTP servers for tests.
+const SMTP_PORT: u16 = 1025;
 
 impl Serve {
     /// The dialect of --like, with the points of --set.
@@ -336,13 +388,17 @@ impl Serve {
         }
         builder = given(builder, self.dns, Builder::dns);
         builder = given(builder, self.resolver, Builder::resolver);
-        builder = given(builder, self.smtp, Builder::smtp);
+        builder = match (self.smtp, self.network.default_ip()) {
+            (Some(addr), _) => builder.smtp(addr),
+            (None, Some(ip)) => builder.smtp_or_free_port(SocketAddr::new(ip, SMTP_PORT)),
+            (None, None) => builder,
+        };
         builder = given(builder, self.keep, Builder::keep);
         builder = given(builder, self.keep_for, Builder::keep_for);
         builder = given(builder, self.rate_limit, Builder::rate_limit);
-        match (&self.smtp_cert_file, &self.smtp_key_file, self.smtp) {
-            (None, None, _) => {}
-            (Some(chain), Some(key), Some(_)) => {
+        match (&self.smtp_cert_file, &self.smtp_key_file) {
+            (None, None) => {}
+            (Some(chain), Some(key)) if self.has_smtp() => {
                 let chain = context
                     .inputs
                     .bytes(&context.out, "--smtp-cert-file", chain)?;
@@ -382,11 +438,11 @@ impl Serve {
             control_token: server.control_token(),
         };
         // The server keeps running if standard output is closed.
-        let _ = context.out.ready(&ready);
-        context.out.hint(
-            "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \
-             --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
-        );
+        let _ = match context.out.is_table() && context.out.stdout_is_terminal() {
+            true => context.out.raw(&ready.greeting(server.seeded_keys())),
+            false => context.out.ready(&ready),
+        };
+        context.out.hint("press Ctrl-C to stop");
         match self.until_stdin_closes {
             true => tokio::select! {
                 _ = stop.recv() => {}
@@ -399,12 +455,16 @@ impl Serve {
         Ok(())
     }
 
+    fn has_smtp(&self) -> bool {
+        self.smtp.is_some() || self.network.default_ip().is_some()
+    }
+
     /// The listen address of the option, else of the network.
     fn addr(&self) -> Result<SocketAddr, Failure> {
         let default = || {
             self.network
                 .default_ip()
-                .map(|ip| SocketAddr::new(ip, PORT))
+                .map(|ip| SocketAddr::new(ip, self.port.unwrap_or(PORT)))
         };
         self.addr.or_else(default).ok_or_else(|| {
             Failure::usage("--network public needs --addr")
@@ -489,7 +549,7 @@ fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {
 }
 
 /// The log entry of a request to a documented operation.
-fn log(request: &RequestHandled) {
+fn log(request: &LoggedRequest) {
     let RequestHandled {
         method,
         path,
@@ -497,25 +557,66 @@ fn log(request: &RequestHandled) {
         status,
         duration_ms,
         ..
-    } = request;
+    } = &request.summary;
     tracing::info!(operation, status, duration_ms, "{method} {path}");
 }
 
-/// The line of a request to a documented operation, on a terminal.
-fn line(request: &RequestHandled) -> String {
-    let status = request
-        .status
-        .map_or_else(|| "---".to_owned(), |status| status.to_string());
+/// The line of a request to a documented operation, on a terminal: for whom it was, and why it was
+/// refused.
+fn line(request: &LoggedRequest) -> String {
     let RequestHandled {
+        operation,
         method,
         path,
+        status,
         duration_ms,
+        started_at,
         ..
-    } = request;
-    let at = DateTime::from(request.started_at)
+    } = &request.summary;
+    let at = DateTime::from(*started_at)
         .with_timezone(&Local)
         .format("%H:%M:%S");
-    format!("{at}  {status}  {method} {path} in {duration_ms} ms")
+    let is_refused = status.is_some_and(|status| status >= 400);
+    let whom = whom(request, is_refused).unwrap_or_else(|| format!("{method} {path}"));
+    let why = match reason(request).filter(|_| is_refused) {
+        Some(why) => format!(": {why}"),
+        None => String::new(),
+    };
+    let status = status.map_or_else(|| "---".to_owned(), |status| status.to_string());
+    format!("{at}  {status}  {operation} {whom}{why} ({duration_ms:.0} ms)")
+}
+
+/// The recipients of what was sent; of a refused email, its sender.
+fn whom(request: &LoggedRequest, is_refused: bool) -> Option<String> {
+    let body = json(request.request_body.as_ref()?)?;
+    if let Some(emails) = body.as_array().or(body["emails"].as_array()) {
+        return Some(format!("{} emails", emails.len()));
+    }
+    let from = body["from"].as_str();
+    match (&body["to"], from) {
+        (_, Some(from)) if is_refused => Some(from.to_owned()),
+        (Value::String(to), _) => Some(to.clone()),
+        (Value::Array(all), _) => {
+            let first = all.first()?.as_str()?;
+            Some(match all.len() {
+                1 => first.to_owned(),
+                count => format!("{first} and {} more", count - 1),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// What the response says about its problem.
+fn reason(request: &LoggedRequest) -> Option<String> {
+    let body = json(request.response_body.as_ref()?)?;
+    let error = &body["error"];
+    let message = error["message"].as_str().or(error.as_str());
+    message.or(body["message"].as_str()).map(str::to_owned)
+}
+
+fn json(body: &RecordedBody) -> Option<Value> {
+    serde_json::from_str(&body.text).ok()
 }
 
 /// How long a stop may take. The server itself needs less, unless the disk is slow.

@@ -9,12 +9,12 @@ use svc_reference_server::client::{Client, Health};
 use svc_sdk::EmailClient;
 
 use crate::command_spec::{local, reads, removes};
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control::{self, Done, Text};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
+use crate::prepared::Prepared;
 use crate::sandbox;
 
 const VIEW: View = View(&[
@@ -62,12 +62,14 @@ impl Status {
         let http = EmailClient::builder(&url, "none").no_proxy().build()?;
         let request = Client::from_http(http).health();
         let is_given = elsewhere.is_some() || found.is_some();
-        if !is_given && !context.settings.dry_run && !listens(&url).await {
+        let Some(request) = Prepared::new(request).decide(context).await? else {
+            return Ok(());
+        };
+        if !is_given && !listens(&url).await {
             return not_running(context, dir, &url);
         }
-        match control::send(context, request).await {
-            Ok(Some(health)) => context.out.one(&Running { health, data }, VIEW),
-            Ok(None) => Ok(()),
+        match control::read(context, request).await {
+            Ok(health) => context.out.one(&Running { health, data }, VIEW),
             Err(_) => not_running(context, dir, &url),
         }
     }
@@ -201,32 +203,32 @@ impl Reset {
             Some(name) => format!("the data of organization {name}"),
             None => "all data of the sandbox".to_owned(),
         };
-        confirm(context, &format!("Delete {what}?")).await?;
         let sentence = format!("deleted {what} and created the seed data again");
         let client = control::client(context).await?;
         let request = match self.organization {
             Some(organization) => client.reset_organization(organization),
             None => client.reset(),
         };
-        control::done(context, &sentence, request).await
+        let request = Prepared::new(request).asking(format!("Delete {what}?"));
+        let Some(request) = request.decide(context).await? else {
+            return Ok(());
+        };
+        let done = control::read(context, request).await?;
+        control::print_done(context, &sentence, &done)
     }
 }
 
-/// Write what the sandbox has as a seed file
+/// Export the sandbox as a seed file
 ///
 /// The output is a TOML file for `svc sandbox serve --seed`: organizations, domains, templates,
 /// audiences with contacts, and webhooks with their secrets. Of the keys, it has those that the server
 /// was started with; of the others, the server has only hashes.
 #[derive(Args, Debug)]
 #[command(add = reads(&[], of::<Text>).of_sandbox())]
-#[command(after_long_help = "svc sandbox seed --export")]
-pub struct Seed {
-    /// Write the file to standard output
-    #[arg(long, required = true)]
-    export: bool,
-}
+#[command(after_long_help = "svc sandbox export > seed.toml")]
+pub struct Export {}
 
-impl Seed {
+impl Export {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context).await?;
         control::document(context, client.seed_file()).await

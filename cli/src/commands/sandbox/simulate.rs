@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Map, Value};
-use svc_reference_server::client::{Client, EmailEvent, InboundMessage, Received};
-use svc_sdk::email::Email;
+use svc_reference_server::client::{
+    Client, EmailEvent, Extraction as ExtractionEvent, InboundMessage, Received, Request,
+};
+use svc_sdk::Call;
+use svc_sdk::email::{Email, EmailRecord};
 
 use crate::command_spec::changes;
 use crate::complete::{Values, at_file};
@@ -15,6 +18,7 @@ use crate::control;
 use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
 use crate::output_schema::{email, of};
+use crate::prepared::Preview;
 
 /// Simulate an event of an email
 ///
@@ -46,7 +50,7 @@ impl Event {
             true => json_or_text(text),
             false => Value::from(text),
         };
-        let sentence = format!("email {} is {}", self.id, self.event);
+        let sentence = format!("marked email {} as {}", self.id, self.event);
         let (recipient, detail) = (self.recipient, self.detail.map(detail));
         let event = EmailEvent {
             organization: None,
@@ -118,7 +122,7 @@ impl Inbound {
 ///
 /// Webhooks are delivered as they would be for a real extraction.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], of::<svc_reference_server::client::Extraction>).of_organization())]
+#[command(add = changes(&[], of::<ExtractionEvent>).of_organization())]
 #[command(after_long_help = "\
   svc sandbox extraction completed --data '{\"total\": 12}'
   svc sandbox extraction failed")]
@@ -148,70 +152,109 @@ impl Extraction {
     }
 }
 
-/// Makes an event happen in the sandbox, with the addresses and texts of its example, which gets the
-/// id of the email.
-pub async fn happen(context: &Context, event: &str, body: &mut Value) -> Result<(), Failure> {
-    let (client, data) = (control::client(context).await?, &mut body["data"]);
-    let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
-    let (from, subject, recipient) = (text("from"), text("subject"), text("recipient"));
-    match event.rsplit_once('.') {
-        Some(("extraction", _)) => {
-            let request = client.simulate_extraction(event, data.as_object().cloned());
-            control::send(context, request).await?;
-        }
-        Some((_, "received")) => {
-            let (subject, text) = (Some(subject), Some(text("text")));
-            let message = InboundMessage {
-                subject,
-                text,
+/// What makes an event happen in the sandbox, with the addresses and texts of its example.
+pub struct Happening {
+    client: Client,
+    cause: Cause,
+}
+
+enum Cause {
+    Extraction(Request<ExtractionEvent>),
+    Inbound(Request<Received>),
+    /// An email is sent. Then an event of it is simulated, unless the sandbox itself does what is asked.
+    Sent {
+        email: Call<EmailRecord>,
+        recipient: String,
+        event: Option<EmailEvent>,
+    },
+}
+
+impl Happening {
+    /// What the body of an event tells of.
+    pub async fn new(context: &Context, event: &str, body: &Value) -> Result<Self, Failure> {
+        let (client, data) = (control::client(context).await?, &body["data"]);
+        let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+        let (from, subject, recipient) = (text("from"), text("subject"), text("recipient"));
+        let (group, change) = event.rsplit_once('.').unwrap_or(("", event));
+        let cause = match (group, change) {
+            ("extraction", _) => {
+                let data = data.as_object().cloned();
+                Cause::Extraction(client.simulate_extraction(event, data))
+            }
+            (_, "received") => Cause::Inbound(client.receive(&InboundMessage {
+                subject: Some(subject),
+                text: Some(text("text")),
                 ..InboundMessage::new(from, recipient)
-            };
-            let received = control::send(context, client.receive(&message)).await?;
-            if let Some(message) =
-                received.and_then(|received| received.messages.into_iter().next())
-            {
-                data["messageId"] = message.id.into();
-            }
-        }
-        Some((_, change)) => {
-            // The sandbox bounces what is sent to `bounced@`, for example.
-            let is_example = recipient == "ada@example.test";
-            let is_outcome = ["bounced", "complained", "failed"].contains(&change) && is_example;
-            let recipient = if is_outcome {
-                format!("{change}@example.test")
-            } else {
-                recipient
-            };
-            let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
-            let client_of_service = context.email_client().await?;
-            let call = client_of_service.emails().send(&email);
-            let Some(sent) = context.call(call, "sending").await? else {
-                return Ok(());
-            };
-            (data["emailId"], data["recipient"]) = (sent.id.clone().into(), recipient.into());
-            settle(context, &client).await?;
-            if !is_outcome && !["sent", "delivered"].contains(&change) {
-                let detail = ["bounce", "click", "reason"]
-                    .iter()
-                    .find_map(|name| data.get(*name));
-                let event = EmailEvent {
-                    detail: detail.cloned(),
-                    ..EmailEvent::new(change)
+            })),
+            _ => {
+                // The sandbox bounces what is sent to `bounced@`, for example.
+                let is_outcome = ["bounced", "complained", "failed"].contains(&change)
+                    && recipient == "ada@example.test";
+                let recipient = match is_outcome {
+                    true => format!("{change}@example.test"),
+                    false => recipient,
                 };
-                control::send(context, client.simulate_event(&sent.id, &event)).await?;
+                let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
+                let service = context.email_client().await?;
+                let happens_by_itself = is_outcome || ["sent", "delivered"].contains(&change);
+                let event = (!happens_by_itself).then(|| EmailEvent {
+                    detail: ["bounce", "click", "reason"]
+                        .iter()
+                        .find_map(|name| data.get(*name))
+                        .cloned(),
+                    ..EmailEvent::new(change)
+                });
+                Cause::Sent {
+                    email: context.with_options(service.emails().send(&email)),
+                    recipient,
+                    event,
+                }
+            }
+        };
+        Ok(Self { client, cause })
+    }
+
+    /// Makes it happen, and waits for what follows. The body gets the id of the email.
+    pub async fn run(self, context: &Context, body: &mut Value) -> Result<(), Failure> {
+        let (client, data) = (self.client, &mut body["data"]);
+        match self.cause {
+            Cause::Extraction(request) => {
+                control::read(context, request).await?;
+            }
+            Cause::Inbound(request) => {
+                let received = control::read(context, request).await?;
+                if let Some(message) = received.messages.into_iter().next() {
+                    data["messageId"] = message.id.into();
+                }
+            }
+            Cause::Sent {
+                email,
+                recipient,
+                event,
+            } => {
+                let sent = context.send(email, "sending").await?;
+                (data["emailId"], data["recipient"]) = (sent.id.clone().into(), recipient.into());
+                settle(context, &client).await?;
+                if let Some(event) = event {
+                    control::read(context, client.simulate_event(&sent.id, &event)).await?;
+                }
             }
         }
-        None => {}
+        settle(context, &client).await
     }
-    settle(context, &client).await
+}
+
+impl Preview for Happening {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        match &self.cause {
+            Cause::Extraction(request) => request.show(context).await,
+            Cause::Inbound(request) => request.show(context).await,
+            Cause::Sent { email, .. } => email.show(context).await,
+        }
+    }
 }
 
 async fn settle(context: &Context, client: &Client) -> Result<(), Failure> {
-    match context.settings.dry_run {
-        true => Ok(()),
-        false => {
-            let request = client.settle(context.settings.timeout.value);
-            control::send(context, request).await.map(drop)
-        }
-    }
+    let request = client.settle(context.settings.timeout.value);
+    control::read(context, request).await.map(drop)
 }

@@ -7,17 +7,18 @@ use svc_reference_server::client::{NewTemplate, RenderedTemplate, Template, Temp
 use crate::command_spec::{changes, reads, removes};
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
-use crate::confirm::confirm;
 use crate::context::{Context, Deleted, PLAIN};
 use crate::control::{self, Paging};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
+use crate::prepared::Prepared;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Create or replace a template
+    #[command(alias = "create", alias = "update")]
     #[command(add = changes(&[], of::<Template>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox templates put welcome --subject 'Hi {{ name }}' \\
@@ -122,12 +123,13 @@ impl Command {
                 control::show(context, PLAIN, client.render_template(&id, variables)).await
             }
             Self::Delete { id } => {
-                confirm(context, &format!("Delete template {id}?")).await?;
                 let request = control::client(context).await?.delete_template(&id);
-                match control::send(context, request).await? {
-                    Some(()) => context.deleted("template", &id, &id),
-                    None => Ok(()),
-                }
+                let request = Prepared::new(request).asking(format!("Delete template {id}?"));
+                let Some(request) = request.decide(context).await? else {
+                    return Ok(());
+                };
+                control::read(context, request).await?;
+                context.deleted("template", &id, &id)
             }
         }
     }

@@ -7,7 +7,7 @@ use tabled::settings::object::{Cell, Columns, Rows};
 use tabled::settings::{Alignment, Color, Padding, Style};
 
 use super::label::sentence;
-use super::wrap::{between_words, shortened};
+use super::wrap::{LONGEST_WORD, between_words, short_id, shortened};
 use super::{
     Canvas, Column, GAP, NOTHING, Show, block, localized, meaning, present, show, trimmed,
 };
@@ -18,12 +18,15 @@ pub(crate) struct List {
     pub(crate) text: String,
     /// How many columns with values were left out because the terminal is too narrow.
     pub(crate) hidden: usize,
+    /// Whether ids were shortened for the same reason.
+    pub(crate) has_short_ids: bool,
 }
 
 /// Formats a list as a table. Columns without a value in any row are omitted.
 ///
-/// If the table is too wide, times, sentences and texts get shorter, and then the last droppable
-/// columns are left out. If that is not enough, every item becomes a block of names and values.
+/// If the table is too wide, times, sentences and texts get shorter, then ids, and then the last
+/// droppable columns are left out. A terminal of 60 columns always gets a table, with as many columns
+/// as fit; in a narrower one, every item becomes a block of names and values.
 pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> List {
     let items = &items
         .iter()
@@ -35,16 +38,28 @@ pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> L
         .iter()
         .partition::<Vec<&Column<'_>>, _>(|column| column.show == Show::BelowRow);
     let all = columns.len();
+    let stays_table = canvas.width.is_none_or(|width| width >= NARROWEST_TABLE);
     loop {
-        if let Some(cells) = fitting(items, &columns, canvas.width) {
+        for ids in [Ids::Whole, Ids::Short] {
+            let Some(cells) = fitting(items, &columns, canvas.width, ids) else {
+                continue;
+            };
             let text = rendered(&cells, &columns, canvas);
             let text = with_lines_below(&text, (&cells, &columns), items, &below);
             return List {
                 text,
                 hidden: all - columns.len(),
+                has_short_ids: ids == Ids::Short,
             };
         }
-        match columns.iter().rposition(|column| column.droppable) {
+        let last = match columns.iter().rposition(|column| column.droppable) {
+            // The first two say what a row is about.
+            None if stays_table && columns.len() > 2 => {
+                columns.iter().rposition(|column| !column.is_key)
+            }
+            last => last,
+        };
+        match last {
             Some(last) => columns.remove(last),
             None => break,
         };
@@ -58,15 +73,26 @@ pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> L
     List {
         text: items.iter().map(text).collect::<Vec<_>>().join("\n"),
         hidden: 0,
+        has_short_ids: false,
     }
+}
+
+/// Width of a terminal from which on a list is always a table.
+const NARROWEST_TABLE: usize = 60;
+
+/// How ids are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ids {
+    Whole,
+    Short,
 }
 
 /// Minimum width to which a column of text is shortened.
 const SHORTEST_TEXT: usize = 12;
+/// Width up to which the column that people look for stays whole.
+const WHOLE_TEXT: usize = 40;
 /// Minimum width to which a column of sentences is wrapped.
 const NARROWEST_PROSE: usize = 16;
-/// Words of sentences up to this width are not broken. All ids are shorter.
-const LONGEST_WORD: usize = 48;
 /// Length of a time without seconds and zone, such as `2026-12-01 09:00`.
 const SHORT_TIME: usize = 16;
 
@@ -77,9 +103,16 @@ fn fitting(
     items: &[Value],
     columns: &[&Column<'_>],
     width: Option<usize>,
+    ids: Ids,
 ) -> Option<Vec<Vec<String>>> {
     let cells = |column: &&Column<'_>| {
-        let cell = |item| present(item, column).map(|value| show(value, column.show));
+        let cell = |item| {
+            let text = show(present(item, column)?, column.show);
+            Some(match (column.show, ids) {
+                (Show::Id, Ids::Short) => short_id(&text),
+                _ => text,
+            })
+        };
         let cells = items
             .iter()
             .map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned()));
@@ -110,6 +143,10 @@ fn fitting(
             .flat_map(|cell| cell.split(' '))
             .map(get_text_width);
         let minimum = match column.show {
+            Show::Text if column.is_key => {
+                let whole = cells.iter().map(|cell| get_text_width(cell)).max();
+                whole.unwrap_or(0).clamp(SHORTEST_TEXT, WHOLE_TEXT)
+            }
             Show::Text => SHORTEST_TEXT,
             Show::Prose => words
                 .filter(|word| *word <= LONGEST_WORD)
@@ -294,9 +331,20 @@ mod tests {
             "sentences are wrapped: {}",
             wrapped.text
         );
-        for width in 60..104 {
+        let narrow = shown(80);
+        assert!(
+            narrow.has_short_ids && narrow.text.contains("a remark that is long"),
+            "ids are shortened before a column is left out: {}",
+            narrow.text
+        );
+        for width in 40..104 {
             let list = shown(width);
-            assert!(list.text.contains(id), "{}", list.text);
+            let end = if list.has_short_ids {
+                "eml_01a1…8b54"
+            } else {
+                id
+            };
+            assert!(list.text.contains(end), "{}", list.text);
             assert!(
                 list.text.lines().all(|line| get_text_width(line) <= width),
                 "{}",
@@ -311,7 +359,7 @@ mod tests {
                 .count();
             assert_eq!(titles + list.hidden, 4, "{}", list.text);
         }
-        assert_eq!((shown(60).hidden, shown(74).hidden), (2, 1));
+        assert_eq!((shown(50).hidden, shown(60).hidden), (1, 0));
         assert_eq!(
             list(
                 std::slice::from_ref(&item),

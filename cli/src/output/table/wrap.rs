@@ -1,6 +1,7 @@
 //! Wraps and shortens values.
 
 use tabled::grid::util::string::get_text_width;
+use uuid::Uuid;
 
 /// Wraps text into lines of at most `available` columns. Longer words stay whole, so that they can be
 /// copied; the terminal wraps those.
@@ -26,6 +27,28 @@ pub(super) fn between_words(text: &str, available: usize) -> String {
         lines.extend(current);
     }
     lines.join("\n")
+}
+
+/// Words up to this width are not broken. All ids are shorter.
+pub(super) const LONGEST_WORD: usize = 48;
+
+/// Whether a word of the text is longer than any that is kept whole in a table.
+pub(super) fn has_long_word(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    words.any(|word| get_text_width(word) > LONGEST_WORD)
+}
+
+/// An id in a narrow table: its prefix, a beginning, and the end, in which ids differ. What is not a
+/// UUID stays whole, such as a URL.
+pub(super) fn short_id(id: &str) -> String {
+    const KEPT: usize = 4;
+    let prefix = id.rfind('_').map_or(0, |at| at + 1);
+    let (prefix, uuid) = id.split_at(prefix);
+    if Uuid::try_parse(uuid).is_err() {
+        return id.to_owned();
+    }
+    let (start, end) = (&uuid[..KEPT], &uuid[uuid.len() - KEPT..]);
+    format!("{prefix}{start}…{end}")
 }
 
 /// Shortens text to at most `available` columns.
@@ -59,6 +82,20 @@ mod tests {
             between_words("a  b\n\nlonger than that", 11),
             "a  b\n\nlonger than\nthat"
         );
+    }
+
+    #[test]
+    fn only_ids_are_shortened_in_the_middle() {
+        let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
+        assert_eq!(short_id(id), "eml_01a1…8b54");
+        assert_eq!(short_id(&id[4..]), "01a1…8b54");
+        for other in [
+            "https://mail.example.com/hooks/a_b",
+            "wrong-signature-of-all",
+            "",
+        ] {
+            assert_eq!(short_id(other), other);
+        }
     }
 
     #[test]

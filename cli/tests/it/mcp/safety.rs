@@ -376,7 +376,7 @@ fn the_limit_of_recipients_is_that_of_all_calls() {
 }
 
 #[test]
-fn a_plan_that_would_send_something_else_is_refused() {
+fn a_plan_is_sent_as_it_was_shown_whatever_changes_until_then() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);
     let plan = client.call("plan_email", email("ada@example.test"));
@@ -387,12 +387,12 @@ fn a_plan_that_would_send_something_else_is_refused() {
     let more = json!({"token": plan.result()["token"], "to": ["mallory@evil.test"]});
     assert_eq!(client.call("send_planned", more).error()["kind"], "usage");
     let sent = client.call("send_planned", token.clone());
-    assert_eq!(sent.error()["code"], "plan_changed", "{}", sent.text);
+    assert_eq!(sent.result()["to"], json!(["ada@example.test"]));
     assert_eq!(
         client.call("send_planned", token).error()["code"],
         "no_plan"
     );
-    assert!(recipients(&mut client).is_empty());
+    assert_eq!(recipients(&mut client), ["ada@example.test"]);
 }
 
 #[test]
@@ -459,11 +459,6 @@ fn an_outcome_that_is_unknown_says_so() {
     );
     assert!(error["hint"].is_string(), "{error}");
     assert_eq!(service.requests().len(), 1);
-    assert!(
-        service.requests()[0].contains("svc-mcp-"),
-        "{:?}",
-        service.requests()
-    );
 }
 
 #[cfg(unix)]

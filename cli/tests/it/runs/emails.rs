@@ -43,7 +43,6 @@ pub fn rows() -> Vec<Row> {
             .wrong("emails get")
             .not_found("emails get eml_missing")
             .also("one field", 0, "emails get $email --jq .status")
-            .also("as YAML", 0, "emails get $email -o yaml")
             .also("in another time zone", 0, "emails get $email").env("TZ", "Asia/Kathmandu")
             .also("without colors", 0, "emails get $email").env("NO_COLOR", "1")
             .also("waiting for the final status", 0, "emails get $email --wait"),

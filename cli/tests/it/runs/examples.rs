@@ -374,13 +374,7 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
-    let commands = [
-        "mcp --listen",
-        " listen",
-        "sandbox serve",
-        "svc watch",
-        "requests tail",
-    ];
+    let commands = ["mcp --listen", " listen", "sandbox serve", "svc watch"];
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
     let own = text.contains("sandbox serve") || text.contains("sandbox stop");

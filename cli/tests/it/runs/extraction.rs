@@ -7,10 +7,6 @@ const HOOK: &str =
 
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::service("extraction me", "extraction me")
-            .wrong("extraction me too")
-            .never(Situation::MissingScope, "any key is allowed")
-            .never(Situation::NotFound, "it takes no id"),
         Row::service(
             "extraction webhooks create",
             "extraction webhooks create https://shop.test/hooks --event extraction.completed",

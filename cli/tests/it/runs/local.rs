@@ -1,24 +1,14 @@
 //! `svc agent`, `completions`, `man`, `schema`, `help`, `mcp` and `version`. Snapshots show the start of
 //! long output.
 
-use super::row::{NO, Row, Situation, Stream, YES};
+use super::row::{Row, Situation, Stream};
 
 pub fn rows() -> Vec<Row> {
     vec![
         Row::here("agent setup", "agent setup codex")
-            .when("[y/N] ", YES)
-            .only(Stream::Terminal)
             .wrong("agent setup claude")
             .never(Situation::NotFound, "an unknown client is a usage error")
-            .also("piped, without --yes", 2, "agent setup codex")
-            .only(Stream::Pipe)
-            .also("piped", 0, "agent setup codex --yes")
-            .only(Stream::Pipe)
-            .also("declined", 2, "agent setup zed")
-            .when("[y/N] ", NO)
-            .only(Stream::Terminal)
-            .also("nothing to remove", 0, "agent setup zed --remove")
-            .also("printed", 0, "agent setup --print"),
+            .also("of any client", 0, "agent setup"),
         Row::here("completions", "completions bash")
             .head(3)
             .wrong("completions tcsh")

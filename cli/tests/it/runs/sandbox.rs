@@ -19,7 +19,7 @@ pub fn server_rows() -> Vec<Row> {
             "sandbox serve",
             "sandbox serve --addr 127.0.0.1:0 --in-memory -q",
         )
-        .when("\"http\"", Act::Signal("-TERM"))
+        .when("http", Act::Signal("-TERM"))
         .wrong("sandbox serve --addr here")
         .never(NotFound, "it takes no id")
         .also(
@@ -28,7 +28,7 @@ pub fn server_rows() -> Vec<Row> {
             "sandbox serve --addr 127.0.0.1:0 -q",
         )
         .env("SVC_SANDBOX_DIR", "other")
-        .when("\"http\"", Act::Run("sandbox stop"))
+        .when("http", Act::Run("sandbox stop"))
         .also(
             "a data directory in use",
             1,
@@ -75,8 +75,8 @@ pub fn server_rows() -> Vec<Row> {
             .when("[y/N] ", YES)
             .also("not confirmed", 2, "sandbox reset")
             .when("[y/N] ", NO),
-        Row::control("sandbox seed", "sandbox seed --export")
-            .wrong("sandbox seed")
+        Row::control("sandbox export", "sandbox export")
+            .wrong("sandbox export now")
             .never(NotFound, "it takes no id"),
         Row::control("sandbox clock show", "sandbox clock show")
             .wrong("sandbox clock show now")
@@ -166,11 +166,6 @@ pub fn mail_rows() -> Vec<Row> {
             .wrong("sandbox requests list --operation emails.fetch")
             .never(NotFound, "it takes no id")
             .also("no match", 0, "sandbox requests list --status 5xx"),
-        Row::control("sandbox requests tail", "sandbox requests tail")
-            .when("ready", WATCHED)
-            .when("/api/v1/audiences", Act::Signal("-TERM"))
-            .wrong("sandbox requests tail 3")
-            .never(NotFound, "it takes no id"),
         Row::control("sandbox requests get", "sandbox requests get $request")
             .wide()
             .given(SENT)

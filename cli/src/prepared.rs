@@ -1,0 +1,121 @@
+//! What a command is about to do: everything resolved once, then shown or done.
+//!
+//! This is the only place that knows of `--dry-run`, of the question before a deletion, and of the plans
+//! of `svc mcp`. What a command does only after [`Prepared::decide`] has given the value back, it does
+//! with exactly that value.
+
+use svc_sdk::Call;
+
+use crate::context::Context;
+use crate::deliver::Delivery;
+use crate::dry_run;
+use crate::failure::Failure;
+
+/// What can be shown instead of being done.
+pub trait Preview {
+    /// Prints it as `--dry-run` does.
+    async fn show(&self, context: &Context) -> Result<(), Failure>;
+}
+
+/// What a command is about to do.
+pub struct Prepared<P> {
+    what: P,
+    question: Option<String>,
+}
+
+impl<P: Preview> Prepared<P> {
+    /// Something with its names, times, files and recipients settled.
+    pub fn new(what: P) -> Self {
+        Self {
+            what,
+            question: None,
+        }
+    }
+
+    /// Asks a person before it is done.
+    pub fn asking(self, question: impl Into<String>) -> Self {
+        Self {
+            question: Some(question.into()),
+            ..self
+        }
+    }
+
+    /// Gives back what is to be done now. `None`: it was shown, and that is all.
+    pub async fn decide(self, context: &Context) -> Result<Option<P>, Failure> {
+        let Self { what, question } = self;
+        if context.settings.dry_run {
+            context.note_guard()?;
+            what.show(context).await?;
+            context.out.hint("dry run: nothing was sent");
+            return Ok(None);
+        }
+        if let Some(approval) = context.approval.take() {
+            context.note_guard()?;
+            what.show(context).await?;
+            return Ok(approval.is_given().await.then_some(what));
+        }
+        if let Some(question) = question {
+            confirm(context, &question).await?;
+        }
+        Ok(Some(what))
+    }
+}
+
+impl<T: 'static> Preview for Call<T> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        dry_run::show(&context.out, &self.to_request()?)
+    }
+}
+
+impl<T: 'static> Preview for Vec<Call<T>> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        let requests = self.iter().map(Call::to_request);
+        dry_run::show_all(&context.out, requests.collect::<Result<Vec<_>, _>>()?)
+    }
+}
+
+impl Preview for Delivery {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        context.out.value(&self.to_json())
+    }
+}
+
+impl Preview for Vec<Delivery> {
+    async fn show(&self, context: &Context) -> Result<(), Failure> {
+        let shown = self.iter().map(Delivery::to_json);
+        context.out.value(&shown.collect::<Vec<_>>())
+    }
+}
+
+/// Asks `question`. Without a terminal and without `--yes`, the command fails instead of waiting.
+pub async fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
+    if context.settings.yes || context.settings.dry_run {
+        return Ok(());
+    }
+    if !context.out.can_ask() {
+        return Err(Failure::usage(format!(
+            "--yes is required to confirm without a terminal: {question}"
+        ))
+        .hint("add --yes to confirm"));
+    }
+    match is_yes(context, question).await? {
+        true => Ok(()),
+        false => Err(Failure::usage("not confirmed; nothing was changed")),
+    }
+}
+
+/// Asks `question` until the answer is yes or no. Without an answer, it is no.
+pub async fn is_yes(context: &Context, question: &str) -> Result<bool, Failure> {
+    let read = |answer: &str| match answer.to_lowercase().as_str() {
+        "y" | "yes" => Ok(true),
+        "n" | "no" => Ok(false),
+        _ => Err(Failure::usage(format!(
+            "`{answer}` is not an answer: type y or n"
+        ))),
+    };
+    let answer = context
+        .out
+        .ask_until(&format!("{question} [y/N] "), read)
+        .await?;
+    Ok(answer.unwrap_or(false))
+}

@@ -1,0 +1,80 @@
+//! What people type who know other programs: it works, and says nothing about it.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, Run, Service};
+
+/// Runs a command in the sandbox of a home.
+fn run(home: &Home, line: &str) -> Run {
+    home.run(&line.split(' ').collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn works(home: &Home, line: &str) -> Value {
+    let run = run(home, line);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
+    run.json()
+}
+
+#[test]
+fn a_name_is_given_with_its_option_or_without() {
+    let home = Home::new();
+    let create = "--sandbox audiences create --name";
+    assert_eq!(works(&home, &format!("{create} News"))["name"], "News");
+    assert_eq!(works(&home, &format!("{create}=Offers"))["name"], "Offers");
+    let contact = "--sandbox contacts create --email ada@b.test --audience News";
+    assert_eq!(works(&home, contact)["email"], "ada@b.test");
+    let contact = "--sandbox contacts create News --email bob@b.test --name Bob";
+    let created = works(&home, contact);
+    assert_eq!(
+        (&created["email"], &created["name"]),
+        (&json!("bob@b.test"), &json!("Bob"))
+    );
+    let domain = works(&home, "--sandbox domains create --name shop.test");
+    assert_eq!(domain["name"], "shop.test");
+    let webhook = "--sandbox webhooks create --url http://127.0.0.1:9/h --event email.sent";
+    assert_eq!(works(&home, webhook)["url"], "http://127.0.0.1:9/h");
+    let organization = works(&home, "sandbox organizations create Acme");
+    assert_eq!(organization["name"], "Acme");
+    // Wrong usage is still reported as it was typed.
+    let wrong = run(&home, "--sandbox audiences create --nam News");
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.stderr.contains("--nam"), "{wrong:?}");
+    let none = run(&home, "--sandbox audiences create");
+    assert!(none.code == 2 && none.stderr.contains("NAME"), "{none:?}");
+}
+
+#[test]
+fn other_words_for_options_and_commands() {
+    let home = Home::new();
+    works(&home, "--sandbox audiences create News");
+    assert_eq!(
+        works(&home, "--sandbox contacts list News --limit 5"),
+        json!([])
+    );
+    assert_eq!(works(&home, "sandbox emails list --page-size 5"), json!([]));
+    let template = "sandbox templates create hi --subject Hi --text Hello";
+    assert_eq!(works(&home, template)["id"], "hi");
+    let fault = works(
+        &home,
+        "sandbox faults add --operation emails.send --count 3 --status 503",
+    );
+    assert_eq!(fault["remaining"], 3);
+    works(&home, "sandbox faults remove --all");
+    assert_eq!(works(&home, "sandbox faults list"), json!([]));
+    works(&home, "--sandbox audiences delete News -y -y --json --json");
+    let both = run(&home, "sandbox faults remove flt_1 --all");
+    assert_eq!(both.code, 2, "{both:?}");
+}
+
+#[test]
+fn the_receiver_of_an_event_is_its_url() {
+    let (home, app) = (Home::new(), Service::always(200, ""));
+    let line = format!("trigger email.sent --url {}", app.url());
+    let run = run(&home, &line);
+    assert_eq!(
+        (run.code, &run.json()["status"]),
+        (0, &json!(200)),
+        "{run:?}"
+    );
+}
