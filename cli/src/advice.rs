@@ -3,10 +3,12 @@
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 
 use crate::command_line::shell_quoted;
+use crate::command_spec::Effect;
 use crate::context::Context;
 use crate::dns::is_reserved;
 use crate::failure::{Details, Failure, Kind};
 use crate::output::OUTPUT_FAILED;
+use crate::urls::without_password;
 
 /// Says what an unverified sender's domain needs.
 pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
@@ -35,6 +37,14 @@ pub fn add(failure: &mut Failure, context: &Context) {
         let details = failure.details_mut();
         (details.kind, details.message) = (Kind::NotFound, message);
     }
+    if failure.details().is_of_proxy
+        && let Some(proxy) = proxy(failure.details(), context)
+    {
+        failure
+            .details_mut()
+            .message
+            .push_str(&format!(" (proxy {proxy})"));
+    }
     if failure.details().hint.is_some() {
         return;
     }
@@ -48,14 +58,22 @@ pub fn add(failure: &mut Failure, context: &Context) {
     }
 }
 
+/// The proxy between this run and the service, without its password.
+fn proxy(details: &Details, context: &Context) -> Option<String> {
+    let service = details.operation?.service();
+    let url = &context.settings.url(service)?.value;
+    let proxy = context.settings.proxies.of(url)?;
+    Some(without_password(proxy.expose()))
+}
+
 fn hint(details: &Details, context: &Context) -> Option<String> {
     Some(match details.kind {
-        Kind::Unauthenticated if context.command.path.starts_with("sandbox ") => {
+        Kind::Unauthenticated if context.command.is_of_sandbox => {
             "give the sandbox's token in SVC_SANDBOX_CONTROL_TOKEN".to_owned()
         }
         Kind::Unauthenticated => {
             let key = match context.settings.given_key_source(details.operation) {
-                Some(source) if context.command.path != "login" => {
+                Some(source) if !context.command.checks_key => {
                     format!("the key is that of {source}, which comes before a stored one")
                 }
                 _ => "check the key: svc whoami; replace it: svc login".to_owned(),
@@ -206,7 +224,6 @@ const EMAIL_IDS: &str = "svc emails send prints the id of each email that it sen
 /// Suggests the command that lists the resources among which an id was not found.
 fn list_existing(details: &Details, context: &Context) -> Option<String> {
     use Operation::*;
-    let path = context.command.path.as_str();
     let list = match details.operation {
         Some(AudiencesGet | AudiencesDelete | ContactsCreate | ContactsList) => {
             "audiences list".to_owned()
@@ -214,18 +231,21 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
         Some(EmailsGet | EmailsCancel | EmailsSend | EmailsSendBatch) => {
             return Some(EMAIL_IDS.to_owned());
         }
-        None if path == "sandbox event" => return Some(EMAIL_IDS.to_owned()),
-        None if path.starts_with("sandbox dns ") => {
-            return Some("list the domains: svc --sandbox domains list".to_owned());
-        }
-        // These name nothing that exists.
-        _ if path.ends_with(" create") || path.ends_with(" list") => return None,
-        _ => context.list_of_group()?,
+        None if context.organization.is_some() => "sandbox organizations list".to_owned(),
+        _ if context.command.effect == Effect::Creates => return None,
+        _ => match context.command.listed_by {
+            Some(list) => list.to_owned(),
+            None => context.list_of_group()?,
+        },
     };
-    Some(format!(
-        "list the existing ones: {}",
-        context.svc(&list, &[])
-    ))
+    if list == context.command.path {
+        return None;
+    }
+    let list = match context.command.is_of_sandbox && !list.starts_with("sandbox ") {
+        true => format!("svc --sandbox {list}"),
+        false => context.svc(&list, &[]),
+    };
+    Some(format!("list the existing ones: {list}"))
 }
 
 /// A service at another path than that of its base URL finds nothing.
@@ -240,9 +260,7 @@ fn base_path(details: &Details, context: &Context) -> Option<String> {
 
 /// Suggests the command that shows the resource that conflicts with the request.
 fn show_conflicting(context: &Context) -> Option<String> {
-    let list = context
-        .list_of_group()
-        .filter(|_| context.command.path.ends_with(" create"))?;
+    let list = context.list_of_group()?;
     // A list of the parts of something has pages.
     let list = if list.ends_with(" list") {
         list

@@ -202,9 +202,9 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
 
 /// The async runtime. It is started after parsing, so that `--version` and usage errors are fast.
 fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = match command.path.as_str() {
-        "mcp" | "sandbox exec" | "sandbox serve" => tokio::runtime::Builder::new_multi_thread(),
-        _ => tokio::runtime::Builder::new_current_thread(),
+    let mut builder = match command.is_multi_threaded {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
     };
     builder.enable_all().build().map_err(Failure::from)
 }

@@ -48,6 +48,14 @@ pub struct CommandSpec {
     pub allows_new_profile: bool,
     /// Whether it may call any operation.
     pub calls_any_operation: bool,
+    /// Whether work of several commands goes on in it at a time.
+    pub is_multi_threaded: bool,
+    /// Whether it has the output formats of DNS records.
+    pub has_dns_formats: bool,
+    /// Whether it is given a key to check.
+    pub checks_key: bool,
+    /// The list of what its argument names, if that is not the list of its group.
+    pub listed_by: Option<&'static str>,
     scope: Option<&'static str>,
 }
 
@@ -89,6 +97,10 @@ fn spec(effect: Effect, operations: &'static [Operation], output: fn() -> Value)
         handles_interrupt: false,
         allows_new_profile: false,
         calls_any_operation: false,
+        is_multi_threaded: false,
+        has_dns_formats: false,
+        checks_key: false,
+        listed_by: None,
         scope: None,
     }
 }
@@ -162,6 +174,34 @@ impl CommandSpec {
         }
     }
 
+    pub(crate) fn multi_threaded(self) -> Self {
+        Self {
+            is_multi_threaded: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn with_dns_formats(self) -> Self {
+        Self {
+            has_dns_formats: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn with_key_to_check(self) -> Self {
+        Self {
+            checks_key: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn listed_by(self, list: &'static str) -> Self {
+        Self {
+            listed_by: Some(list),
+            ..self
+        }
+    }
+
     pub(crate) fn calling(self, operations: &'static [Operation]) -> Self {
         Self { operations, ..self }
     }
@@ -229,7 +269,7 @@ pub(crate) fn check(
         )));
     }
     let format = settings.format.as_ref().map(|format| format.value);
-    if format.is_some_and(Format::is_of_dns_records) && path != "domains records" {
+    if format.is_some_and(Format::is_of_dns_records) && !spec.has_dns_formats {
         return Err(Failure::usage(
             "only `svc domains records` has this output format",
         ));

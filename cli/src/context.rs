@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::{
-    Attempt, Call, EmailClient, EmailClientBuilder, Error, ExtractionClient,
+    Attempt, Call, EmailClient, EmailClientBuilder, Error, ErrorKind, ExtractionClient,
     ExtractionClientBuilder, List, ListStream, Operation, RawResponse, Secret, Service,
 };
 use tokio::sync::OnceCell;
@@ -269,6 +270,18 @@ impl Context {
         let _progress = self.out.progress(what);
         self.traced(call.idempotent(retry_safe), Some((retry_safe, failed)))
             .await
+    }
+
+    /// Converts the error of a call. The response without an id is shown: it may tell the reader what
+    /// svc does not understand.
+    pub fn failure(&self, error: Error) -> Failure {
+        if matches!(error.kind(), ErrorKind::MissingId)
+            && let Ok(value) = serde_json::from_slice::<Value>(error.body())
+        {
+            // The failure matters more than a closed standard output.
+            let _ = self.out.value(&value);
+        }
+        error.into()
     }
 
     /// Whether this run has both a base URL and a key for a service.

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt as _, Limited};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Body, Certificate, Client, redirect, retry};
+use reqwest::{Body, Certificate, Client, ClientBuilder, Response, redirect, retry};
 use serde_json::{Value, json};
 use svc_sdk::{Outcome, Service};
 use tokio::time::timeout;
@@ -201,23 +201,21 @@ pub enum DeliveryError {
 
 impl DeliveryError {
     fn of(error: &reqwest::Error) -> Self {
-        let causes = std::iter::successors(error.source(), |&error| {
-            // An I/O error does not return its inner error from `source`.
-            match error
-                .downcast_ref::<io::Error>()
-                .and_then(io::Error::get_ref)
-            {
-                Some(inner) => Some(inner as &(dyn StdError + 'static)),
-                None => error.source(),
-            }
-        });
-        let causes = causes.collect::<Vec<_>>();
+        let causes = causes(error);
         let why = causes.last().map(ToString::to_string).unwrap_or_default();
         match () {
             () if error.is_builder() => Self::NotSent("the URL is invalid".to_owned()),
             () if !error.is_connect() => Self::BrokenOff(why),
             () if causes.iter().any(|cause| cause.is::<rustls::Error>()) => Self::NotTrusted(why),
             () => Self::NotSent(why),
+        }
+    }
+
+    /// What happened, and what to do about a certificate.
+    pub fn explained(&self) -> String {
+        match self {
+            Self::NotTrusted(why) => format!("{self}; {}", trust_hint(why)),
+            _ => self.to_string(),
         }
     }
 
@@ -254,6 +252,21 @@ impl From<DeliveryError> for Failure {
     }
 }
 
+/// The causes of an error, the innermost last.
+fn causes(error: &reqwest::Error) -> Vec<&(dyn StdError + 'static)> {
+    let causes = std::iter::successors(error.source(), |&error| {
+        // An I/O error does not return its inner error from `source`.
+        match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => error.source(),
+        }
+    });
+    causes.collect()
+}
+
 /// What to do about an error of rustls, by its name.
 fn trust_hint(why: &str) -> &'static str {
     match why {
@@ -268,8 +281,22 @@ fn trust_hint(why: &str) -> &'static str {
     }
 }
 
-/// Posts deliveries.
-pub struct Deliverer(Client);
+/// Posts deliveries, over HTTP/1.1, or over HTTP/2 to an application that has only that.
+pub struct Deliverer {
+    http1: Client,
+    http2: Client,
+}
+
+/// Which certificates are trusted.
+enum Trust {
+    /// None, for http only, so that the platform's certificates are not read, which takes
+    /// milliseconds.
+    NotNeeded,
+    /// The platform's, and those of this PEM file.
+    And(Vec<u8>),
+    /// Any.
+    Any,
+}
 
 impl Deliverer {
     /// A deliverer for these URLs, which trusts the platform's certificates and those of
@@ -278,40 +305,31 @@ impl Deliverer {
         context: &Context,
         urls: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, Failure> {
-        let bundle = match urls.into_iter().any(|url| url.starts_with("https:")) {
-            true => Some(context.ca_bundle()?.unwrap_or_default()),
-            false => None,
+        let trust = match urls.into_iter().any(|url| url.starts_with("https:")) {
+            true => Trust::And(context.ca_bundle()?.unwrap_or_default()),
+            false => Trust::NotNeeded,
         };
-        Self::new(bundle.as_deref())
+        Self::trusting(trust)
     }
 
-    /// `None`: only for http, so that the platform's certificates are not read, which takes
-    /// milliseconds.
-    pub fn new(ca_bundle: Option<&[u8]>) -> Result<Self, Failure> {
+    /// A deliverer to this machine, whatever the certificates of its applications are.
+    pub fn without_verification() -> Result<Self, Failure> {
+        Self::trusting(Trust::Any)
+    }
+
+    /// A deliverer for http only.
+    #[cfg(test)]
+    pub fn for_http() -> Result<Self, Failure> {
+        Self::trusting(Trust::NotNeeded)
+    }
+
+    fn trusting(trust: Trust) -> Result<Self, Failure> {
         // It fails if there is one already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder()
-            .http1_only()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .no_proxy()
-            .pool_max_idle_per_host(0)
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate();
-        let builder = match ca_bundle {
-            Some(pem) => {
-                builder.tls_certs_merge(Certificate::from_pem_bundle(pem).map_err(|_| {
-                    Failure::input("--ca-bundle: the file contains an invalid certificate")
-                })?)
-            }
-            None => builder.tls_certs_only([]),
-        };
-        let client = builder.build();
-        client
-            .map(Self)
-            .map_err(|error| Failure::other(format!("cannot set up TLS: {error}")))
+        Ok(Self {
+            http1: client(Client::builder().http1_only(), &trust)?,
+            http2: client(Client::builder().http2_prior_knowledge(), &trust)?,
+        })
     }
 
     /// Posts a delivery. A response of any status is `Ok`.
@@ -321,13 +339,12 @@ impl Deliverer {
         within: Duration,
     ) -> Result<DeliveryResponse, DeliveryError> {
         let started = Instant::now();
-        let request = self.0.post(&delivery.url).headers(delivery.headers.clone());
-        let request = request.body(delivery.body.clone());
         let exchange = async {
-            let response = request
-                .send()
-                .await
-                .map_err(|error| DeliveryError::of(&error))?;
+            let response = match begin(&self.http1, delivery).await {
+                Err(error) if speaks_only_http2(&error) => begin(&self.http2, delivery).await,
+                response => response,
+            };
+            let response = response.map_err(|error| DeliveryError::of(&error))?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let body = Limited::new(Body::from(response), MAX_RESPONSE_SIZE)
                 .collect()
@@ -345,6 +362,57 @@ impl Deliverer {
             .await
             .map_err(|_| DeliveryError::TimedOut(within))?
     }
+}
+
+fn client(builder: ClientBuilder, trust: &Trust) -> Result<Client, Failure> {
+    let builder = builder
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .pool_max_idle_per_host(0)
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate();
+    let builder = match trust {
+        Trust::NotNeeded => builder.tls_certs_only([]),
+        Trust::Any => builder
+            .tls_certs_only([])
+            .tls_danger_accept_invalid_certs(true),
+        Trust::And(pem) => {
+            builder.tls_certs_merge(Certificate::from_pem_bundle(pem).map_err(|_| {
+                Failure::input("--ca-bundle: the file contains an invalid certificate")
+            })?)
+        }
+    };
+    builder
+        .build()
+        .map_err(|error| Failure::other(format!("cannot set up TLS: {error}")))
+}
+
+/// Sends a delivery, up to the head of the response.
+async fn begin(client: &Client, delivery: &Delivery) -> Result<Response, reqwest::Error> {
+    let request = client.post(&delivery.url).headers(delivery.headers.clone());
+    request.body(delivery.body.clone()).send().await
+}
+
+/// Whether an application has refused HTTP/1.1, so that it has processed nothing: its first bytes are
+/// those of HTTP/2, or its TLS demands that.
+fn speaks_only_http2(error: &reqwest::Error) -> bool {
+    causes(error).into_iter().any(|cause| {
+        let http = cause.downcast_ref::<hyper::Error>();
+        let is_http2 = http.is_some_and(|error| {
+            error.is_parse() || error.to_string().contains("unexpected message")
+        });
+        let tls = cause.downcast_ref::<rustls::Error>();
+        is_http2
+            || matches!(
+                tls,
+                Some(rustls::Error::AlertReceived(
+                    rustls::AlertDescription::NoApplicationProtocol
+                ))
+            )
+    })
 }
 
 #[cfg(test)]

@@ -81,6 +81,9 @@ pub struct Details {
     /// Whether svc does not understand the response, so that the service may need another dialect.
     #[serde(skip)]
     pub is_not_understood: bool,
+    /// Whether a proxy refused the request.
+    #[serde(skip)]
+    pub is_of_proxy: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     #[serde(serialize_with = "pairs", skip_serializing_if = "Vec::is_empty")]

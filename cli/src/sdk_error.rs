@@ -59,6 +59,7 @@ impl Failure {
             error.kind(),
             ErrorKind::InvalidResponse { .. } | ErrorKind::MissingId | ErrorKind::IncompleteList
         );
+        details.is_of_proxy = matches!(error.kind(), ErrorKind::Proxy);
         if let ErrorKind::RecipientGuard(_) = error.kind() {
             details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
         }

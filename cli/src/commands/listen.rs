@@ -34,7 +34,7 @@ use crate::recorded::Records;
 use crate::settings::Source;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
-use crate::urls::{check_url, is_loopback, parse_url};
+use crate::urls::{check_url, is_loopback, parse_url, without_password};
 
 mod receive;
 mod session;
@@ -96,6 +96,11 @@ pub struct Listen {
     /// Without --sandbox and --public-url, it also verifies the deliveries.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
+    /// Accept any certificate of an application on this machine
+    ///
+    /// For https URLs whose host is a loopback address. Other certificates: --ca-bundle.
+    #[arg(long)]
+    skip_verify: bool,
     /// Stop after N valid deliveries
     ///
     /// The exit code is then 0; it is 10 if they have not arrived within --timeout, if that is given.
@@ -205,6 +210,17 @@ impl Listen {
         if let Some(url) = &self.public_url {
             check_url("--public-url", url)?;
         }
+        let urls = self.route.iter().map(|route| &route.url);
+        let is_far = |url: &&String| !parse_url(url).as_ref().is_some_and(is_loopback);
+        if let Some(url) = self.forward_to.iter().chain(urls).find(is_far)
+            && self.skip_verify
+        {
+            let problem = format!(
+                "--skip-verify: {} is not on this machine",
+                without_password(url)
+            );
+            return Err(Failure::usage(problem).hint("trust its certificate: --ca-bundle PATH"));
+        }
         for route in &self.route {
             check_url("--route", &route.url)?;
             // The service may have undocumented events.
@@ -264,7 +280,10 @@ impl Listen {
             dialect: context.settings.dialect.clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
-            deliverer: Deliverer::to(context, urls.map(String::as_str))?,
+            deliverer: match self.skip_verify {
+                true => Deliverer::without_verification()?,
+                false => Deliverer::to(context, urls.map(String::as_str))?,
+            },
             records,
             secret_file: secret_file.clone().filter(|_| self.secret_file.is_some()),
             signer,

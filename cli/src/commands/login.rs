@@ -26,7 +26,7 @@ use crate::urls::with_scheme;
 /// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
 /// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
 #[derive(Args, Debug)]
-#[command(add = local(of::<LoggedIn>).calling(&[Operation::Me, Operation::AudiencesList]).of_new_profile())]
+#[command(add = local(of::<LoggedIn>).calling(&[Operation::Me, Operation::AudiencesList]).of_new_profile().with_key_to_check())]
 #[command(after_long_help = "\
   svc login --email-url https://mail.example.com
   svc login --service extraction --extraction-url https://extract.example.com \\

@@ -39,7 +39,7 @@ mod table;
 /// allowed; with a profile only reading, until --allow or the profile's mcp_policy opens groups: send,
 /// contacts, domains, webhooks, delete, sandbox.
 #[derive(Args, Debug)]
-#[command(add = local(|| json!({"description": "messages of the protocol; with --listen, a line with the URL"})).until_interrupted())]
+#[command(add = local(|| json!({"description": "messages of the protocol; with --listen, a line with the URL"})).until_interrupted().multi_threaded())]
 #[command(after_long_help = "\
   svc mcp
   svc mcp --profile staging --allow send,contacts

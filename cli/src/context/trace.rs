@@ -1,12 +1,10 @@
-//! The lines that `--verbose` prints about requests, and responses that cannot be understood.
+//! The lines that `--verbose` prints about requests.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
-use svc_sdk::{Attempt, Error, ErrorKind};
+use svc_sdk::Attempt;
 
-use super::Context;
-use crate::failure::Failure;
 use crate::output::Tracer;
 use crate::settings::key::masked;
 
@@ -157,18 +155,4 @@ fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_key = name.ends_with("key") && !name.starts_with("idempotency");
     is_key || PARTS.iter().any(|part| name.contains(part))
-}
-
-impl Context {
-    /// Converts the error of a call. The response without an id is shown: it may tell the reader what
-    /// svc does not understand.
-    pub fn failure(&self, error: Error) -> Failure {
-        if matches!(error.kind(), ErrorKind::MissingId)
-            && let Ok(value) = serde_json::from_slice::<Value>(error.body())
-        {
-            // The failure matters more than a closed standard output.
-            let _ = self.out.value(&value);
-        }
-        error.into()
-    }
 }

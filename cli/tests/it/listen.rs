@@ -750,3 +750,52 @@ fn listening_ends_after_so_many_deliveries_or_at_an_event() {
     let listening = RunningListen::start(&home, &[&listen[..], &in_time].concat());
     assert_eq!(listening.end().code, 10);
 }
+
+/// An application that has only HTTP/2, in cleartext: its frames, written by hand.
+fn http2_application() -> (String, std::thread::JoinHandle<()>) {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const SETTINGS_ACK: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+    // The headers of stream 1, its end, and the status 200 from the static table.
+    const RESPONSE: [u8; 10] = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!(
+        "http://{}/hooks",
+        listener.local_addr().expect("an address")
+    );
+    let serving = std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            support::limit_time(&stream);
+            stream.write_all(&SETTINGS).expect("written");
+            let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
+            while !read.ends_with(BODY.as_bytes()) {
+                match stream.read(&mut buffer).expect("read") {
+                    0 => break,
+                    count => read.extend_from_slice(&buffer[..count]),
+                }
+            }
+            if !read.starts_with(b"PRI * HTTP/2.0") {
+                continue;
+            }
+            stream.write_all(&SETTINGS_ACK).expect("written");
+            stream.write_all(&RESPONSE).expect("written");
+            // Until the client has read it.
+            let _ = stream.read_to_end(&mut read);
+            return;
+        }
+    });
+    (url, serving)
+}
+
+#[test]
+fn an_application_that_has_only_http2_gets_deliveries() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let (url, serving) = http2_application();
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
+    let mut listening = RunningListen::start(&home, &args);
+    listening.post(Some(&sign(BODY)), BODY);
+    let report = listening.next();
+    assert_eq!(report["status"], 200, "{report}");
+    serving.join().expect("no panic");
+}

@@ -24,6 +24,7 @@ mod mcp;
 mod names;
 mod options;
 mod output;
+mod prepared;
 mod process;
 mod profile;
 #[cfg(unix)]

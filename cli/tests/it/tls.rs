@@ -312,7 +312,7 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
     assert!(
         seen["problem"]
             .as_str()
-            .is_some_and(|p| p.contains("TLS connection")),
+            .is_some_and(|p| p.contains("TLS connection") && p.contains("--ca-bundle")),
         "{seen}"
     );
     assert_eq!(
@@ -321,6 +321,17 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
         "retried: {seen}"
     );
     assert_eq!(app.requests().len(), 2);
+
+    let (response, _) = deliver(&["--skip-verify"]);
+    assert!(response.starts_with("HTTP/1.1 201"), "{response}");
+    let far = [
+        "--forward-to",
+        "https://shop.example/hooks",
+        "--skip-verify",
+    ];
+    let run = home.run(&[&["listen", "--secret-file", &secret][..], &far].concat());
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("--ca-bundle"), "{run:?}");
 }
 
 /// `--ca-bundle`, `SSL_CERT_FILE` and the profile, for requests to the services.
@@ -385,6 +396,9 @@ fn proxies_apply_except_to_excluded_hosts() {
         "{request}"
     );
     assert!(!request.contains("hidden"), "{request}");
+    let message = run.error()["message"].clone();
+    let message = message.as_str().expect("a message");
+    assert!(message.contains(&address), "{message}");
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
     let run = home.run_with_env(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");

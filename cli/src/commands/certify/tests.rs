@@ -68,7 +68,7 @@ fn examine(
         service,
         url: receiver.url.clone(),
         secret: SECRET.into(),
-        deliverer: Deliverer::new(None).expect("a client"),
+        deliverer: Deliverer::for_http().expect("a client"),
         timeout: Duration::from_secs(2),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

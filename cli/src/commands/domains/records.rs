@@ -21,7 +21,7 @@ mod formats;
 /// `svc domains verify` looks them up. Further output formats: -o bind prints lines of a zone file, -o
 /// terraform resources of the type aws_route53_record.
 #[derive(Args, Debug)]
-#[command(add = reads(&[DomainsList], || list(dns_record)))]
+#[command(add = reads(&[DomainsList], || list(dns_record)).with_dns_formats())]
 #[command(after_long_help = "\
   svc domains records dom_019a
   svc domains records dom_019a -o bind >> db.example.com

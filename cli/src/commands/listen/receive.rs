@@ -239,7 +239,7 @@ impl Receiver {
                         StatusCode::GATEWAY_TIMEOUT,
                         too_late("the application did not respond"),
                     ),
-                    other => (StatusCode::BAD_GATEWAY, other.to_string()),
+                    other => (StatusCode::BAD_GATEWAY, other.explained()),
                 };
                 report.problem = Some(problem);
                 empty(status)

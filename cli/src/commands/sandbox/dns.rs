@@ -11,10 +11,13 @@ use crate::control::{self, Done};
 use crate::failure::Failure;
 use crate::output_schema::of;
 
+/// The domains of the sandbox.
+const DOMAINS: &str = "domains list";
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Publish the DNS records of a domain
-    #[command(add = changes(&[], of::<Published>).of_organization())]
+    #[command(add = changes(&[], of::<Published>).of_organization().listed_by(DOMAINS))]
     #[command(after_long_help = "\
   svc sandbox dns publish example.test
   svc sandbox dns publish example.test --record spf --record dkim")]
@@ -27,7 +30,7 @@ pub enum Command {
         record: Vec<RecordKind>,
     },
     /// Withdraw the DNS records of a domain
-    #[command(add = changes(&[], of::<Done>).of_organization())]
+    #[command(add = changes(&[], of::<Done>).of_organization().listed_by(DOMAINS))]
     #[command(after_long_help = "svc sandbox dns withdraw example.test spf")]
     Withdraw {
         /// Domain name

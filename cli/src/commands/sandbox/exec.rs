@@ -25,7 +25,7 @@ use crate::stop::{Stop, StopSignal};
 /// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EMAIL_FROM, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST
 /// and SMTP_PORT, and the variables of the SDK and of `svc`, which use this server.
 #[derive(Args, Debug)]
-#[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted())]
+#[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted().multi_threaded())]
 #[command(after_long_help = "\
   svc sandbox exec -- pytest -q
   svc sandbox exec --seed sandbox.toml -- npm test")]

@@ -38,7 +38,7 @@ use crate::settings::{GlobalFlags, Source, Sourced, table};
 /// SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY replace the seeded keys, and
 /// SVC_SANDBOX_CONTROL_TOKEN sets the token of the control interface. RUST_LOG selects what is logged.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Ready>).of_sandbox().until_interrupted())]
+#[command(add = local(of::<Ready>).of_sandbox().until_interrupted().multi_threaded())]
 #[command(after_long_help = "\
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200

@@ -24,7 +24,7 @@ use crate::prepared::Preview;
 ///
 /// The status of the email changes and webhooks are delivered as they would be for a real event.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], email).of_organization())]
+#[command(add = changes(&[], email).of_organization().listed_by("sandbox emails list"))]
 #[command(after_long_help = "\
   svc sandbox event eml_019a bounced --detail 'mailbox full'
   svc sandbox event eml_019a bounced --recipient ada@example.test \\
