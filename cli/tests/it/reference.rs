@@ -185,12 +185,7 @@ fn section(command: &Command) -> String {
         .map(|(described, _)| described);
     let shared = shared.collect::<Vec<_>>();
     if !shared.is_empty() {
-        writeln!(
-            text,
-            "\nShared by several:\n\n{}",
-            shared.join("\n")
-        )
-        .expect("written");
+        writeln!(text, "\nShared by several:\n\n{}", shared.join("\n")).expect("written");
     }
     for (_, command) in leaves {
         leaf(&mut text, "###", command, &shared);
