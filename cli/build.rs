@@ -20,6 +20,22 @@ fn main() {
     list.push_str("]\n");
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by Cargo"));
     std::fs::write(folder.join("book.rs"), list).expect("written");
+    find_shells();
+}
+
+/// Tells the tests which shells are installed: the others' are ignored, unless SVC_TEST_SHELLS demands
+/// all of them.
+fn find_shells() {
+    const SHELLS: [&str; 3] = ["zsh", "elvish", "fish"];
+    println!("cargo::rerun-if-env-changed=SVC_TEST_SHELLS");
+    println!("cargo::rustc-check-cfg=cfg(has_shell, values(\"zsh\", \"elvish\", \"fish\"))");
+    let all = std::env::var_os("SVC_TEST_SHELLS").is_some_and(|value| value == "1");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for shell in SHELLS {
+        if all || std::env::split_paths(&path).any(|folder| folder.join(shell).is_file()) {
+            println!("cargo::rustc-cfg=has_shell={shell:?}");
+        }
+    }
 }
 
 fn find(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -292,7 +292,11 @@ fn report_clap_error(error: &clap::Error, printer: &Printer) -> u8 {
             return exit::USAGE;
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::no_command(error),
-        _ => usage::failure(error),
+        _ => {
+            let mut tree = command();
+            tree.build();
+            usage::failure(error, &tree)
+        }
     };
     printer.failure(&failure);
     exit::USAGE

@@ -59,11 +59,8 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         "svc login creates a profile: svc login --profile NAME",
     ),
     ("", &["add", "new"], "did you mean create?"),
-    (
-        "",
-        &["remove", "destroy", "delete"],
-        "did you mean delete or remove?",
-    ),
+    ("", &["destroy", "remove"], "did you mean delete?"),
+    ("", &["destroy", "delete"], "did you mean remove?"),
     ("", &["edit", "set"], "did you mean update?"),
     (
         "",
@@ -92,8 +89,8 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Converts an error of clap.
-pub fn failure(error: &clap::Error) -> Failure {
+/// Converts an error of clap about a command line of this tree.
+pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
     let text = error.render().to_string();
     let mut paragraphs = text.split("\n\n").map(str::trim);
     let message = paragraphs
@@ -127,10 +124,13 @@ pub fn failure(error: &clap::Error) -> Failure {
     }
     let is_command = error.kind() == ErrorKind::InvalidSubcommand;
     // A word may also be too many, or the value of an option.
-    let is_known = |(place, words, _): &&(&str, &[&str], &str)| {
+    let mut words = path.split(' ');
+    let command = words.try_fold(tree, |level, word| level.find_subcommand(word));
+    let is_known = |(place, words, hint): &&(&str, &[&str], &str)| {
         (place.is_empty() || *place == path)
             && words.contains(&word)
             && (is_command || word.starts_with('-'))
+            && is_there(hint, command.unwrap_or(tree))
     };
     let hint = match WORDS.iter().find(is_known) {
         Some((.., hint)) => Some((*hint).to_owned()),
@@ -143,6 +143,20 @@ pub fn failure(error: &clap::Error) -> Failure {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
+}
+
+/// Whether the command has what a hint says was meant.
+fn is_there(hint: &str, command: &clap::Command) -> bool {
+    let Some(meant) = hint.strip_prefix("did you mean ") else {
+        return true;
+    };
+    let meant = meant.trim_end_matches('?');
+    if let Some(option) = meant.strip_prefix("--") {
+        let name = option.split(' ').next();
+        return command.get_arguments().any(|arg| arg.get_long() == name);
+    }
+    let mut names = meant.split(" or ");
+    meant.starts_with("svc ") || names.any(|name| command.find_subcommand(name).is_some())
 }
 
 /// The failure for a group without a command.
@@ -177,10 +191,11 @@ mod tests {
     use super::*;
 
     fn hint(line: &str) -> String {
-        let error = crate::app::command()
-            .try_get_matches_from(line.split(' '))
-            .expect_err(line);
-        failure(&error).details().hint.clone().unwrap_or_default()
+        let mut tree = crate::app::command();
+        let error = tree.try_get_matches_from_mut(line.split(' '));
+        tree.build();
+        let failure = failure(&error.expect_err(line), &tree);
+        failure.details().hint.clone().unwrap_or_default()
     }
 
     #[test]
@@ -249,6 +264,15 @@ mod tests {
             ),
             ("svc bulk send x.csv --rate 1/d", ""),
             ("svc -o foo emails get x", ""),
+            // The command has no such option.
+            (
+                "svc audiences get x --limit 3",
+                "usage: svc audiences get [OPTIONS] <ID>",
+            ),
+            (
+                "svc audiences create x --follow",
+                "usage: svc audiences create [OPTIONS] <NAME>",
+            ),
         ] {
             assert_eq!(hint(line), meant, "{line}");
         }
@@ -262,10 +286,9 @@ mod tests {
     #[test]
     fn a_key_on_the_command_line_is_not_repeated() {
         let line = ["svc", "login", "mk_live_secret"];
-        let error = crate::app::command()
-            .try_get_matches_from(line)
-            .expect_err("refused");
-        let failure = failure(&error);
+        let mut tree = crate::app::command();
+        let error = tree.try_get_matches_from_mut(line).expect_err("refused");
+        let failure = failure(&error, &tree);
         assert!(
             !failure.to_json().to_string().contains("mk_live"),
             "{failure:?}"

@@ -35,9 +35,10 @@ impl Help {
         }
         let command = self.command.iter().map(String::as_str);
         let words = ["svc"].into_iter().chain(command).chain(["--help"]);
-        let help = match (context.tree)().try_get_matches_from(words) {
+        let mut tree = (context.tree)();
+        let help = match tree.try_get_matches_from_mut(words) {
             Err(error) if error.kind() == ErrorKind::DisplayHelp => error,
-            Err(error) => return Err(usage::failure(&error)),
+            Err(error) => return Err(usage::failure(&error, &tree)),
             Ok(_) => return Err(Failure::usage("this command has no help")),
         };
         if context.out.has_explicit_format() && !context.out.is_table() {

@@ -195,10 +195,7 @@ impl Builder {
     /// Calls a function after each request to a documented operation, for example to print it.
     ///
     /// It must return at once: the response waits for it.
-    pub fn on_request(
-        mut self,
-        function: impl Fn(&LoggedRequest) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on_request(mut self, function: impl Fn(&LoggedRequest) + Send + Sync + 'static) -> Self {
         self.settings.on_request = Some(OnRequest(Arc::new(function)));
         self
     }

@@ -544,7 +544,10 @@ async fn a_program_gets_each_request_of_its_server() {
         .unwrap();
     let handled = handled.lock().unwrap();
     assert_eq!(
-        (handled[0].operation.as_str(), handled[0].status),
+        (
+            handled[0].summary.operation.as_str(),
+            handled[0].summary.status
+        ),
         ("emails.send", Some(202))
     );
 }

@@ -1,13 +1,12 @@
 //! The `svc sandbox serve` command.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Local};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, FromArgMatches as _, ValueHint};
+use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +22,7 @@ use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{PORT, cannot_start, in_memory_dir, seeded};
 use crate::settings::dialect::from_file;
-use crate::settings::{GlobalFlags, Source, Sourced, table};
+use crate::settings::{Settings, Source, Sourced};
 
 /// Run the sandbox in the foreground
 ///
@@ -53,8 +52,7 @@ pub struct Serve {
     /// without dots or below .test, .internal and .local. public: nothing is seeded, the control
     /// interface needs a token, webhooks to private addresses are refused, and --addr is required.
     #[arg(long, value_name = "NETWORK", value_parser = networks(), hide_possible_values = true)]
-    #[arg(default_value = "loopback", hide_default_value = true)]
-    network: Network,
+    network: Option<Network>,
     /// HTTP listen address [default: 127.0.0.1:4080]
     ///
     /// Both services and the control interface share this address. Port 0 picks a free port, and
@@ -272,74 +270,42 @@ impl Serve {
         Ok(dialect)
     }
 
-    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on. An option replaces its
+    /// Adds the variables: that of `--addr` is SVC_SANDBOX_ADDR, and so on. An option comes before its
     /// variable.
-    fn with_variables(context: &Context) -> Result<Self, Failure> {
-        // Every option after the command; those before it are global.
-        let typed = context
-            .typed()
-            .iter()
-            .skip_while(|word| *word != "sandbox")
-            .skip(1);
-        let typed = typed
-            .skip_while(|word| *word != "serve")
-            .skip(1)
-            .cloned()
-            .collect::<Vec<_>>();
-        let mut words = vec!["svc".into()];
-        let command = Self::augment_args(clap::Command::new("svc"));
-        for argument in command.get_arguments() {
-            let Some(name) = argument.get_long() else {
-                continue;
-            };
-            let option = format!("--{name}");
-            let variable = format!("SVC_SANDBOX_{}", name.to_uppercase().replace('-', "_"));
-            let variable = table::variables().find(|known| *known == variable);
-            let Some(variable) = variable else { continue };
-            let is_typed = |word: &OsString| {
-                let rest = word.to_str().and_then(|word| word.strip_prefix(&option));
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-            };
-            let Some(Sourced { value, source }) = context.settings.variable(variable)? else {
-                continue;
-            };
-            if typed.iter().any(is_typed) {
-                continue;
-            }
-            if argument.get_action().takes_values() {
-                words.push(format!("{option}={value}").into());
-            } else if switch::parse(&value).ok_or_else(|| {
-                Failure::usage(format!("{source}: `{value}` is not true or false"))
-            })? {
-                words.push(option.into());
-            }
-        }
-        words.extend(typed);
-        let command = GlobalFlags::augment_args(command);
-        let matches = command.try_get_matches_from(words);
-        matches
-            .and_then(|matches| Self::from_arg_matches(&matches))
-            .map_err(|error| {
-                // What was typed has been parsed before, so that it is a variable.
-                let text = error.to_string();
-                let problem = text
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ");
-                let option = problem
-                    .split(['\'', ' '])
-                    .find_map(|word| word.strip_prefix("--"));
-                let variable = option.unwrap_or("…").to_uppercase().replace('-', "_");
-                let failure = Failure::usage(format!("SVC_SANDBOX_{variable}: {problem}"));
-                match text
-                    .lines()
-                    .find(|line| line.trim().starts_with("[possible values"))
-                {
-                    Some(values) => failure.hint(values.trim()),
-                    None => failure,
-                }
-            })
+    fn with_variables(self, context: &Context) -> Result<Self, Failure> {
+        let of = Variables(&context.settings);
+        let addr = match self.port {
+            Some(_) => None,
+            None => of.value(self.addr, "SVC_SANDBOX_ADDR", address::parse_listen)?,
+        };
+        let in_memory = match self.data {
+            Some(_) => false,
+            None => of.switch(self.in_memory, "SVC_SANDBOX_IN_MEMORY")?,
+        };
+        Ok(Self {
+            network: of.value(self.network, "SVC_SANDBOX_NETWORK", network)?,
+            addr,
+            public_url: of.value(self.public_url, "SVC_SANDBOX_PUBLIC_URL", text)?,
+            allow_host: of.list(self.allow_host, "SVC_SANDBOX_ALLOW_HOST")?,
+            in_memory,
+            no_seed: of.switch(self.no_seed, "SVC_SANDBOX_NO_SEED")?,
+            seed: of.value(self.seed, "SVC_SANDBOX_SEED", path)?,
+            dns: of.value(self.dns, "SVC_SANDBOX_DNS", address::parse_listen)?,
+            resolver: of.value(self.resolver, "SVC_SANDBOX_RESOLVER", address::parse)?,
+            smtp: of.value(self.smtp, "SVC_SANDBOX_SMTP", address::parse_listen)?,
+            smtp_cert_file: of.value(self.smtp_cert_file, "SVC_SANDBOX_SMTP_CERT_FILE", path)?,
+            smtp_key_file: of.value(self.smtp_key_file, "SVC_SANDBOX_SMTP_KEY_FILE", path)?,
+            relay: of.value(self.relay, "SVC_SANDBOX_RELAY", text)?,
+            keep: of.value(self.keep, "SVC_SANDBOX_KEEP", count)?,
+            keep_for: of.value(self.keep_for, "SVC_SANDBOX_KEEP_FOR", duration::parse)?,
+            rate_limit: of.value(self.rate_limit, "SVC_SANDBOX_RATE_LIMIT", rate)?,
+            set: of.list(self.set, "SVC_SANDBOX_SET")?,
+            like: of.value(self.like, "SVC_SANDBOX_LIKE", path)?,
+            until_stdin_closes: of
+                .switch(self.until_stdin_closes, "SVC_SANDBOX_UNTIL_STDIN_CLOSES")?,
+            log_format: of.value(self.log_format, "SVC_SANDBOX_LOG_FORMAT", log_format)?,
+            ..self
+        })
     }
 
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
@@ -355,13 +321,13 @@ impl Serve {
             );
         }
         // Every user of the machine can read process lists.
-        if self.relay.is_some_and(|url| url.contains('@')) {
+        if self.relay.as_ref().is_some_and(|url| url.contains('@')) {
             return Err(Failure::usage(
                 "--relay: options are visible in process lists; \
                  give a URL with credentials in SVC_SANDBOX_RELAY",
             ));
         }
-        Self::with_variables(context)?.serve(context).await
+        self.with_variables(context)?.serve(context).await
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
@@ -371,7 +337,8 @@ impl Serve {
         let settings = &context.settings;
         let dir = self.data.as_ref();
         let dir = dir.map_or_else(|| settings.sandbox_dir.clone(), |dir| settings.path(dir));
-        let mut builder = Server::builder().network(self.network).seed(!self.no_seed);
+        let network = self.network();
+        let mut builder = Server::builder().network(network).seed(!self.no_seed);
         builder = builder.addr(self.addr()?);
         builder = match self.in_memory {
             // That of a test belongs to what has started it.
@@ -388,7 +355,7 @@ impl Serve {
         }
         builder = given(builder, self.dns, Builder::dns);
         builder = given(builder, self.resolver, Builder::resolver);
-        builder = match (self.smtp, self.network.default_ip()) {
+        builder = match (self.smtp, network.default_ip()) {
             (Some(addr), _) => builder.smtp(addr),
             (None, Some(ip)) => builder.smtp_or_free_port(SocketAddr::new(ip, SMTP_PORT)),
             (None, None) => builder,
@@ -455,14 +422,18 @@ impl Serve {
         Ok(())
     }
 
+    fn network(&self) -> Network {
+        self.network.unwrap_or(Network::Loopback)
+    }
+
     fn has_smtp(&self) -> bool {
-        self.smtp.is_some() || self.network.default_ip().is_some()
+        self.smtp.is_some() || self.network().default_ip().is_some()
     }
 
     /// The listen address of the option, else of the network.
     fn addr(&self) -> Result<SocketAddr, Failure> {
         let default = || {
-            self.network
+            self.network()
                 .default_ip()
                 .map(|ip| SocketAddr::new(ip, self.port.unwrap_or(PORT)))
         };
@@ -471,6 +442,71 @@ impl Serve {
                 .hint("name the address to listen on: --addr 0.0.0.0:4080")
         })
     }
+}
+
+/// The variables of the options.
+struct Variables<'a>(&'a Settings);
+
+impl Variables<'_> {
+    /// The value of an option, else of its variable.
+    fn value<T>(
+        &self,
+        option: Option<T>,
+        variable: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Failure> {
+        let None = option else { return Ok(option) };
+        let Some(Sourced { value, source }) = self.0.variable(variable)? else {
+            return Ok(None);
+        };
+        parse(&value)
+            .map(Some)
+            .map_err(|problem| Failure::usage(format!("{source}: {problem}")))
+    }
+
+    /// The values of an option, else those of its variable, which are separated by commas.
+    fn list(&self, option: Vec<String>, variable: &'static str) -> Result<Vec<String>, Failure> {
+        let given = (!option.is_empty()).then_some(option);
+        let split = |text: &str| Ok(text.split(',').map(str::to_owned).collect());
+        self.value(given, variable, split)
+            .map(Option::unwrap_or_default)
+    }
+
+    fn switch(&self, option: bool, variable: &'static str) -> Result<bool, Failure> {
+        let parse = |text: &str| {
+            switch::parse(text).ok_or_else(|| format!("`{text}` is not true or false"))
+        };
+        self.value(option.then_some(true), variable, parse)
+            .map(Option::unwrap_or_default)
+    }
+}
+
+fn network(text: &str) -> Result<Network, String> {
+    let names = Network::ALL.map(Network::as_str).join(", ");
+    text.parse()
+        .map_err(|_| format!("`{text}` is not one of {names}"))
+}
+
+fn log_format(text: &str) -> Result<String, String> {
+    match text {
+        "text" | "json" => Ok(text.to_owned()),
+        _ => Err(format!("`{text}` is not one of text, json")),
+    }
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(format!("`{text}` is not a number above 0")),
+    }
+}
+
+fn text(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    Ok(text.into())
 }
 
 /// Sets an option that is given.

@@ -139,7 +139,7 @@ fn keys_and_choices_in_variables_are_checked() {
         (vec![(email, "same"), (extraction, "same")], "are the same"),
         (
             vec![("SVC_SANDBOX_NETWORK", "docker")],
-            "SVC_SANDBOX_NETWORK: invalid value 'docker'",
+            "SVC_SANDBOX_NETWORK: `docker` is not one of",
         ),
         (
             vec![("SVC_SANDBOX_NETWORK", "docker")],
@@ -267,7 +267,7 @@ fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_
     home.file(".env", "SVC_SANDBOX_KEEP=0\n");
     let wrong = home.run(&serve);
     assert!(
-        wrong.code == 2 && wrong.stderr.contains("'--keep <N>'"),
+        wrong.code == 2 && wrong.stderr.contains("SVC_SANDBOX_KEEP: "),
         "{wrong:?}"
     );
 }
