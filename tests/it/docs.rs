@@ -274,7 +274,48 @@ fn shell_examples_run() {
         words.starts_with("svc ") && !words.ends_with('&') && !runs_until_interrupted(words)
     });
     scripts.push(("README.md".to_owned(), script(&readme)));
+    run_all(&scripts);
+}
 
+/// The commands that the text names in passing exist, with their options.
+#[cfg(unix)]
+#[test]
+fn commands_in_the_text_exist() {
+    let mut scripts: Vec<(String, String)> = Vec::new();
+    for page in markdown_files() {
+        let mut checks = Vec::new();
+        for span in code_spans(&read(&page)) {
+            if span.starts_with("svc ") && !span.contains('<') {
+                checks.push(names_exist(&span));
+            }
+        }
+        if !checks.is_empty() {
+            scripts.push((relative(&page), script(&checks)));
+        }
+    }
+    run_all(&scripts);
+}
+
+/// A command that fails if another has an unknown subcommand or option. What stands for a value may
+/// be no valid one.
+#[cfg(unix)]
+fn names_exist(command: &str) -> String {
+    let own = command.split(" -- ").next().unwrap_or_default();
+    let is_placeholder = |word: &&str| word.contains('…') || !word.contains(char::is_lowercase);
+    let words: Vec<&str> = own
+        .split(' ')
+        .filter(|word| !is_placeholder(word))
+        .collect();
+    let words = words.join(" ");
+    format!(
+        "{words} --help > help.txt 2> error.txt || \
+         ! grep -e 'unexpected argument' -e 'unrecognized subcommand' error.txt >&2"
+    )
+}
+
+/// Runs the script of each page, four at a time.
+#[cfg(unix)]
+fn run_all(scripts: &[(String, String)]) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failures = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -669,6 +710,14 @@ fn links(text: &str) -> Vec<String> {
         rest = tail;
     }
     links
+}
+
+/// The inline code of a page.
+#[cfg(unix)]
+fn code_spans(text: &str) -> BTreeSet<String> {
+    let prose = prose(text);
+    let spans = prose.split('`').skip(1).step_by(2);
+    spans.map(|span| span.replace('\n', " ")).collect()
 }
 
 /// A page without its code blocks and without the marks of its quotations.
