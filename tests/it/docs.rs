@@ -301,7 +301,9 @@ fn commands_in_the_text_exist() {
 #[cfg(unix)]
 fn names_exist(command: &str) -> String {
     let own = command.split(" -- ").next().unwrap_or_default();
-    let is_placeholder = |word: &&str| word.contains('…') || !word.contains(char::is_lowercase);
+    let is_capital =
+        |word: &str| word.contains(char::is_uppercase) && !word.contains(char::is_lowercase);
+    let is_placeholder = |word: &&str| word.contains('…') || is_capital(word);
     let words: Vec<&str> = own
         .split(' ')
         .filter(|word| !is_placeholder(word))
@@ -309,7 +311,7 @@ fn names_exist(command: &str) -> String {
     let words = words.join(" ");
     format!(
         "{words} --help > help.txt 2> error.txt || \
-         ! grep -e 'unexpected argument' -e 'unrecognized subcommand' error.txt >&2"
+         ! grep -e 'unexpected argument' -e 'unrecognized subcommand' error.txt >&2 || exit 1"
     )
 }
 
