@@ -423,7 +423,7 @@ fn other_ports() -> BTreeMap<u16, u16> {
         if shown == 3000 {
             std::thread::spawn(move || {
                 for connection in listener.incoming() {
-                    accept_webhook(connection.expect("a connection"));
+                    accept_webhook(&connection.expect("a connection"));
                 }
             });
         }
@@ -433,8 +433,8 @@ fn other_ports() -> BTreeMap<u16, u16> {
 
 /// Reads one request and responds that it was handled.
 #[cfg(unix)]
-fn accept_webhook(connection: TcpStream) {
-    let mut request = BufReader::new(&connection);
+fn accept_webhook(mut connection: &TcpStream) {
+    let mut request = BufReader::new(connection);
     let mut length = 0;
     let mut line = String::new();
     while request.read_line(&mut line).is_ok_and(|read| read > 2) {
@@ -448,7 +448,7 @@ fn accept_webhook(connection: TcpStream) {
     // A client that hangs up is no matter of the application's.
     if request.read_exact(&mut body).is_ok() {
         let response = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-        let _ = (&connection).write_all(response);
+        let _ = connection.write_all(response);
     }
 }
 
@@ -758,7 +758,7 @@ fn blocks_in(text: &str, wanted: &str) -> Vec<String> {
 struct Block<'a> {
     language: &'a str,
     /// What follows the language, as `no_run`.
-    #[cfg_attr(not(unix), expect(dead_code))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "shell examples run on Unix"))]
     options: &'a str,
     is_first: bool,
 }
