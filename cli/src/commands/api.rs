@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Format, to_value};
 use crate::output_schema::{any_of, of, response};
+use crate::page_limit::within_timeout;
 
 /// Call any path of a service's API
 ///
@@ -60,7 +61,7 @@ pub struct Api {
     /// Print the status and the headers of the response before its body
     #[arg(short, long, conflicts_with = "all")]
     include: bool,
-    /// Fetch every page of a list (GET only)
+    /// Fetch every page of a list, within --timeout over all of them (GET only)
     #[arg(long, conflicts_with = "data")]
     all: bool,
 }
@@ -87,7 +88,7 @@ impl Api {
         let body = match self.data.as_deref() {
             Some(data) => Some(context.text("--data", data)?),
             None if fields.is_empty() || reads => None,
-            None => Some(to_value(&fields).to_string()),
+            None => Some(to_value(&fields)?.to_string()),
         };
         let raw: Box<dyn Fn() -> Call<RawResponse> + Send + Sync> = match service {
             Service::Email => {
@@ -122,7 +123,7 @@ impl Api {
             }
         };
         if self.all && !context.settings.dry_run {
-            return all_pages(context, ListStream::of_raw(call)).await;
+            return within_timeout(context, all_pages(context, ListStream::of_raw(call))).await;
         }
         let shows_head = self.include;
         let failed = |error: &Error| {

@@ -131,6 +131,7 @@ fn email(
     if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
         return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
     }
+    fields::check_addresses(&email)?;
     if let Some(at) = &email.scheduled_at {
         times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
@@ -275,6 +276,24 @@ mod tests {
         };
         assert_eq!(field, "emails[2].scheduledAt");
         assert!(problem.ends_with("is in the past"), "{problem}");
+        for past in [
+            "2026-11-21T09:00Z",
+            "2026-11-21T12:00+0200",
+            "2026-11-21",
+            "20261121T0900",
+            "2026-W47",
+            "2026",
+        ] {
+            assert!(read(&scheduled(past)).is_err(), "{past}");
+        }
+        for future in [
+            "2026-11-21T09:00-0500",
+            "2026-11-22",
+            "2026-W48",
+            "tomorrow",
+        ] {
+            assert!(read(&scheduled(future)).is_ok(), "{future}");
+        }
     }
 
     #[test]

@@ -119,6 +119,12 @@ impl Send {
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
         }
+        fields::check_addresses(&email).map_err(|(field, problem)| {
+            let mut failure = Failure::input(format!("{field}: {problem}"))
+                .hint("nothing was sent; type the address anew");
+            failure.details_mut().fields = vec![(field, problem)];
+            failure
+        })?;
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
             times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
                 Failure::input(format!("--body: scheduledAt: {problem}"))
