@@ -1,6 +1,8 @@
 //! The context of a command: settings, output, SDK clients, the sandbox.
 
+mod page_limit;
 mod trace;
+mod which_service;
 
 pub use trace::masked_message;
 
@@ -25,15 +27,13 @@ use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::input::file_name;
 use crate::output::{Format, Printer, View};
-use crate::page_limit::within_timeout;
 use crate::process::Process;
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop::{self, StopSignal};
 use crate::urls::{is_local, is_loopback, with_scheme, without_password};
-use crate::which_service;
 
-/// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
+/// The keys that a new sandbox accepts (`docs/sandbox.md#seeds`).
 pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
 const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
 
@@ -69,7 +69,7 @@ pub struct Context {
     pub request_id: Arc<Mutex<Option<String>>>,
     /// What a lookup by name has not found, so that it is sent as an id.
     pub not_found: RefCell<Option<String>>,
-    /// Whether a person knows which service is used, see [`which_service`].
+    /// Whether a person knows which service is used, see `which_service.rs`.
     pub told_service: Cell<bool>,
 }
 
@@ -328,7 +328,7 @@ impl Context {
         list: ListStream<T>,
     ) -> Result<List<T>, Failure> {
         let read = async { list.into_list().await.map_err(|error| self.failure(error)) };
-        within_timeout(self, read).await
+        self.within_timeout(read).await
     }
 
     async fn traced<T: 'static>(&self, call: Call<T>, raw: Option<Raw<'_>>) -> Result<T, Failure> {
@@ -463,7 +463,7 @@ impl Context {
         let key = self.key(service)?;
         match (url, key) {
             (Some(url), Some(key)) => {
-                which_service::tell(self, service, url).await?;
+                self.tell_service(service, url)?;
                 if is_cleartext_url(&url.value) {
                     self.out.warning(&format!(
                         "sending the key to {} over plain http; others on the network can read it",

@@ -33,7 +33,6 @@ mod failure;
 mod input;
 mod output;
 mod output_schema;
-mod page_limit;
 mod private;
 mod process;
 mod recorded;
@@ -49,7 +48,6 @@ mod times;
 mod urls;
 mod usage;
 mod wait;
-mod which_service;
 mod zone;
 
 pub use app::{command, main, run};

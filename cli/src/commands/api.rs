@@ -15,7 +15,6 @@ use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Format, to_value};
 use crate::output_schema::{any_of, of, response};
-use crate::page_limit::within_timeout;
 
 /// Call any path of a service's API
 ///
@@ -123,7 +122,8 @@ impl Api {
             }
         };
         if self.all && !context.settings.dry_run {
-            return within_timeout(context, all_pages(context, ListStream::of_raw(call))).await;
+            let reading = all_pages(context, ListStream::of_raw(call));
+            return context.within_timeout(reading).await;
         }
         let shows_head = self.include;
         let failed = |error: &Error| {

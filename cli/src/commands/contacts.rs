@@ -22,7 +22,6 @@ use crate::input::email::invisible_character;
 use crate::input::pairs;
 use crate::output::{self, Column, Format, Items, Show, View};
 use crate::output_schema::{contact, list};
-use crate::page_limit::within_timeout;
 use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named};
 
 group! {
@@ -208,7 +207,7 @@ impl List {
             let (audience, size) = (&self.audience, self.page_size);
             let each = |contact| items.push(&contact);
             let reading = contact_pages::of_audience(context, &client, audience, size, each);
-            within_timeout(context, reading).await?;
+            context.within_timeout(reading).await?;
         } else {
             let id = Names::<Audience>::new(context, &client)
                 .target(&self.audience)

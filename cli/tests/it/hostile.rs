@@ -115,10 +115,14 @@ fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
                     .chain(["-o", format, "--retries", "0"])
                     .collect::<Vec<_>>();
                 let run = run(&home, &service, &args);
-                for line in run.stderr.lines().chain(run.stdout.lines()) {
-                    let is_forged = line.trim_start().starts_with("FORGED");
-                    assert!(!is_forged, "{status} {args:?}: {run:?}");
-                }
+                // Further lines of a value are indented below its name.
+                let mut lines = run
+                    .stderr
+                    .lines()
+                    .map(str::trim_start)
+                    .chain(run.stdout.lines());
+                let is_forged = lines.any(|line| line.starts_with("FORGED"));
+                assert!(!is_forged, "{status} {args:?}: {run:?}");
                 let escapes = ['\u{1b}', '\u{202e}', '\r'];
                 let shown = [&run.stderr, &run.stdout];
                 assert!(

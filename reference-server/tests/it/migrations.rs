@@ -77,7 +77,7 @@ async fn the_result_of_dkim_of_a_message_of_version_9_is_kept() {
 
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     let list = serde_json::from_str::<serde_json::Value>(&list.body).expect("JSON");
-    let id = list["items"][0]["id"].as_str().expect("a message");
+    let id = list["data"][0]["id"].as_str().expect("a message");
     let message = sandbox
         .control(&format!("GET /_sandbox/messages/{id}"), "")
         .await;

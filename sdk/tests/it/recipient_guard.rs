@@ -100,7 +100,7 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
         ),
         (
             good().variable("order", json!({"items": [{"bcc:": "x"}]})),
-            "variables.order.bcc:",
+            "variables.order.items.bcc:",
         ),
         (good().tag("kind", json!({"a b": "x"})), "tags.kind.a b"),
         (good().reply_to("Me\u{2028} <a@b.test>"), "replyTo[0]"),

@@ -13,6 +13,7 @@ use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email, Refusal};
 
 use super::fields::{self, has_content};
 use crate::command_spec::creates;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
@@ -64,6 +65,9 @@ impl Batch {
         };
         let emails =
             emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
+        if let Some(question) = context.question_about_service()? {
+            confirm(context, &question).await?;
+        }
         let client = context.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));

@@ -12,6 +12,7 @@ use super::{VIEW, fields, follow};
 use crate::command_line::shell_quoted;
 use crate::command_spec::creates;
 use crate::complete::at_file;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
@@ -76,6 +77,9 @@ impl Send {
             return Err(Failure::usage("the email has no content").hint(
                 "give --text, --html, --template or --attach; --text '' sends an empty email",
             ));
+        }
+        if let Some(question) = context.question_about_service()? {
+            confirm(context, &question).await?;
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
