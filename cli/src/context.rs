@@ -3,7 +3,9 @@
 
 mod caller;
 mod clients;
+mod page_limit;
 mod trace;
+mod which_service;
 
 pub use clients::is_cleartext_url;
 pub use trace::masked_message;
@@ -57,6 +59,8 @@ pub struct Context {
     pub request_id: Arc<Mutex<Option<String>>>,
     /// What a lookup by name has not found, so that it is sent as an id.
     pub not_found: RefCell<Option<String>>,
+    /// Whether a person knows which service is used, see `which_service.rs`.
+    pub told_service: Cell<bool>,
 }
 
 impl Context {
@@ -96,6 +100,7 @@ impl Context {
             exit_code: Cell::new(exit::DONE),
             request_id: Arc::default(),
             not_found: RefCell::default(),
+            told_service: Cell::default(),
         }
     }
 
@@ -119,7 +124,17 @@ impl Context {
 
     /// The command line of this run.
     pub fn typed_again(&self) -> String {
-        command_line::shown("svc", &self.typed)
+        self.typed_after("svc")
+    }
+
+    /// The command line of this run, with more options.
+    fn typed_after(&self, program: &str) -> String {
+        let tree = (self.tree)();
+        let words = self.command.path.split(' ');
+        let command = words.fold(&tree, |command, word| {
+            command.find_subcommand(word).unwrap_or(command)
+        });
+        command_line::shown(program, &self.typed, command)
     }
 
     /// Reports a deletion of what `shown` describes to people.

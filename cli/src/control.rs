@@ -80,8 +80,8 @@ pub fn print_done<T: Serialize>(
     sentence: &str,
     value: &T,
 ) -> Result<(), Failure> {
-    let value = match to_value(value) {
-        Value::Null => to_value(&Done { ok: true }),
+    let value = match to_value(value)? {
+        Value::Null => to_value(&Done { ok: true })?,
         value => value,
     };
     context.out.done(sentence, &value)

@@ -10,6 +10,7 @@ pub mod email;
 pub mod event;
 pub mod file_name;
 pub mod html;
+pub mod iso8601;
 pub mod opt_outs;
 pub mod pairs;
 pub mod people;

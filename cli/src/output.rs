@@ -32,13 +32,22 @@ use crate::zone::Zone;
 use table::Canvas;
 
 /// A response as the JSON that the service sent.
-pub fn to_value(response: &impl Serialize) -> Value {
-    serde_json::to_value(response).unwrap_or_default()
+///
+/// # Errors
+///
+/// If the value cannot be JSON, as a path that is not UTF-8.
+pub fn to_value(response: &impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(response)
+        .map_err(|error| Failure::other(format!("the result cannot be written as JSON: {error}")))
+}
+
+fn to_values(items: &[impl Serialize]) -> Result<Vec<Value>, Failure> {
+    items.iter().map(to_value).collect()
 }
 
 /// The fields of a response beside those that the output of the command has itself.
 pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Value> {
-    let Value::Object(mut fields) = to_value(response) else {
+    let Ok(Value::Object(mut fields)) = to_value(response) else {
         return Map::new();
     };
     fields.retain(|name, _| !own.contains(&name.as_str()));
@@ -145,7 +154,7 @@ impl Printer {
 
     /// Writes one object.
     pub fn one(&self, item: &impl Serialize, view: View) -> Result<(), Failure> {
-        let value = to_value(item);
+        let value = to_value(item)?;
         if self.is_table() && value.is_object() {
             return unless_closed(self.raw(&table::single(&value, view, self.canvas())));
         }
@@ -154,7 +163,7 @@ impl Printer {
 
     /// Writes an item of a long result. A closed pipe is reported, so that the rest is not read.
     pub fn part(&self, item: &impl Serialize) -> Result<(), Failure> {
-        self.plain(&to_value(item))
+        self.plain(&to_value(item)?)
     }
 
     /// Writes one object, as a table of `rows` for people, and in CSV.
@@ -166,8 +175,8 @@ impl Printer {
     ) -> Result<(), Failure> {
         unless_closed(match self.format {
             Format::Table => self.rows(rows, view),
-            Format::Csv if !self.has_filter() => self.json(&to_value(&rows)),
-            _ => self.json(&to_value(item)),
+            Format::Csv if !self.has_filter() => self.json(&to_value(&rows)?),
+            _ => self.json(&to_value(item)?),
         })
     }
 
@@ -179,8 +188,10 @@ impl Printer {
                 Ok(())
             }
             Format::Table => self.rows(items, view),
-            Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
-            _ => self.json(&to_value(&items)),
+            Format::Ndjson => to_values(items)?
+                .iter()
+                .try_for_each(|item| self.json(item)),
+            _ => self.json(&to_value(&items)?),
         })
     }
 
@@ -190,20 +201,17 @@ impl Printer {
         unless_closed(match self.format {
             Format::Table => self.rows(items, view),
             Format::Ndjson => {
-                let mut lines = items.iter().map(to_value).chain([part]);
+                let mut lines = to_values(items)?.into_iter().chain([part]);
                 lines.try_for_each(|line| self.json(&line))
             }
-            _ => self.json(
-                &json!({"items": items.iter().map(to_value).collect::<Vec<_>>(),
-                "complete": false}),
-            ),
+            _ => self.json(&json!({"items": to_values(items)?, "complete": false})),
         })?;
         self.warning("the service has more of them, but svc does not know how to get these");
         Ok(())
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
-        let items = items.iter().map(to_value).collect::<Vec<_>>();
+        let items = to_values(items)?;
         let list = table::list(&items, view.0, self.canvas());
         self.raw(&list.text)?;
         let columns = match list.hidden {
@@ -223,7 +231,7 @@ impl Printer {
     pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
         unless_closed(match self.is_table() {
             true => self.raw(&format!("{}\n", printable(sentence))),
-            false => self.json(&to_value(value)),
+            false => self.json(&to_value(value)?),
         })
     }
 
@@ -233,9 +241,9 @@ impl Printer {
         match self.format {
             Format::Table => self.raw(&format!("{}\n", one_line(line))),
             Format::Json if self.look.filter.is_none() => {
-                self.raw(&json_safe(&format!("{}\n", to_value(value))))
+                self.raw(&json_safe(&format!("{}\n", to_value(value)?)))
             }
-            _ => self.json(&to_value(value)),
+            _ => self.json(&to_value(value)?),
         }
     }
 
@@ -263,7 +271,7 @@ impl Printer {
     /// [`raw_data`](Self::raw_data) does. If an option asks for JSON or CSV, it gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         if self.has_explicit_format() && !self.is_table() {
-            return self.json(&to_value(value));
+            return self.json(&to_value(value)?);
         }
         self.raw_data(text)?;
         // On a terminal, end the line so that the shell's prompt starts a new one.
@@ -293,12 +301,12 @@ impl Printer {
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
     pub fn ready(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.raw(&format!("{}\n", to_value(value)))
+        self.raw(&format!("{}\n", to_value(value)?))
     }
 
     /// Writes a value without a view.
     pub fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
-        unless_closed(self.plain(&to_value(value)))
+        unless_closed(self.plain(&to_value(value)?))
     }
 
     fn plain(&self, value: &Value) -> Result<(), Failure> {

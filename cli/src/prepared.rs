@@ -32,10 +32,10 @@ impl<P: Preview> Prepared<P> {
         }
     }
 
-    /// Asks a person before it is done.
-    pub fn asking(self, question: impl Into<String>) -> Self {
+    /// Asks a person before it is done, if there is a question.
+    pub fn asking(self, question: impl Into<Option<String>>) -> Self {
         Self {
-            question: Some(question.into()),
+            question: question.into(),
             ..self
         }
     }

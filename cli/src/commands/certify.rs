@@ -132,7 +132,8 @@ impl Certify {
         }
         match context.out.is_table() {
             true => {
-                let rows = results.iter().map(CheckResult::row).collect::<Vec<_>>();
+                let rows = results.iter().map(CheckResult::row);
+                let rows = rows.collect::<Result<Vec<_>, _>>()?;
                 context.out.list(&rows, VIEW, "")?;
             }
             false => context.out.one_as_list(&report, &results, VIEW)?,
@@ -368,8 +369,8 @@ struct CheckResult {
 
 impl CheckResult {
     /// For people: what was expected and received only if the check was not passed.
-    fn row(&self) -> Value {
-        let mut row = to_value(self);
+    fn row(&self) -> Result<Value, Failure> {
+        let mut row = to_value(self)?;
         let is_told = self.result != Grade::Passed;
         let told = |name: &str, text: &str| match is_told {
             true => format!("{name}: {text}").into(),
@@ -377,6 +378,6 @@ impl CheckResult {
         };
         row["expected"] = told("expected", self.expected);
         row["received"] = told("received", &self.received);
-        row
+        Ok(row)
     }
 }

@@ -24,7 +24,7 @@ use super::verify::ServiceName;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::Deliverer;
+use crate::deliver::{Deliverer, check_guarded_url};
 use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
@@ -210,9 +210,8 @@ impl Listen {
         if let Some(url) = &self.public_url {
             check_url("--public-url", url)?;
         }
-        let urls = self.route.iter().map(|route| &route.url);
-        let is_far = |url: &&String| !parse_url(url).as_ref().is_some_and(is_loopback);
-        if let Some(url) = self.forward_to.iter().chain(urls).find(is_far)
+        let is_far = |url: &&str| !parse_url(url).as_ref().is_some_and(is_loopback);
+        if let Some(url) = self.targets().find(is_far)
             && self.skip_verify
         {
             let problem = format!(
@@ -220,6 +219,9 @@ impl Listen {
                 without_password(url)
             );
             return Err(Failure::usage(problem).hint("trust its certificate: --ca-bundle PATH"));
+        }
+        if context.settings.guard.for_run()?.is_some() {
+            self.targets().try_for_each(check_guarded_url)?;
         }
         for route in &self.route {
             check_url("--route", &route.url)?;
@@ -234,6 +236,12 @@ impl Listen {
             }
         }
         Ok(())
+    }
+
+    /// The URLs that deliveries are forwarded to.
+    fn targets(&self) -> impl Iterator<Item = &str> {
+        let routed = self.route.iter().map(|route| &route.url);
+        self.forward_to.iter().chain(routed).map(String::as_str)
     }
 
     /// The events to subscribe to.
@@ -270,10 +278,6 @@ impl Listen {
         let service = Service::from(self.service);
         let (check, signer, secret_file) = self.secrets(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
-        let urls = self
-            .forward_to
-            .iter()
-            .chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
             service,
             check,
@@ -282,8 +286,9 @@ impl Listen {
             routes: self.route.clone(),
             deliverer: match self.skip_verify {
                 true => Deliverer::without_verification()?,
-                false => Deliverer::to(context, urls.map(String::as_str))?,
+                false => Deliverer::to(context, self.targets())?,
             },
+            is_guarded: context.settings.guard.for_run()?.is_some(),
             records,
             secret_file: secret_file.clone().filter(|_| self.secret_file.is_some()),
             signer,

@@ -65,7 +65,8 @@ impl Context {
         &self,
         list: ListStream<T>,
     ) -> Result<List<T>, Failure> {
-        list.into_list().await.map_err(|error| self.failure(error))
+        let read = async { list.into_list().await.map_err(|error| self.failure(error)) };
+        self.within_timeout(read).await
     }
 
     /// A call with the options of this command.

@@ -12,7 +12,7 @@ use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Source, key_variables, url_setting_names};
-use crate::urls::{is_local, is_loopback, with_scheme};
+use crate::urls::{is_local, is_loopback, with_scheme, without_password};
 
 /// The keys that a new sandbox accepts (`docs/sandbox.md#seeds`).
 const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
@@ -136,9 +136,7 @@ impl Context {
         if self.settings.sandbox {
             return Ok(true);
         }
-        let has_key =
-            self.settings.key_file.is_some() || self.settings.stored_key(service)?.is_some();
-        Ok(has_key && self.settings.url(service).is_some())
+        Ok(self.settings.has_key(service)? && self.settings.url(service).is_some())
     }
 
     /// The sandbox of this run, found or started on first use.
@@ -169,6 +167,7 @@ impl Context {
         let key = self.key(service)?;
         match (url, key) {
             (Some(url), Some(key)) => {
+                self.tell_service(service, url)?;
                 if is_cleartext_url(&url.value) {
                     self.out.warning(&format!(
                         "sending the key to {} over plain http; others on the network can read it",
@@ -268,7 +267,7 @@ impl Context {
             match self.typed.iter().any(command_line::is_not_in_sandbox) {
                 true => login,
                 false => {
-                    let again = command_line::shown("svc --sandbox", &self.typed);
+                    let again = self.typed_after("svc --sandbox");
                     format!("try it on this machine: {again}\n{login}")
                 }
             },
@@ -303,7 +302,7 @@ fn built<T>(client: Result<T, Error>, url: &str) -> Result<T, Failure> {
     client.map_err(|error| {
         let failure = Failure::from(error);
         match with_scheme(url) {
-            Some(meant) => failure.hint(format!("did you mean {meant}?")),
+            Some(meant) => failure.hint(format!("did you mean {}?", without_password(&meant))),
             None => failure,
         }
     })

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use svc_sdk::RecipientGuard;
 use toml_edit::{Item, Value};
 
-use super::dialect;
+use super::{dialect, key_command};
 use crate::input::{duration, switch};
 use crate::output::Format;
 
@@ -97,7 +97,7 @@ pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 16] = [
+pub static SETTINGS: [Setting; 18] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting(
         "sandbox",
@@ -167,6 +167,18 @@ pub static SETTINGS: [Setting; 16] = [
         "refuse keys of other organizations",
     )
     .live("\"org_019a\""),
+    setting(
+        "email_key_command",
+        Kind::Checked(command),
+        "command that prints the key of the email service",
+    )
+    .live("\"pass show svc/email\""),
+    setting(
+        "extraction_key_command",
+        Kind::Checked(command),
+        "command that prints the key of the extraction service",
+    )
+    .live("\"op read op://work/svc/key\""),
     setting(
         "dialect",
         Kind::Dialect,
@@ -370,6 +382,10 @@ fn rule(text: &str) -> Result<(), String> {
 fn address(text: &str) -> Result<(), String> {
     let guard = RecipientGuard::default().redirect_to(text);
     guard.check().map_err(|error| error.to_string())
+}
+
+fn command(text: &str) -> Result<(), String> {
+    key_command::words(text).map(drop)
 }
 
 fn group(text: &str) -> Result<(), String> {

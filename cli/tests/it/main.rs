@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod agent;
+mod between_runs;
 #[cfg(unix)]
 mod bulk;
 mod certify;
@@ -42,6 +43,7 @@ mod settings;
 #[cfg(unix)]
 mod shells;
 mod sign;
+mod single_emails;
 mod spellings;
 mod support;
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
-use crate::decode::{DecodeError, parse_value};
+use crate::decode::{DecodeError, parse_list};
 use crate::dialect::{Dialect, Point};
 use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
@@ -125,7 +125,7 @@ impl BatchResponse {
     }
 
     pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
-        let body = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
         let BatchItems {
             mut items,
             is_ordered,

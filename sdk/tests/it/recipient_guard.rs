@@ -28,6 +28,10 @@ fn email(to: &str) -> Email {
     Email::new("a@shop.test", to, "Hi").text("Hello")
 }
 
+fn logo() -> Attachment {
+    Attachment::from_bytes("logo.png", "x")
+}
+
 #[tokio::test]
 async fn to_cc_and_bcc_of_every_send_are_checked() {
     let server = MockServer::json(202, ACCEPTED).await;
@@ -82,6 +86,23 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
             "attachments[0].filename",
         ),
         (good().scheduled_at("2030-01-01\0"), "scheduledAt"),
+        (
+            good().attachment(logo().extra("contentId", "logo\r\nBcc: ada@customer.test")),
+            "attachments[0].contentId",
+        ),
+        (
+            good().attachment(logo().extra("contentId", json!(["logo"]))),
+            "attachments[0].contentId",
+        ),
+        (
+            good().attachment(logo().extra("recipients", "ada@customer.test")),
+            "attachments[0].recipients",
+        ),
+        (
+            good().variable("order", json!({"items": [{"bcc:": "x"}]})),
+            "variables.order.items.bcc:",
+        ),
+        (good().tag("kind", json!({"a b": "x"})), "tags.kind.a b"),
         (good().reply_to("Me\u{2028} <a@b.test>"), "replyTo[0]"),
         (good().to("ada%customer.test@example.com"), "to[1]"),
         (
@@ -118,6 +139,7 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
         .send(
             good()
                 .header("x-campaign", "spring")
+                .attachment(logo().extra("contentId", "logo"))
                 .variable("text", "two\nlines"),
         )
         .await

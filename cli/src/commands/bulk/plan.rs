@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::AttachedFile;
 use crate::input::email::check;
+use crate::recorded_path;
 use crate::settings::Key;
 
 /// The rows that are sent, in the folder of a job.
@@ -31,6 +32,7 @@ pub struct Plan {
     pub service: String,
     pub profile: String,
     /// The file that the rows were read from.
+    #[serde(default, with = "recorded_path")]
     pub file: Option<PathBuf>,
     /// The audience that the rows were read from.
     pub audience: Option<String>,

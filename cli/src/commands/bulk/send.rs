@@ -244,7 +244,7 @@ impl Send {
             let first = client.emails().send_batch(&checked.first).to_request()?;
             let counts = [
                 ("emails", checked.count.into()),
-                ("left_out", to_value(&plan.left_out)),
+                ("left_out", to_value(&plan.left_out)?),
             ];
             return dry_run::show_job(&context.out, &first, counts);
         }

@@ -665,7 +665,7 @@ impl StoredJob {
                 .scheduled_at
                 .as_ref()
                 .map(|at| at.as_str().to_owned()),
-            journal,
+            journal: journal.map(|path| path.display().to_string()),
             workers,
         }
     }
@@ -740,7 +740,7 @@ pub struct JobSummary {
     /// When the service is to send the emails.
     scheduled_at: Option<String>,
     /// Of a job of this machine.
-    journal: Option<PathBuf>,
+    journal: Option<String>,
     /// How many workers send a job in Redis.
     workers: Option<u64>,
 }

@@ -19,6 +19,7 @@ use crate::input::content::in_file;
 use crate::input::records::{Record, Records};
 use crate::output::{Column, Show, View, fields_beside};
 use crate::output_schema::{batch_fields, of};
+use crate::prepared::Prepared;
 use crate::times;
 
 /// Maximum number of emails in one request (`docs/email-service/README.md#batch`).
@@ -64,13 +65,15 @@ impl Batch {
         };
         let emails =
             emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
+        let question = context.question_about_service()?;
         let client = context.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
         }
         fields::warn_of_placeholders(context, &emails);
-        let call = client.emails().send_batch(&emails);
-        let Some(response) = context.call(call, "sending").await? else {
+        let call = context.with_options(client.emails().send_batch(&emails));
+        let call = Prepared::new(call).asking(question);
+        let Some(response) = context.call_prepared(call, "sending").await? else {
             return Ok(());
         };
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
@@ -131,6 +134,7 @@ fn email(
     if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
         return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
     }
+    fields::check_addresses(&email)?;
     if let Some(at) = &email.scheduled_at {
         times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
@@ -275,6 +279,24 @@ mod tests {
         };
         assert_eq!(field, "emails[2].scheduledAt");
         assert!(problem.ends_with("is in the past"), "{problem}");
+        for past in [
+            "2026-11-21T09:00Z",
+            "2026-11-21T12:00+0200",
+            "2026-11-21",
+            "20261121T0900",
+            "2026-W47",
+            "2026",
+        ] {
+            assert!(read(&scheduled(past)).is_err(), "{past}");
+        }
+        for future in [
+            "2026-11-21T09:00-0500",
+            "2026-11-22",
+            "2026-W48",
+            "tomorrow",
+        ] {
+            assert!(read(&scheduled(future)).is_ok(), "{future}");
+        }
     }
 
     #[test]

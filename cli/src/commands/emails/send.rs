@@ -18,6 +18,7 @@ use crate::input::attach::Attach;
 use crate::input::{html, json_problem, pairs, read_json};
 use crate::output::one_line;
 use crate::output_schema::email;
+use crate::prepared::Prepared;
 use crate::{advice, times};
 
 /// Send an email
@@ -78,9 +79,11 @@ impl Send {
                 "give --text, --html, --template or --attach; --text '' sends an empty email",
             ));
         }
+        let question = context.question_about_service()?;
         let client = context.email_client().await?;
-        let call = client.emails().send(&email);
-        let accepted = context.call(call, "sending").await;
+        let call = context.with_options(client.emails().send(&email));
+        let call = Prepared::new(call).asking(question);
+        let accepted = context.call_prepared(call, "sending").await;
         let accepted = accepted.map_err(|failure| {
             let failure = with_options(failure, &email, has_body);
             advice::for_sender(failure, context, &email.from)
@@ -122,6 +125,12 @@ impl Send {
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
         }
+        fields::check_addresses(&email).map_err(|(field, problem)| {
+            let mut failure = Failure::input(format!("{field}: {problem}"))
+                .hint("nothing was sent; type the address anew");
+            failure.details_mut().fields = vec![(field, problem)];
+            failure
+        })?;
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
             times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
                 Failure::input(format!("--body: scheduledAt: {problem}"))

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::rows::ImportRow;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
-use crate::output::{Column, Format, Show, View, to_value};
+use crate::output::{Column, Format, Show, View};
 
 const VIEW: View = View(&[
     Column::new("ROW", "/row", Show::Number),
@@ -120,10 +121,7 @@ impl ImportReport {
         }
         let mut text = format!("{total} rows");
         for (result, count) in counts {
-            let word = to_value(&result)
-                .as_str()
-                .unwrap_or_default()
-                .replace('_', " ");
+            let word = json!(result).as_str().unwrap_or_default().replace('_', " ");
             text.push_str(&format!(", {count} {word}"));
         }
         text

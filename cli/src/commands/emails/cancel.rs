@@ -1,0 +1,179 @@
+//! The `svc emails cancel` command.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use svc_sdk::Call;
+use svc_sdk::Operation::EmailsCancel;
+use svc_sdk::email::EmailRecord;
+
+use super::{VIEW as EMAIL_VIEW, missing};
+use crate::command_spec::changes;
+use crate::complete::Values;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::output::{Column, Show, View, fields_beside};
+use crate::output_schema::{any_of, batch_fields, email, list, of};
+use crate::prepared::Prepared;
+
+const VIEW: View = View(&[
+    Column::id("ID", "/id"),
+    Column::new("RESULT", "/result", Show::Status),
+    Column::prose("MESSAGE", "/error/message"),
+]);
+
+/// Cancel scheduled emails
+///
+/// Of several emails, what became of each is listed, and the exit code is 11 if only some of them can
+/// be cancelled. A failure that concerns all, such as a rejected key, ends the command: the remaining
+/// emails are not tried. All of a bulk job: svc bulk cancel.
+#[derive(Args, Debug)]
+#[command(add = changes(&[EmailsCancel], || any_of(&[email, || list(of::<Item>)])))]
+#[command(after_long_help = "\
+  svc emails cancel eml_019a
+  svc emails cancel eml_019a eml_019b --jq '.[] | [.id, .result]'")]
+pub struct Cancel {
+    /// Email ids; - for ids on stdin, separated by white space
+    #[arg(required = true, value_name = "ID|-", add = Values::Email.candidates())]
+    ids: Vec<String>,
+}
+
+impl Cancel {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let ids = self.ids(context)?;
+        let client = context.email_client().await?;
+        if let [id] = &ids[..] {
+            context.not_found.replace(Some(missing(id)));
+            let call = context.with_options(client.emails().cancel(id));
+            let Some(call) = Prepared::new(call).decide(context).await? else {
+                return Ok(());
+            };
+            let email = cancel(context, id, call).await?;
+            return context.out.one(&email, EMAIL_VIEW);
+        }
+        let calls = ids
+            .iter()
+            .map(|id| context.with_options(client.emails().cancel(id)));
+        let calls = Prepared::new(calls.collect::<Vec<_>>());
+        let Some(calls) = calls.decide(context).await? else {
+            return Ok(());
+        };
+
+        let (mut items, mut end) = (Vec::new(), None);
+        for (id, call) in ids.iter().zip(calls) {
+            if end.is_some() {
+                items.push(Item::new(id, CancelResult::NotTried));
+                continue;
+            }
+            match cancel(context, id, call).await {
+                Ok(email) => items.push(Item::cancelled(id, &email)),
+                Err(failure) => {
+                    items.push(Item::failed(id, &failure));
+                    // The other emails have another status; anything else would happen to them, too.
+                    if !matches!(failure.kind(), Kind::Refused | Kind::NotFound) {
+                        end = Some(failure);
+                    }
+                }
+            }
+        }
+        context.out.list(&items, VIEW, "no email was cancelled")?;
+
+        let cancelled = |item: &&Item| item.result == CancelResult::Cancelled;
+        let remaining = items.len() - items.iter().filter(cancelled).count();
+        match end {
+            Some(failure) => Err(failure),
+            None if remaining == 0 => Ok(()),
+            None => Err(Failure::new(
+                Kind::PartlyRefused,
+                format!("{remaining} of {} emails were not cancelled", items.len()),
+            )
+            .code("partly_cancelled")),
+        }
+    }
+
+    fn ids(&self, context: &Context) -> Result<Vec<String>, Failure> {
+        if !self.ids.iter().any(|id| id == "-") {
+            return Ok(self.ids.clone());
+        }
+        if self.ids.len() > 1 {
+            return Err(Failure::usage("give ids, or - for those on standard input"));
+        }
+        let text = context.text("ID", "-")?;
+        let ids = text
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        match ids.is_empty() {
+            true => Err(Failure::usage("standard input has no id of an email")),
+            false => Ok(ids),
+        }
+    }
+}
+
+async fn cancel(
+    context: &Context,
+    id: &str,
+    call: Call<EmailRecord>,
+) -> Result<EmailRecord, Failure> {
+    context.send(call, "cancelling").await.map_err(|failure| {
+        if failure.details().status != Some(409) {
+            return failure;
+        }
+        let get = context.svc("emails get {}", &[id]);
+        failure.hint(format!(
+            "only an email that waits for its scheduled time can be cancelled; see it: {get}"
+        ))
+    })
+}
+
+/// What became of one of several emails.
+#[derive(Serialize, JsonSchema)]
+pub struct Item {
+    result: CancelResult,
+    #[serde(flatten)]
+    #[schemars(schema_with = "batch_fields")]
+    fields: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CancelResult {
+    Cancelled,
+    /// It was sent already, for example.
+    Refused,
+    NotFound,
+    /// Certainly not cancelled by this command.
+    Failed,
+    /// Perhaps cancelled.
+    Unknown,
+    /// A failure before it ended the command.
+    NotTried,
+}
+
+impl Item {
+    fn new(id: &str, result: CancelResult) -> Self {
+        let fields = Map::from_iter([("id".to_owned(), id.into())]);
+        Self { result, fields }
+    }
+
+    fn cancelled(id: &str, email: &EmailRecord) -> Self {
+        let mut item = Self::new(id, CancelResult::Cancelled);
+        item.fields.extend(fields_beside(&["id", "result"], email));
+        item
+    }
+
+    fn failed(id: &str, failure: &Failure) -> Self {
+        let result = match failure.kind() {
+            Kind::Refused => CancelResult::Refused,
+            Kind::NotFound => CancelResult::NotFound,
+            Kind::OutcomeUnknown | Kind::Interrupted => CancelResult::Unknown,
+            _ => CancelResult::Failed,
+        };
+        let mut item = Self::new(id, result);
+        let details = failure.details();
+        let error = json!({"code": details.code, "message": details.message});
+        item.fields.insert("error".to_owned(), error);
+        item
+    }
+}
