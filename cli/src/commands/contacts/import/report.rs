@@ -56,7 +56,7 @@ impl RowResult {
     fn is_problem(self) -> bool {
         matches!(
             self,
-            Self::RemainsSubscribed | Self::Duplicate | Self::Failed | Self::Unknown
+            Self::RemainsSubscribed | Self::Failed | Self::Unknown
         )
     }
 }
