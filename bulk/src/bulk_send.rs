@@ -357,11 +357,7 @@ where
     async fn watch(&self, worker: &Worker, session: &CancellationToken) {
         let every = (self.ledger.lease / 5).min(LOOK);
         let mut looks = 0_u32;
-        while session
-            .run_until_cancelled(sleep(every))
-            .await
-            .is_some()
-        {
+        while session.run_until_cancelled(sleep(every)).await.is_some() {
             self.look(worker).await;
             looks += 1;
             // What other workers have done.
@@ -435,11 +431,7 @@ where
     }
 
     /// Makes the emails of a claim, and as many requests as their size asks for.
-    async fn render_all(
-        &self,
-        worker: &Worker,
-        claim: Claim,
-    ) -> Result<Vec<Request>, LedgerError> {
+    async fn render_all(&self, worker: &Worker, claim: Claim) -> Result<Vec<Request>, LedgerError> {
         let mut request = Request {
             id: claim.request,
             rows: Vec::new(),
@@ -509,12 +501,15 @@ where
         if ids.is_empty() {
             self.is_lost.store(true, Ordering::Relaxed);
         }
-        let requests = ids.into_iter().zip(parts).map(|(id, (rows, emails))| Request {
-            id,
-            rows,
-            emails,
-            repeats: false,
-        });
+        let requests = ids
+            .into_iter()
+            .zip(parts)
+            .map(|(id, (rows, emails))| Request {
+                id,
+                rows,
+                emails,
+                repeats: false,
+            });
         Ok(requests.collect())
     }
 
@@ -668,7 +663,9 @@ where
 
     fn back_off(&self, retries: u32) -> Duration {
         let longest = LONGEST_BACK_OFF.min(self.settings.timeout / 2);
-        let most = FIRST_BACK_OFF.saturating_mul(1 << retries.min(16)).min(longest);
+        let most = FIRST_BACK_OFF
+            .saturating_mul(1 << retries.min(16))
+            .min(longest);
         most.mul_f64(fastrand::f64()).max(Duration::from_millis(1))
     }
 

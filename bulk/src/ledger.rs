@@ -260,11 +260,7 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be written.
-    pub async fn leave_out(
-        &self,
-        id: &str,
-        rows: &[(u64, RowRefusal)],
-    ) -> Result<(), LedgerError> {
+    pub async fn leave_out(&self, id: &str, rows: &[(u64, RowRefusal)]) -> Result<(), LedgerError> {
         const UPDATE: &str = "UPDATE bulk_rows SET status = 'left_out', data = '', code = $3, \
             message = $4, at = NOW() WHERE send = $1 AND number = $2 AND status = 'waiting'";
         let send = self.number_of(id).await?;
@@ -366,7 +362,10 @@ impl Ledger {
         let found = self
             .database
             .query(
-                concat!(select_send!(), " WHERE s.state <> 'draft' ORDER BY s.created_at, s.send"),
+                concat!(
+                    select_send!(),
+                    " WHERE s.state <> 'draft' ORDER BY s.created_at, s.send"
+                ),
                 Vec::new(),
             )
             .await?;
@@ -525,7 +524,10 @@ impl Ledger {
         let mut count = 0;
         for (_, status) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
             let values = vec![send.into(), status.as_str().into()];
-            count += tx.query(concat!(reopen!(), " RETURNING number"), values).await?.len() as u64;
+            count += tx
+                .query(concat!(reopen!(), " RETURNING number"), values)
+                .await?
+                .len() as u64;
         }
         tx.commit().await?;
         Ok(count)
@@ -555,7 +557,11 @@ impl Ledger {
             settled += tx.query(SENT, values).await?.len() as u64;
         }
         for number in resend {
-            let values = vec![send.into(), RowStatus::Unknown.as_str().into(), (*number).into()];
+            let values = vec![
+                send.into(),
+                RowStatus::Unknown.as_str().into(),
+                (*number).into(),
+            ];
             waiting += tx.query(RESEND, values).await?.len() as u64;
         }
         tx.commit().await?;
@@ -726,7 +732,9 @@ impl Ledger {
     /// If the ledger cannot be written.
     pub async fn forget(&self) -> Result<u64, LedgerError> {
         let mut tx = self.database.begin(Durability::Full).await?;
-        let count = tx.query("SELECT count(*) FROM bulk_sent", Vec::new()).await?;
+        let count = tx
+            .query("SELECT count(*) FROM bulk_sent", Vec::new())
+            .await?;
         tx.query("DELETE FROM bulk_sent", Vec::new()).await?;
         tx.query("DELETE FROM bulk_emails", Vec::new()).await?;
         tx.commit().await?;
@@ -803,7 +811,11 @@ fn row_record(row: Row) -> Result<RowRecord, LedgerError> {
 /// Microseconds between two emails at this rate, at most a year.
 fn space(rate: f64) -> i64 {
     const YEAR: f64 = 365.0 * 86_400e6;
-    if rate > 0.0 { (1e6 / rate).min(YEAR) as i64 } else { 0 }
+    if rate > 0.0 {
+        (1e6 / rate).min(YEAR) as i64
+    } else {
+        0
+    }
 }
 
 /// A duration as a parameter, at most a thousand years, which can be added to any time.

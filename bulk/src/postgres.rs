@@ -26,7 +26,10 @@ pub(crate) async fn create_tables(pool: &Pool) -> Result<(), LedgerError> {
     let mut tx = begin(pool).await?;
     tx.query(LOCK_SCHEMA, Vec::new()).await?;
     let schema = include_str!("schema.postgres.sql");
-    tx.connection()?.batch_execute(schema).await.map_err(error)?;
+    tx.connection()?
+        .batch_execute(schema)
+        .await
+        .map_err(error)?;
     tx.commit().await
 }
 

@@ -66,7 +66,10 @@ impl Sqlite {
             Durability::Full => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
             Durability::Process => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
         };
-        call(&self.tasks, move |connection| connection.execute_batch(synchronous)).await?;
+        call(&self.tasks, move |connection| {
+            connection.execute_batch(synchronous)
+        })
+        .await?;
         Ok(transaction)
     }
 

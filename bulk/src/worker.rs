@@ -265,7 +265,11 @@ impl Worker {
             let values = vec![self.send.into(), self.id(), run, millis(life), claim.into()];
             found = tx.query(CLAIM, values).await?;
         }
-        let Some(id) = found.into_iter().next().and_then(|mut row| row.remove(0).text()) else {
+        let Some(id) = found
+            .into_iter()
+            .next()
+            .and_then(|mut row| row.remove(0).text())
+        else {
             return Ok(None);
         };
         let rows = tx.query(ROWS, vec![id.as_str().into()]).await?;
@@ -306,7 +310,9 @@ impl Worker {
             ON CONFLICT (id) DO NOTHING";
         const MOVE: &str = "UPDATE bulk_rows SET request = $2 WHERE request = $1 AND number <= $3";
         const DELETE: &str = "DELETE FROM bulk_requests WHERE id = $1";
-        let ids = last_rows.iter().map(|_| Uuid::new_v4().simple().to_string());
+        let ids = last_rows
+            .iter()
+            .map(|_| Uuid::new_v4().simple().to_string());
         let ids = ids.collect::<Vec<_>>();
         self.persist(async || {
             let mut tx = self.begin_transaction(Durability::Process).await?;
@@ -392,7 +398,8 @@ impl Worker {
         }
         if space > 0 {
             let space = space.saturating_mul(request.rows.len() as i64);
-            tx.query(SPACE, vec![self.send.into(), space.into()]).await?;
+            tx.query(SPACE, vec![self.send.into(), space.into()])
+                .await?;
         }
         tx.commit().await?;
         Ok(Begin::Now)
@@ -427,8 +434,7 @@ impl Worker {
             WHERE request = $1";
         const DONE: &str = "DELETE FROM bulk_requests WHERE id = $1";
         // Its key belongs to more rows than are left of it.
-        const PART: &str =
-            "UPDATE bulk_requests SET state = 'unknown', keyed = 0 WHERE id = $1";
+        const PART: &str = "UPDATE bulk_requests SET state = 'unknown', keyed = 0 WHERE id = $1";
         const END_STREAK: &str = "UPDATE bulk_sends SET streak = 0, streak_cause = NULL \
             WHERE send = $1 AND streak > 0";
         let cause_text = cause.map(|(cause, _)| cause.to_string());

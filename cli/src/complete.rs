@@ -232,13 +232,10 @@ fn read(list: Child, about: &str) -> Option<Vec<Found>> {
     let output = list.wait_with_output().ok()?;
     let items = serde_json::from_slice::<Vec<Value>>(&output.stdout).ok()?;
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
-    let found = items
-        .iter()
-        .take(10 * SHOWN)
-        .map(|item| {
-            let id = text(item, "id") + &text(item, "job");
-            (id, text(item, about))
-        });
+    let found = items.iter().take(10 * SHOWN).map(|item| {
+        let id = text(item, "id") + &text(item, "job");
+        (id, text(item, about))
+    });
     Some(found.filter(|(id, _)| !id.is_empty()).collect())
 }
 

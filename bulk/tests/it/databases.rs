@@ -49,7 +49,9 @@ impl Postgres {
 
 impl Databases for Postgres {
     async fn ledger(&self) -> Ledger {
-        Ledger::postgres(pool(self.0.database().await)).await.unwrap()
+        Ledger::postgres(pool(self.0.database().await))
+            .await
+            .unwrap()
     }
 }
 

@@ -13,9 +13,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
-use svc_bulk::{
-    Again, BulkSend, ErrorKind, Ledger, NewRow, NewSend, RowStatus, SendState, Totals,
-};
+use svc_bulk::{Again, BulkSend, ErrorKind, Ledger, NewRow, NewSend, RowStatus, SendState, Totals};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 use tokio::io::AsyncWriteExt;
@@ -31,7 +29,7 @@ const ATTEMPT: Duration = Duration::from_millis(80);
 
 /// What the service does with a request.
 #[derive(Clone, Copy, Debug)]
-enum Act {
+pub(crate) enum Act {
     Accept,
     /// Refuses the row at this position for its recipient.
     RefuseRow(usize),
@@ -107,14 +105,18 @@ struct Step {
 fn step() -> impl Strategy<Value = Step> {
     let workers = prop::collection::vec(ending(), 1..4);
     let pauses = prop::option::weighted(0.3, 1_usize..5);
-    (workers, prop::bool::weighted(0.2), prop::bool::weighted(0.2), pauses).prop_map(
-        |(workers, resends_unknown, resends_refused, pauses)| Step {
+    (
+        workers,
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+        pauses,
+    )
+        .prop_map(|(workers, resends_unknown, resends_refused, pauses)| Step {
             workers,
             resends_unknown,
             resends_refused,
             pauses,
-        },
-    )
+        })
 }
 
 #[derive(Clone, Debug)]
@@ -136,35 +138,38 @@ fn history() -> impl Strategy<Value = History> {
         prop::collection::vec(act(), 0..24),
         prop::collection::vec(step(), 1..4),
     )
-        .prop_map(|(rows, request_size, concurrency, has_keys, acts, steps)| History {
-            rows,
-            request_size,
-            concurrency,
-            has_keys,
-            acts,
-            steps,
-        })
+        .prop_map(
+            |(rows, request_size, concurrency, has_keys, acts, steps)| History {
+                rows,
+                request_size,
+                concurrency,
+                has_keys,
+                acts,
+                steps,
+            },
+        )
 }
 
 /// The service.
 #[derive(Clone)]
-struct Oracle {
-    url: String,
-    seen: Arc<Mutex<Seen>>,
+pub(crate) struct Oracle {
+    pub(crate) url: String,
+    pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
 #[derive(Default)]
-struct Seen {
-    acts: Vec<Act>,
+pub(crate) struct Seen {
+    /// The next one last.
+    pub(crate) acts: Vec<Act>,
     requests: usize,
     /// How many emails each address has got.
-    emails: HashMap<String, usize>,
+    pub(crate) emails: HashMap<String, usize>,
     /// The response to the request with each key.
     keys: HashMap<String, String>,
 }
 
 impl Oracle {
-    async fn start(mut acts: Vec<Act>) -> Self {
+    pub(crate) async fn start(mut acts: Vec<Act>) -> Self {
         acts.reverse();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -257,7 +262,7 @@ impl Oracle {
     }
 
     /// Waits until the service has seen so many more requests, or for a moment.
-    async fn after(&self, more: usize) {
+    pub(crate) async fn after(&self, more: usize) {
         let most = self.requests() + more;
         let seen = async {
             while self.requests() < most {
@@ -320,20 +325,30 @@ impl Play {
 
     async fn step(&mut self, ledger: &Ledger, step: &Step) {
         if step.resends_unknown {
-            for row in ledger.rows(&self.id, 0, &[RowStatus::Unknown]).await.unwrap() {
+            for row in ledger
+                .rows(&self.id, 0, &[RowStatus::Unknown])
+                .await
+                .unwrap()
+            {
                 *self.asked.entry(row.address).or_default() += 1;
             }
         }
         let again = Again::new(step.resends_refused, false, step.resends_unknown);
         ledger.reopen(&self.id, again).await.unwrap();
-        ledger.set_state(&self.id, SendState::Running).await.unwrap();
+        ledger
+            .set_state(&self.id, SendState::Running)
+            .await
+            .unwrap();
 
         let pausing = async {
             let Some(after) = step.pauses else { return };
             self.oracle.after(after).await;
             ledger.set_state(&self.id, SendState::Paused).await.unwrap();
             sleep(Duration::from_millis(20)).await;
-            ledger.set_state(&self.id, SendState::Running).await.unwrap();
+            ledger
+                .set_state(&self.id, SendState::Running)
+                .await
+                .unwrap();
         };
         let workers = step.workers.iter().map(|ending| self.work(ledger, *ending));
         let working = futures_util::future::join_all(workers);
@@ -343,7 +358,10 @@ impl Play {
     /// Sends what is left to a service that accepts everything, and compares.
     async fn end(mut self, ledger: &Ledger) {
         self.oracle.seen.lock().unwrap().acts.clear();
-        ledger.set_state(&self.id, SendState::Running).await.unwrap();
+        ledger
+            .set_state(&self.id, SendState::Running)
+            .await
+            .unwrap();
         let last = Step {
             workers: vec![Ending::Done],
             resends_unknown: false,
@@ -355,9 +373,15 @@ impl Play {
         let record = ledger.send(&self.id).await.unwrap();
         assert_eq!(record.state, SendState::Running);
         let Totals {
-            in_flight, not_sent, ..
+            in_flight,
+            not_sent,
+            ..
         } = record.totals;
-        assert_eq!((in_flight, not_sent), (0, 0), "something is left: {record:?}");
+        assert_eq!(
+            (in_flight, not_sent),
+            (0, 0),
+            "something is left: {record:?}"
+        );
         assert_eq!(record.totals.total(), self.history.rows);
         let rows = ledger.rows(&self.id, 0, &[]).await.unwrap();
         assert_eq!(rows.len() as u64, self.history.rows);
@@ -411,7 +435,9 @@ async fn play(history: History, databases: &impl Databases) {
 
 fn histories(databases: &impl Databases, default: u32) {
     let cases = std::env::var("SVC_BULK_HISTORIES").ok();
-    let cases = cases.and_then(|count| count.parse().ok()).unwrap_or(default);
+    let cases = cases
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(default);
     let config = ProptestConfig {
         cases,
         max_shrink_iters: 20,
@@ -428,7 +454,9 @@ fn histories(databases: &impl Databases, default: u32) {
         let playing = std::panic::AssertUnwindSafe(|| {
             let limit = Duration::from_secs(8);
             let playing = async { timeout(limit, play(history.clone(), databases)).await };
-            if runtime.block_on(playing).is_err() { panic!("hang {history:?}"); }
+            if runtime.block_on(playing).is_err() {
+                panic!("hang {history:?}");
+            }
         });
         std::panic::catch_unwind(playing).map_err(|panic| {
             let text = panic.downcast_ref::<String>().cloned();

@@ -108,16 +108,24 @@ impl Column {
             return false;
         }
         if has(Kind::Date) {
-            return self.kinds.iter().all(|kind| matches!(kind, Kind::Date | Kind::Nothing))
+            return self
+                .kinds
+                .iter()
+                .all(|kind| matches!(kind, Kind::Date | Kind::Nothing))
                 && has(Kind::Nothing);
         }
         // A column with the same number everywhere counts something.
-        has(Kind::Yes) || has(Kind::No) || (self.kinds.len() > 1 && (has(Kind::One) || has(Kind::Zero)))
+        has(Kind::Yes)
+            || has(Kind::No)
+            || (self.kinds.len() > 1 && (has(Kind::One) || has(Kind::Zero)))
     }
 
     fn has_only_urls(&self) -> bool {
         self.kinds.contains(&Kind::Url)
-            && self.kinds.iter().all(|kind| matches!(kind, Kind::Url | Kind::Nothing))
+            && self
+                .kinds
+                .iter()
+                .all(|kind| matches!(kind, Kind::Url | Kind::Nothing))
     }
 }
 
@@ -212,7 +220,8 @@ impl OptOuts {
         let read = read.map(|column| format!("`{column}`"));
         let read = read.collect::<Vec<_>>().join(", ");
         if read.is_empty() {
-            return "no column says who has opted out; name one with --opt-out or --opt-in".to_owned();
+            return "no column says who has opted out; name one with --opt-out or --opt-in"
+                .to_owned();
         }
         format!("who has opted out is read from {read}")
     }
@@ -275,16 +284,22 @@ impl OptOuts {
         let column = first.split(": ").next().unwrap_or_default();
         let shown = self.unknown_words.iter().take(SHOWN).cloned();
         let shown = shown.collect::<Vec<_>>().join(", ");
-        let more = if self.unknown_words.len() > SHOWN { ", …" } else { "" };
+        let more = if self.unknown_words.len() > SHOWN {
+            ", …"
+        } else {
+            ""
+        };
         let problem = format!("words that may say who has opted out are not known: {shown}{more}");
         if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
             let question = format!("{problem}. Are people with these words subscribed?");
             return confirm(context, &question).await;
         }
-        Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
-            "if this column says something else: --ignore '{column}'\nif not, add a column \
+        Err(Failure::input(problem)
+            .code("opt_outs_unclear")
+            .hint(format!(
+                "if this column says something else: --ignore '{column}'\nif not, add a column \
              `unsubscribed` with yes or no"
-        )))
+            )))
     }
 }
 
@@ -311,7 +326,10 @@ fn words(name: &str) -> Vec<String> {
     }
     let text = text.to_lowercase();
     let words = text.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What a value says.
@@ -361,7 +379,9 @@ fn kind(text: &str) -> Kind {
     let word = text.trim().to_lowercase();
     match word.as_str() {
         "" | "null" | "n/a" | "0000-00-00" | "0000-00-00 00:00:00" => Kind::Nothing,
-        "yes" | "y" | "true" | "t" | "x" | "✓" | "on" | "ja" | "oui" | "si" | "sí" | "wahr" => Kind::Yes,
+        "yes" | "y" | "true" | "t" | "x" | "✓" | "on" | "ja" | "oui" | "si" | "sí" | "wahr" => {
+            Kind::Yes
+        }
         "no" | "n" | "false" | "f" | "-" | "off" | "nein" | "nee" | "non" | "falsch" => Kind::No,
         "1" => Kind::One,
         "0" => Kind::Zero,
@@ -392,7 +412,9 @@ pub fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
     let mut found = Vec::new();
     for part in visible.split(is_between) {
         let part = part.trim_matches(['.', ':']);
-        let bare = part.get(..7).filter(|start| start.eq_ignore_ascii_case("mailto:"));
+        let bare = part
+            .get(..7)
+            .filter(|start| start.eq_ignore_ascii_case("mailto:"));
         let bare = if bare.is_some() { &part[7..] } else { part };
         let bare = bare.split('?').next().unwrap_or_default();
         if bare.contains('@') {
@@ -408,9 +430,7 @@ pub fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
 /// The ASCII character of a full-width or small one.
 fn narrow(c: char) -> char {
     match c {
-        '\u{ff01}'..='\u{ff5e}' => {
-            char::from_u32(u32::from(c) - 0xff01 + 0x21).unwrap_or(c)
-        }
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xff01 + 0x21).unwrap_or(c),
         '\u{fe6b}' => '@',
         '\u{3002}' | '\u{ff61}' | '\u{2024}' | '\u{fe52}' => '.',
         c => c,
@@ -420,7 +440,10 @@ fn narrow(c: char) -> char {
 /// The letters and digits of a name, in lower case.
 pub fn compact(name: &str) -> String {
     let lower = name.to_lowercase();
-    lower.chars().filter(|letter| letter.is_alphanumeric()).collect()
+    lower
+        .chars()
+        .filter(|letter| letter.is_alphanumeric())
+        .collect()
 }
 
 #[cfg(test)]
@@ -432,7 +455,9 @@ mod tests {
     fn judged(rows: &[&[(&str, &str)]]) -> (OptOuts, Vec<Subscribed>) {
         let mut rule = OptOuts::default();
         let judge = |row: &&[(&str, &str)]| {
-            let fields = row.iter().map(|(name, value)| (Arc::from(*name), json!(value)));
+            let fields = row
+                .iter()
+                .map(|(name, value)| (Arc::from(*name), json!(value)));
             let record = Record {
                 number: 2,
                 fields: fields.collect(),
@@ -461,7 +486,11 @@ mod tests {
         ] {
             let (rule, said) = judged(&[&[(column, value)]]);
             assert_eq!(said, [expected], "{column} {value}");
-            assert_eq!(rule.undeclared().is_empty(), column != "newsletter", "{column}");
+            assert_eq!(
+                rule.undeclared().is_empty(),
+                column != "newsletter",
+                "{column}"
+            );
         }
         let (_, said) = judged(&[&[("subscribed", "maybe")]]);
         assert!(matches!(said[0], Subscribed::Unclear(_)));

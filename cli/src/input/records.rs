@@ -272,7 +272,9 @@ fn named_delimiter(start: &[u8]) -> Option<(u8, usize)> {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let end = start.iter().position(is_end).unwrap_or(start.len());
     let line = &start[..end];
-    let bare = line.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\""));
+    let bare = line
+        .strip_prefix(b"\"")
+        .and_then(|it| it.strip_suffix(b"\""));
     let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] = bare.unwrap_or(line) else {
         return None;
     };
@@ -448,10 +450,11 @@ impl Csv {
         let delimiter = char::from(self.delimiter);
         let is_row =
             |line: &str| line.contains('@') && (self.columns.len() < 2 || line.contains(delimiter));
-        let has_lone_return = self.line_end == b'\n' && value
-            .trim_end_matches('\r')
-            .replace("\r\n", "")
-            .contains('\r');
+        let has_lone_return = self.line_end == b'\n'
+            && value
+                .trim_end_matches('\r')
+                .replace("\r\n", "")
+                .contains('\r');
         has_lone_return || value.split('\n').skip(1).any(is_row)
     }
 }

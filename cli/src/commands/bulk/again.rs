@@ -57,7 +57,10 @@ impl Candidate<'_> {
             return Ok(());
         };
         let when = context.out.local_time(&before.last.to_rfc3339());
-        let message = format!("{} already got this email, {when}", self.part(before.people));
+        let message = format!(
+            "{} already got this email, {when}",
+            self.part(before.people)
+        );
         Err(Failure::input(message).code("sent_again").hint(self.rest()))
     }
 
@@ -99,7 +102,8 @@ impl Candidate<'_> {
     /// Whether another job with so many of these people is not complete, or has just ended.
     fn is_too_soon(&self, people: u64, job: &StoredJob) -> bool {
         let age = Utc::now() - job.sent_at();
-        let is_recent = age.to_std().is_ok_and(|age| age <= RECENT) || age < chrono::TimeDelta::zero();
+        let is_recent =
+            age.to_std().is_ok_and(|age| age <= RECENT) || age < chrono::TimeDelta::zero();
         let is_half = people * 2 >= self.count || people * 2 >= job.record.totals.total();
         people >= FEW && is_half && (is_recent || !job.has_ended())
     }
@@ -114,7 +118,11 @@ impl Candidate<'_> {
         let people = self.part(people);
         let (message, next) = if job.has_ended() {
             let message = format!("{people} already got {email}, {when} (job {})", job.id());
-            let next = if is_same { self.rest() } else { job.without(context) };
+            let next = if is_same {
+                self.rest()
+            } else {
+                job.without(context)
+            };
             (message, next)
         } else {
             let summary = job.summary().summary;

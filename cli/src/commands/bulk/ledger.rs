@@ -67,7 +67,10 @@ impl LedgerOption {
         let folder = &context.settings.state_dir;
         let path = folder.join("bulk.db");
         let failed = |error: &dyn std::fmt::Display| {
-            let problem = format!("cannot keep a record of jobs in {}: {error}", path.display());
+            let problem = format!(
+                "cannot keep a record of jobs in {}: {error}",
+                path.display()
+            );
             Failure::other(problem).code("no_state_directory").hint(
                 "a job needs a record of what was sent; set HOME or XDG_STATE_HOME to a directory \
                  that can be written",
@@ -167,11 +170,7 @@ pub async fn all(
 }
 
 impl StoredJob {
-    pub async fn read(
-        ledger: &Ledger,
-        id: &str,
-        option: &'static str,
-    ) -> Result<Self, Failure> {
+    pub async fn read(ledger: &Ledger, id: &str, option: &'static str) -> Result<Self, Failure> {
         Self::new(ledger, ledger.send(id).await?, option)
     }
 
@@ -338,7 +337,11 @@ impl StoredJob {
             JobState::Complete | JobState::Unknown => "complete",
             JobState::Incomplete => "incomplete",
         };
-        let counts = [(refused, "refused"), (invalid, "invalid"), (unknown, "unknown")];
+        let counts = [
+            (refused, "refused"),
+            (invalid, "invalid"),
+            (unknown, "unknown"),
+        ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let counts = counts.map(|(count, what)| format!("{count} {what}"));
         let counts = counts.collect::<Vec<_>>().join(", ");

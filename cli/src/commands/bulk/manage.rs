@@ -90,9 +90,15 @@ pub struct Forgotten {
 impl Forget {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let ledger = self.ledger.open(context).await?;
-        let people = ledger.memory().await?.iter().map(|it| it.people).sum::<u64>();
-        let question =
-            format!("Forget {people} people who got emails of removed jobs? They may get them again.");
+        let people = ledger
+            .memory()
+            .await?
+            .iter()
+            .map(|it| it.people)
+            .sum::<u64>();
+        let question = format!(
+            "Forget {people} people who got emails of removed jobs? They may get them again."
+        );
         confirm(context, &question).await?;
         if context.settings.dry_run {
             context.out.note(&format!("{people} would be forgotten"));
@@ -141,7 +147,7 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 /// the final status of the email, such as delivered or bounced. The code of an unknown row is
 /// its cause, and the message of an accepted one tells if it was perhaps sent twice.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Vec<Outcome>>))]
+#[command(add = local(of::<Vec<Outcome>>).calling(&[EmailsGet]))]
 #[command(after_long_help = "\
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
   svc bulk report 20261122 --status unknown,refused -o ndjson --jq .address
@@ -298,7 +304,11 @@ impl Cancel {
         } else {
             None
         };
-        let unknown = if is_scheduled { job.record.totals.unknown } else { 0 };
+        let unknown = if is_scheduled {
+            job.record.totals.unknown
+        } else {
+            0
+        };
         let late = late.or_else(|| (unknown > 0).then(|| still_unknown(context, &job, unknown)));
         show(context, &job)?;
         late.map_or(Ok(()), Err)

@@ -48,7 +48,7 @@ impl Outcome {
             status,
             id: row.id,
             code: row.why.code,
-            when: row.at.map(timestamp).unwrap_or_else(|| timestamp(Utc::now())),
+            when: timestamp(row.at.unwrap_or_else(Utc::now)),
             message,
         }
     }

@@ -228,7 +228,11 @@ impl People {
             Pages::Closed => page.is_empty(),
         };
         // The ledger has failed, and says so.
-        if sent { Ok(()) } else { Err(Failure::other("the rows cannot be stored")) }
+        if sent {
+            Ok(())
+        } else {
+            Err(Failure::other("the rows cannot be stored"))
+        }
     }
 
     /// Tells that all was read.
@@ -313,7 +317,10 @@ impl People {
                 last = row.number;
                 let reason = if row.status == RowStatus::LeftOut {
                     let why = row.why;
-                    Err((why.code.unwrap_or_default(), why.message.unwrap_or_default()))
+                    Err((
+                        why.code.unwrap_or_default(),
+                        why.message.unwrap_or_default(),
+                    ))
                 } else {
                     self.judge(plan, selection, row.number, &row.data, &mut seen)?
                 };

@@ -115,8 +115,15 @@ impl Resume {
         job.ledger.set_state(job.id(), SendState::Running).await?;
         let concurrency = job.plan.concurrency;
         let subscribers = subscribers.as_ref();
-        let sent =
-            run::run(context, &client, concurrency, &mut job, subscribers, &mut stop).await;
+        let sent = run::run(
+            context,
+            &client,
+            concurrency,
+            &mut job,
+            subscribers,
+            &mut stop,
+        )
+        .await;
         self.wait
             .after(sent, context, &client, &job, &mut stop)
             .await
@@ -150,7 +157,11 @@ pub async fn check_time(context: &Context, plan: &Plan) -> Result<(), Failure> {
             .code("job_is_overdue")
             .hint("resume it on a terminal, or send the file again with another --at"));
     }
-    confirm(context, &format!("The emails were for {at}. Send them now?")).await
+    confirm(
+        context,
+        &format!("The emails were for {at}. Send them now?"),
+    )
+    .await
 }
 
 /// Shows the first email of those that are left, and how far the job is.
@@ -188,7 +199,12 @@ pub async fn show_left(
         (again.invalid, RowStatus::Invalid),
         (again.unknown, RowStatus::Unknown),
     ];
-    statuses.extend(asked.iter().filter(|(is_asked, _)| *is_asked).map(|it| it.1));
+    statuses.extend(
+        asked
+            .iter()
+            .filter(|(is_asked, _)| *is_asked)
+            .map(|it| it.1),
+    );
     let rows = job.ledger.rows(job.id(), 0, &statuses).await?;
     let renderer = job.renderer().await?;
     let mut first = Vec::new();

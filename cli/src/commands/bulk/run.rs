@@ -36,8 +36,7 @@ pub async fn run(
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = job.renderer().await?;
-    let render =
-        |row: &PreparedRow| job.plan.email_to_subscriber(&renderer, subscribers, row);
+    let render = |row: &PreparedRow| job.plan.email_to_subscriber(&renderer, subscribers, row);
     let sender = sender(context, client, concurrency);
     let (interrupted, result) = supervise(context, sender, job, render, stop).await;
     job.reload().await?;
@@ -230,7 +229,10 @@ fn report(
         return Err(failure.hint(hints.join("\n")));
     }
     let mut settle = format!("{}\n{}", list("unknown"), again("send them again"));
-    settle.push_str(&format!("\nor decide about each: {} --sent FILE --resend FILE", svc("settle")));
+    settle.push_str(&format!(
+        "\nor decide about each: {} --sent FILE --resend FILE",
+        svc("settle")
+    ));
     if interrupted && not_sent > 0 {
         let message = format!("interrupted: {not_sent} emails are not sent");
         let mut hint = resume;

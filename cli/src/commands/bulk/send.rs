@@ -186,7 +186,12 @@ impl Send {
         let mut new = NewSend::new("");
         let mut plan = self.plan(context, &new.id, &key).await?;
         let contents = self.read_attachments(context)?;
-        plan.attachments = self.content.attach.iter().map(|it| it.file.clone()).collect();
+        plan.attachments = self
+            .content
+            .attach
+            .iter()
+            .map(|it| it.file.clone())
+            .collect();
         new.email = match plan.only_to {
             None => Some(plan.identity(&contents)?),
             Some(_) => None,
@@ -270,7 +275,8 @@ impl Send {
         }
         // Another process may have started a job with the same people while the question was open.
         self.refuse_again(context, &draft, checked.count).await?;
-        let settings = serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
+        let settings =
+            serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
         draft.ledger.start(&id, &settings).await?;
         Ok(Prepared::Started)
     }
@@ -507,13 +513,7 @@ impl Send {
     }
 
     /// What is at stake: how many, which sender, which service and key, how many are left out.
-    fn question(
-        &self,
-        context: &Context,
-        plan: &Plan,
-        count: u64,
-        key: &Key,
-    ) -> String {
+    fn question(&self, context: &Context, plan: &Plan, count: u64, key: &Key) -> String {
         let mut text = String::new();
         if let Some(left_out) = plan.left_out.describe() {
             text.push_str(&format!("{left_out}. "));

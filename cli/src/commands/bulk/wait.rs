@@ -10,8 +10,8 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
-use super::run::is_result;
 use super::ledger::StoredJob;
+use super::run::is_result;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::stop::StopSignal;
@@ -58,7 +58,9 @@ impl Wait {
         let followed = followed.map_err(|failure| match failure.kind() {
             Kind::CheckFailed => {
                 let report = job.svc(context, "report");
-                failure.hint(format!("list them: {report} --status bounced,failed,complained"))
+                failure.hint(format!(
+                    "list them: {report} --status bounced,failed,complained"
+                ))
             }
             _ => {
                 let again = job.svc(context, "resume");

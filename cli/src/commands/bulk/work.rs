@@ -105,6 +105,14 @@ impl Work {
         }
         let subscribers = subscribers(context, client, &job.plan, stop).await?;
         let concurrency = usize::from(self.concurrency);
-        run(context, client, concurrency, &mut job, subscribers.as_ref(), stop).await
+        run(
+            context,
+            client,
+            concurrency,
+            &mut job,
+            subscribers.as_ref(),
+            stop,
+        )
+        .await
     }
 }

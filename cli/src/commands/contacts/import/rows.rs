@@ -168,8 +168,13 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     let Some((row, yes, no)) = &opt_outs.contradiction else {
         return Ok(());
     };
-    if options.opt_out.iter().chain(&options.opt_in).any(|column| **column == **no)
-        || options.field(no).is_some() {
+    if options
+        .opt_out
+        .iter()
+        .chain(&options.opt_in)
+        .any(|column| **column == **no)
+        || options.field(no).is_some()
+    {
         return Ok(());
     }
     Err(Failure::input(format!(
