@@ -95,7 +95,8 @@ impl BulkSend {
         }
     }
 
-    /// Sets the number of emails in a request, 1 to 100. Default: 100.
+    /// Sets the number of emails in a request, 1 to 100. Default: 100, and less if that many would take
+    /// more than a second at the rate of the send.
     pub fn request_size(mut self, emails: usize) -> Self {
         self.request_size = emails.clamp(1, MAX_SIZE);
         self

@@ -44,7 +44,7 @@ pub(crate) struct Claim {
 /// What a worker may do next.
 pub(crate) enum Claimed {
     Rows(Claim),
-    /// Nothing waits, but rows are held or in flight, and may wait again.
+    /// Nothing can be claimed now, but others hold rows or send them, which may wait again.
     Others,
     Nothing,
     /// The send is paused or cancelled.
@@ -186,7 +186,7 @@ impl Worker {
     }
 
     async fn try_claim(&self, request: &str, size: usize) -> Result<Claimed, LedgerError> {
-        const STATE: &str = "SELECT run, state FROM bulk_sends WHERE send = $1";
+        const STATE: &str = "SELECT run, space, state FROM bulk_sends WHERE send = $1";
         const CLAIM: &str = "UPDATE bulk_rows SET status = 'held', request = $2 \
             WHERE send = $1 AND status = 'waiting' AND number IN (SELECT number FROM bulk_rows \
             WHERE send = $1 AND status = 'waiting' ORDER BY number LIMIT $3 \
@@ -194,7 +194,7 @@ impl Worker {
         const INSERT: &str = "INSERT INTO bulk_requests (id, send, worker) VALUES ($1, $2, $3)";
         const HAVE: &str = "SELECT number, data FROM bulk_rows WHERE request = $1";
         const OTHERS: &str = "SELECT number FROM bulk_rows WHERE send = $1 \
-            AND status IN ('held', 'in_flight') LIMIT 1";
+            AND status IN ('waiting', 'held', 'in_flight') LIMIT 1";
         let mut tx = self.begin_transaction(Durability::Process).await?;
         if !self.is_alive(&mut tx).await? {
             return Ok(Claimed::Lost);
@@ -204,7 +204,10 @@ impl Worker {
             return Ok(Claimed::Lost);
         };
         let run = found[0].int();
-        let state = found.into_iter().nth(1).and_then(Value::text);
+        // No request takes more than the emails of a second.
+        let space = found[1].int().max(1);
+        let size = (1_000_000 / space).clamp(1, size as i64);
+        let state = found.into_iter().nth(2).and_then(Value::text);
         match state.as_deref().and_then(SendState::parse) {
             Some(SendState::Running) => {}
             Some(state) => return Ok(Claimed::Not(state)),
@@ -218,7 +221,7 @@ impl Worker {
         // An earlier attempt may have been committed.
         let mut rows = tx.query(HAVE, vec![request.into()]).await?;
         if rows.is_empty() {
-            let values = vec![self.send.into(), request.into(), (size as u64).into()];
+            let values = vec![self.send.into(), request.into(), size.into()];
             rows = tx.query(CLAIM, values).await?;
             if !rows.is_empty() {
                 let values = vec![request.into(), self.send.into(), self.id()];
@@ -459,6 +462,8 @@ impl Worker {
         let is_complete = accepted.len() + refused.len() == outcomes.len();
 
         let mut tx = self.begin_transaction(Durability::Process).await?;
+        // Also if it is not: its outcome is the only one that its request has.
+        self.is_alive(&mut tx).await?;
         tx.each(ACCEPTED, accepted).await?;
         tx.each(REFUSED, refused).await?;
         if is_complete {
@@ -573,6 +578,7 @@ impl Worker {
             "UPDATE bulk_rows SET status = 'held' WHERE request = $1 AND status = 'in_flight'";
         self.persist(async || {
             let mut tx = self.begin_transaction(Durability::Process).await?;
+            self.is_alive(&mut tx).await?;
             let values = vec![request.into(), self.id()];
             if !tx.query(REQUEST, values).await?.is_empty() {
                 tx.query(ROWS, vec![request.into()]).await?;
@@ -591,6 +597,7 @@ impl Worker {
             WHERE request = $1 AND status = 'in_flight'";
         self.persist(async || {
             let mut tx = self.begin_transaction(Durability::Process).await?;
+            self.is_alive(&mut tx).await?;
             let values = vec![request.into(), self.id(), self.send.into()];
             if !tx.query(REQUEST, values).await?.is_empty() {
                 tx.query(ROWS, vec![request.into(), code.into()]).await?;
@@ -618,7 +625,8 @@ impl Worker {
         self.ledger.database.begin(durability).await
     }
 
-    /// Whether nobody has taken its rows over, and nobody does before the end of the transaction.
+    /// Whether nobody has taken its rows over, and nobody does before the end of the transaction. Every
+    /// change of its requests begins with it, so that it is not halfway when it is taken over.
     async fn is_alive(&self, tx: &mut Transaction) -> Result<bool, LedgerError> {
         const SELECT: &str = "SELECT id FROM bulk_workers WHERE id = $1 FOR KEY SHARE";
         Ok(!tx.query(SELECT, vec![self.id()]).await?.is_empty())

@@ -1,6 +1,7 @@
 //! Ledgers in both databases.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use svc_bulk::Ledger;
 use svc_bulk::deadpool_postgres::{Manager, Pool};
@@ -12,6 +13,9 @@ use crate::server::Server;
 pub(crate) trait Databases {
     /// A ledger without sends.
     async fn ledger(&self) -> Ledger;
+
+    /// Short, and long enough for a worker under load.
+    fn lease(&self) -> Duration;
 }
 
 pub(crate) struct Sqlite {
@@ -34,6 +38,10 @@ impl Databases for Sqlite {
         let path = self.directory.path().join(format!("{number}.db"));
         Ledger::sqlite(path).await.unwrap()
     }
+
+    fn lease(&self) -> Duration {
+        Duration::from_millis(80)
+    }
 }
 
 /// One database, whose sends have nothing in common.
@@ -52,6 +60,10 @@ impl Databases for Postgres {
         Ledger::postgres(pool(self.0.database().await))
             .await
             .unwrap()
+    }
+
+    fn lease(&self) -> Duration {
+        Duration::from_millis(400)
     }
 }
 

@@ -413,7 +413,7 @@ fn check(result: Result<Totals, svc_bulk::Error>) {
 
 async fn play(history: History, databases: &impl Databases) {
     let oracle = Oracle::start(history.acts.clone()).await;
-    let ledger = databases.ledger().await.lease(Duration::from_millis(60));
+    let ledger = databases.ledger().await.lease(databases.lease());
     let new = NewSend::new("news");
     let rows = (1..=history.rows).map(|number| {
         let address = format!("p{number}@x.test");
@@ -452,7 +452,7 @@ fn histories(databases: &impl Databases, default: u32) {
     let mut runner = TestRunner::new(config);
     let played = runner.run(&history(), |history| {
         let playing = std::panic::AssertUnwindSafe(|| {
-            let limit = Duration::from_secs(8);
+            let limit = Duration::from_secs(30);
             let playing = async { timeout(limit, play(history.clone(), databases)).await };
             if runtime.block_on(playing).is_err() {
                 panic!("hang {history:?}");
