@@ -1,13 +1,19 @@
 //! The columns of a file of people, in bulk sending and in imports: which one has the address, what
 //! they are in placeholders, and what the user says of them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use super::opt_outs::{About, OptOuts, compact};
 use crate::failure::Failure;
+use crate::private;
+
+/// The file, in the state directory, with what was declared of other files.
+pub const DECLARED: &str = "columns.json";
 
 /// Options that say what columns mean.
 #[derive(Args, Clone, Debug, Default)]
@@ -30,6 +36,14 @@ pub struct ColumnOptions {
     /// Column that does not say who has opted out; repeatable
     #[arg(long, hide_short_help = true, value_name = "COLUMN")]
     pub ignore: Vec<String>,
+}
+
+/// What was declared of a file.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Declared {
+    opt_out: Vec<String>,
+    opt_in: Vec<String>,
+    ignore: Vec<String>,
 }
 
 /// Parses `COLUMN=FIELD`, or `COLUMN` for the address.
@@ -71,6 +85,32 @@ impl ColumnOptions {
         }
         rule.is_none_other = self.is_none_other();
         rule
+    }
+
+    /// Stores in this file what the options declare of a file with these columns, or takes over what
+    /// they declared before.
+    pub fn remember(&mut self, file: &Path, columns: &[Arc<str>]) -> Result<(), Failure> {
+        let key = columns.join("\n");
+        let text = std::fs::read(file).unwrap_or_default();
+        // What cannot be read is declared anew.
+        let mut known =
+            serde_json::from_slice::<BTreeMap<String, Declared>>(&text).unwrap_or_default();
+        let declared = Declared {
+            opt_out: self.opt_out.clone(),
+            opt_in: self.opt_in.clone(),
+            ignore: self.ignore.clone(),
+        };
+        if declared != Declared::default() {
+            known.insert(key, declared);
+            let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
+            return Ok(private::replace(file, &text)?);
+        }
+        if let Some(declared) = known.remove(&key) {
+            self.opt_out = declared.opt_out;
+            self.opt_in = declared.opt_in;
+            self.ignore = declared.ignore;
+        }
+        Ok(())
     }
 
     fn is_none_other(&self) -> bool {

@@ -32,7 +32,7 @@ use crate::dns::is_same_domain;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
-use crate::input::columns::ColumnOptions;
+use crate::input::columns::{ColumnOptions, DECLARED};
 use crate::input::email::check;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
@@ -203,17 +203,13 @@ impl Send {
         let (ledger, id) = (draft.ledger.clone(), draft.new.id.clone());
 
         let prepared = self.prepare(context, &client, &key, draft, contents, &mut stop);
-        let is_started = match prepared.await {
-            Ok(Prepared::Started) => true,
-            Ok(None) => false,
+        match prepared.await {
+            Ok(Prepared::Started) => {}
+            Ok(Prepared::DryRun) => return Ok(ledger.discard(&id).await?),
             Err(failure) => {
                 ledger.discard(&id).await?;
                 return Err(failure);
             }
-        };
-        if !is_started {
-            ledger.discard(&id).await?;
-            return Ok(());
         }
 
         let option = self.ledger.as_option(context);
@@ -472,13 +468,17 @@ impl Send {
     ) -> Result<People, Failure> {
         let path = self.file.clone().unwrap_or_else(|| "-".into());
         let file = context.inputs.open(&context.out, &path)?;
-        let columns = self.columns.clone();
+        let mut columns = self.columns.clone();
+        let declared = context.settings.state_dir.join(DECLARED);
         let progress = context.out.progress("reading the rows");
         let (pages, read) = mpsc::channel(4);
         let reading = in_background(context, stop, move |stop| {
             let mut people = People::new(Pages::OfFile(pages), renderer);
             let reader = BufReader::with_capacity(64 * 1024, file);
             let records = Records::new(Box::new(reader), &path)?;
+            if let Some(names) = records.columns() {
+                columns.remember(&declared, names)?;
+            }
             people.read(PeopleFile::new(records, &columns)?, stop)?;
             people.close();
             Ok(people)

@@ -21,7 +21,7 @@ use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::ColumnOptions;
+use crate::input::columns::{ColumnOptions, DECLARED};
 use crate::input::records::Records;
 use crate::stop::StopSignal;
 
@@ -92,7 +92,11 @@ impl Import {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let reader = Box::new(std::io::Cursor::new(bytes));
         let records = Records::new(reader, &self.file)?;
-        let (rows, mapping) = rows::read(context, records, &self.columns).await?;
+        let mut columns = self.columns.clone();
+        if let Some(names) = records.columns() {
+            columns.remember(&context.settings.state_dir.join(DECLARED), names)?;
+        }
+        let (rows, mapping) = rows::read(context, records, &columns).await?;
         let total = rows.len();
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
