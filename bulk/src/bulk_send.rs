@@ -279,7 +279,8 @@ where
                 Err(error) => return self.fail(ErrorKind::Ledger(error)),
             }
             let Some(worker) = self.worker() else { return };
-            let session = self.stop.child_token();
+            // Not ended by a stop: requests in flight are completed, as long as the worker is alive.
+            let session = CancellationToken::new();
             let senders = async {
                 // Before the first claim, so that rows of workers that have died are not forgotten.
                 self.look(&worker).await;
@@ -368,7 +369,6 @@ where
                 self.progress().totals = totals;
             }
         }
-        // Requests that are in flight are completed, so it has to stay alive.
     }
 
     async fn look(&self, worker: &Worker) {
