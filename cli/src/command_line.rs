@@ -122,9 +122,9 @@ mod tests {
             "svc",
             "bulk",
             "work",
-            "--queue",
-            "redis://:secret@h:1",
-            "--queue=redis://u:secret@h",
+            "--ledger",
+            "postgres://:secret@h:1",
+            "--ledger=postgres://u:secret@h",
         ];
         let shown = suggested(&args);
         assert!(

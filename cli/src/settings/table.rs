@@ -97,7 +97,7 @@ pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 16] = [
+pub static SETTINGS: [Setting; 17] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting(
         "sandbox",
@@ -187,13 +187,21 @@ pub static SETTINGS: [Setting; 16] = [
     .variable("SVC_BULK_RETENTION")
     .or("30d")
     .example("\"7d\""),
+    setting(
+        "bulk_memory",
+        Kind::Duration,
+        "how long svc bulk remembers who got the emails of removed jobs",
+    )
+    .variable("SVC_BULK_MEMORY")
+    .or("395d")
+    .example("\"90d\""),
     // The last, because a URL may hold a password, and `config show` leaves it out.
     setting(
-        "bulk_queue",
+        "bulk_ledger",
         Kind::Text,
-        "Redis server of svc bulk, as --queue",
+        "PostgreSQL database of svc bulk, as --ledger",
     )
-    .variable("SVC_BULK_QUEUE"),
+    .variable("SVC_BULK_LEDGER"),
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.

@@ -29,13 +29,11 @@ const SEND: [&str; 10] = [
     "<p>{{ first_name }}</p>",
 ];
 
-/// The folders of all jobs.
-fn jobs(home: &Home) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(home.path(".local/state/svc/bulk")) else {
-        return Vec::new();
-    };
-    entries
-        .map(|entry| entry.expect("an entry").path())
+/// The ids of all jobs.
+fn jobs(home: &Home) -> Vec<String> {
+    let list = home.run(&["bulk", "list"]).json();
+    let jobs = list.as_array().expect("a list").iter();
+    jobs.map(|job| job["job"].as_str().expect("an id").to_owned())
         .collect()
 }
 
@@ -221,7 +219,7 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
         let run = home.run_with_env(&args, &env);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
         assert!(run.stderr.contains(why), "{why}: {run:?}");
-        assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+        assert_eq!(jobs(&home), Vec::<String>::new());
     }
     // Without a terminal and without --yes, nothing is sent either.
     home.file("people.csv", PEOPLE);
@@ -392,7 +390,7 @@ fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {
     terminal.write("\u{3}");
     let seen = terminal.end();
     assert_eq!(seen.code, 130, "{}", seen.raw);
-    assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+    assert_eq!(jobs(&home), Vec::<String>::new());
 }
 
 /// The way of a user: preview, question, progress, Ctrl-C, resume, report.
@@ -447,7 +445,7 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
 }
 
 #[test]
-fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
+fn jobs_are_listed_newest_first() {
     let home = Home::new();
     home.file("people.csv", "email,First Name\nada@example.test,Ada\n");
     let send = || {
@@ -456,17 +454,8 @@ fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
         run.json()["job"].as_str().expect("an id").to_owned()
     };
     let (first, second) = (send(), send());
-    // The journal says when a job was created, not its folder's name.
-    let folders = home.path(".local/state/svc/bulk");
-    std::fs::rename(folders.join(&first), folders.join("z")).expect("renamed");
-    std::fs::create_dir(folders.join("empty")).expect("created");
-    std::fs::write(folders.join("empty/journal.ndjson"), "").expect("written");
     let list = home.run(&["bulk", "list"]);
     assert_eq!(list.code, 0, "{list:?}");
-    assert!(
-        list.stderr.contains("warning: job empty is left out: "),
-        "{list:?}"
-    );
     let list = list.json();
     let ids = list
         .as_array()
@@ -706,8 +695,8 @@ fn a_job_goes_on_with_another_key_only_after_a_question() {
             .contains("not the key that the job was started with"),
         "{other:?}"
     );
-    let journal = std::fs::read_to_string(jobs(&home)[0].join("journal.ndjson")).expect("read");
-    assert!(!journal.contains("mk_test"), "{journal}");
+    let ledger = std::fs::read(home.path(".local/state/svc/bulk.db")).expect("read");
+    assert!(!String::from_utf8_lossy(&ledger).contains("mk_test"));
     let same = run_at(
         &home,
         &service,
@@ -830,7 +819,7 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
     home.file("people.csv", PEOPLE);
     let (listener, url) = crate::support::listen();
     let mut command = home.command(&[&SEND[1..], &["--yes"]].concat());
-    command.env("SVC_EMAIL_URL", url).env("SVC_EMAIL_KEY", "k");
+    command.env("SVC_EMAIL_URL", &url).env("SVC_EMAIL_KEY", "k");
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
@@ -853,6 +842,12 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
     child.kill().expect("killed");
     child.wait().expect("ended");
     drop(stream);
+    // When the lease of the killed process has ended.
+    let resume = home.run_with_env(
+        &["bulk", "resume", id],
+        &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "k")],
+    );
+    assert_eq!(resume.code, 9, "{resume:?}");
     let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
     assert_eq!(statuses(&report), ["unknown", "unknown"]);
 }
@@ -877,35 +872,6 @@ fn a_header_that_unsubscribe_sets_is_refused() {
 }
 
 #[test]
-fn the_draft_of_a_killed_process_is_removed_at_the_next_start() {
-    let home = Home::new();
-    home.file("people.csv", PEOPLE);
-    let send = [
-        "--sandbox",
-        "bulk",
-        "send",
-        "-",
-        "--from",
-        "a@sandbox.test",
-        "--subject",
-        "Hi",
-    ];
-    let mut child = home.spawn(&[&send[..], &["--text", "x"]].concat());
-    let draft = crate::support::wait_until("the draft", || {
-        jobs(&home).into_iter().find(|path| path.is_dir())
-    });
-    let run = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(draft.is_dir(), "its process runs");
-    child.kill().expect("killed");
-    child.wait().expect("ended");
-    assert!(draft.is_dir());
-    let run = home.run(&[&SEND[..], &["--yes", "--again"]].concat());
-    assert_eq!((run.code, jobs(&home).len()), (0, 2), "{run:?}");
-    assert!(!draft.exists());
-}
-
-#[test]
 fn ctrl_c_ends_the_check_of_a_large_file() {
     let home = Home::new();
     let people = (0..60_000)
@@ -918,7 +884,7 @@ fn ctrl_c_ends_the_check_of_a_large_file() {
     let seen = terminal.end();
     assert_eq!(seen.code, 130, "{}", seen.raw);
     assert!(!seen.text.contains("Send? [y/N]"), "{}", seen.raw);
-    assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+    assert_eq!(jobs(&home), Vec::<String>::new());
 }
 
 /// The domain of the sender is not verified: nothing is refused for good, and the job goes on once
@@ -998,175 +964,123 @@ fn people(range: std::ops::Range<usize>) -> String {
     format!("email,First Name\n{rows}")
 }
 
-/// Whatever the subject, and with rows that were added.
+/// Whatever else has changed, and with rows that were added.
 #[test]
-fn sending_again_is_refused_and_names_the_job() {
+fn the_same_email_is_sent_to_nobody_twice() {
     let home = Home::new();
     home.file("people.csv", people(0..10));
     let first = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    let other = [
-        "--sandbox",
-        "bulk",
-        "send",
-        "people.csv",
-        "--from",
-        "hello@sandbox.test",
-    ];
-    let other = [&other[..], &["--subject", "Another", "--text", "x"]].concat();
     home.file("people.csv", people(0..15));
     for more in [&["--yes"][..], &[], &["--dry-run"]] {
-        for send in [&SEND[..], &other] {
-            let run = home.run(&[send, more].concat());
-            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
-            let error = run.error();
-            assert_eq!(error["code"], "sent_again");
-            let message = error["message"].as_str().expect("a message");
-            let named = message.contains(&first) && message.contains("10 of these 15 addresses");
-            assert!(named && message.ends_with("and is complete"), "{message}");
-            assert!(
-                error["hint"]
-                    .as_str()
-                    .is_some_and(|hint| hint.contains("--again"))
-            );
-        }
+        let run = home.run(&[&SEND[..], more].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        let error = run.error();
+        assert_eq!(error["code"], "sent_again");
+        let message = error["message"].as_str().expect("a message");
+        assert!(
+            message.starts_with("10 of 15 recipients already got this email"),
+            "{message}"
+        );
+        assert!(message.contains(&first), "{message}");
+        let hint = error["hint"].as_str().expect("a hint");
+        assert!(
+            hint.contains("--limit 15") && hint.contains("--again"),
+            "{hint}"
+        );
     }
-    assert_eq!(jobs(&home).len(), 1);
-    // Fewer than half of them may get another email, but not the same one twice.
-    home.file("people.csv", people(6..15));
-    let some = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert_eq!(
-        (some.code, &some.error()["code"]),
-        (2, &json!("sent_again")),
-        "{some:?}"
-    );
-    let hint = some.error()["hint"].to_string();
+    assert_eq!(jobs(&home), [first.as_str()]);
+
+    // Also when the rows of the job are gone.
+    assert_eq!(home.run(&["bulk", "remove", &first, "--yes"]).code, 0);
+    let run = home.run(&[&SEND[..], &["--yes"]].concat());
+    assert_eq!(run.error()["code"], "sent_again", "{run:?}");
+    let list = home.run(&["bulk", "list", "--all"]);
     assert!(
-        hint.contains("only to those who have not got it: --limit 9"),
-        "{hint}"
+        list.stderr
+            .contains("10 people got \"Hi {{ first_name }}\""),
+        "{list:?}"
     );
-    let others = home.run(&[&SEND[..], &["--yes", "--limit", "9"]].concat());
-    assert_eq!(
-        (others.code, others.json()["accepted"].as_u64()),
-        (0, Some(5)),
-        "{others:?}"
-    );
-    home.file("people.csv", people(13..22));
-    let few = home.run(&[&other[..], &["--yes"]].concat());
-    assert_eq!(few.code, 0, "{few:?}");
-    home.file("two.csv", people(60..62));
-    let mut two = SEND;
-    two[3] = "two.csv";
-    assert_eq!(home.run(&[&two[..], &["--yes"]].concat()).code, 0);
-    home.file("people.csv", people(50..80));
-    let testers = home.run(&[&other[..], &["--dry-run"]].concat());
-    assert_eq!(testers.code, 0, "{testers:?}");
-    // All people of a job among many others.
-    home.file("people.csv", people(0..40));
-    let many = home.run(&[&other[..], &["--yes"]].concat());
-    assert_eq!(
-        (many.code, &many.error()["code"]),
-        (2, &json!("sent_again")),
-        "{many:?}"
-    );
-    let hint = many.error()["hint"].to_string();
-    assert!(
-        hint.contains("--status accepted,unknown > got.csv, then add --suppress"),
-        "{hint}"
-    );
-    let got = home
-        .run(&["bulk", "report", &first, "--status", "accepted,unknown"])
-        .stdout;
-    let got = home.file("got.csv", got);
-    let rest = home.run(&[&other[..], &["--dry-run", "--again", "--suppress", &got]].concat());
-    assert_eq!(
-        (rest.code, &rest.json()["left_out"]["suppressed"]),
-        (0, &json!(10)),
-        "{rest:?}"
-    );
-    // Another service, or emails to oneself.
-    let env = [
-        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
-        ("SVC_EMAIL_KEY", "k"),
-    ];
-    let elsewhere = home.run_with_env(&[&SEND[1..], &["--dry-run"]].concat(), &env);
-    assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
-    let me = home.run(&[&SEND[..], &["--yes", "--only-to", "me@example.test"]].concat());
-    assert_eq!(me.code, 0, "{me:?}");
-    let report = home.run(&["bulk", "report", me.json()["job"].as_str().expect("an id")]);
-    assert!(
-        report.stdout.contains(",me@example.test,accepted,"),
-        "{report:?}"
-    );
-    home.file("people.csv", people(0..10));
+    let rest = home.run(&[&SEND[..], &["--yes", "--limit", "15"]].concat());
+    assert_eq!(rest.json()["accepted"], 5, "{rest:?}");
+
     let again = home.run(&[&SEND[..], &["--yes", "--again"]].concat());
     assert_eq!(
-        (again.code, again.json()["accepted"].as_u64()),
-        (0, Some(10)),
+        (again.code, &again.json()["accepted"]),
+        (0, &json!(15)),
         "{again:?}"
     );
+    let forgotten = home.run(&["bulk", "forget", "--yes"]);
+    assert_eq!(forgotten.json()["forgotten"], 10, "{forgotten:?}");
 }
 
-/// A job that is not complete keeps its people however old it is, and knows which job has taken its
-/// place.
 #[test]
-fn a_job_that_is_not_complete_and_the_one_in_its_place_know_each_other() {
+fn another_email_to_half_of_the_people_needs_the_word_of_the_sender() {
+    let home = Home::new();
+    home.file("people.csv", people(0..20));
+    job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
+    let mut other = SEND;
+    other[7] = "Another";
+    let refused = home.run(&[&other[..], &["--yes"]].concat());
+    let error = refused.error();
+    assert_eq!(error["code"], "sent_again", "{refused:?}");
+    let message = error["message"].to_string();
+    assert!(
+        message.contains("all 20 recipients already got the email"),
+        "{message}"
+    );
+    for (rows, more) in [(0..20, &["--again"][..]), (0..2, &[]), (15..60, &[])] {
+        home.file("people.csv", people(rows));
+        let run = home.run(&[&other[..], &["--dry-run"], more].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+}
+
+#[test]
+fn a_half_sent_email_is_resumed_and_never_sent_again() {
     let down = crate::support::http_response(403, "", "{}");
-    let ids = (0..4).map(|n| format!("eml_{n}")).collect::<Vec<_>>();
-    let ids = ids.iter().map(String::as_str).collect::<Vec<_>>();
-    let (home, service) = with_service(&[down, no_domains(), accepted(&ids)]);
+    let (home, service) = with_service(&[down]);
     home.file("people.csv", people(0..4));
     let send = [&SEND[1..], &["--yes"]].concat();
     assert_eq!(run_at(&home, &service, "k", &send).code, 6);
-    let list = home.run(&["bulk", "list"]).json();
-    let old = list[0]["job"].as_str().expect("an id").to_owned();
-    let journal = std::fs::File::options()
-        .append(true)
-        .open(jobs(&home)[0].join("journal.ndjson"));
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(90 * 86_400);
-    journal
-        .and_then(|file| file.set_modified(long_ago))
-        .expect("set");
-    let refused = run_at(&home, &service, "k", &send);
-    assert_eq!(
-        (refused.code, &refused.error()["code"]),
-        (2, &json!("sent_again")),
-        "{refused:?}"
-    );
-    let hint = refused.error()["hint"].to_string();
-    assert!(hint.contains(&format!("svc bulk resume {old}")), "{hint}");
+    let id = jobs(&home).remove(0);
+    for more in [&[][..], &["--again"], &["--limit", "1", "--again"]] {
+        let refused = run_at(&home, &service, "k", &[&send[..], more].concat());
+        assert_eq!(
+            refused.error()["code"],
+            "sent_again",
+            "{more:?} {refused:?}"
+        );
+        let hint = refused.error()["hint"].to_string();
+        assert!(hint.contains(&format!("svc bulk resume {id}")), "{hint}");
+    }
+}
 
-    let newer = job_of(&run_at(
-        &home,
-        &service,
-        "k",
-        &[&send[..], &["--again"]].concat(),
-    ));
-    let resume = run_at(&home, &service, "k", &["bulk", "resume", &old]);
+#[test]
+fn a_job_is_paused_resumed_and_cancelled_from_elsewhere() {
+    let home = Home::new();
+    home.file("people.csv", people(0..80));
+    let mut child = home.spawn(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
+    let status = || home.run(&["bulk", "list"]).json()[0].clone();
+    let sent = || status()["accepted"].as_u64().unwrap_or_default();
+    crate::support::wait_until("some are sent", || (sent() > 0).then_some(()));
+    let id = status()["job"].as_str().expect("an id").to_owned();
+    let paused = home.run(&["bulk", "pause", &id]);
     assert_eq!(
-        (resume.code, &resume.error()["code"]),
-        (2, &json!("sent_again")),
-        "{resume:?}"
+        (paused.code, &paused.json()["state"]),
+        (0, &json!("paused")),
+        "{paused:?}"
     );
-    assert!(
-        resume.error()["message"].to_string().contains(&newer),
-        "{resume:?}"
-    );
-    assert_eq!(service.requests().len(), 4);
-    assert_eq!(
-        home.run(&["bulk", "cancel", &old]).json()["state"],
-        "cancelled"
-    );
-    let resume = run_at(&home, &service, "k", &["bulk", "resume", &old, "--again"]);
-    assert_eq!(
-        (resume.code, &resume.error()["code"]),
-        (6, &json!("job_is_cancelled"))
-    );
-    assert!(
-        resume.error()["hint"]
-            .to_string()
-            .contains("--suppress got.csv"),
-        "{resume:?}"
-    );
+    let errors = child.stderr.as_mut().expect("piped");
+    crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; go on: ");
+
+    let cancelled = home.run(&["bulk", "cancel", &id]);
+    assert_eq!(cancelled.json()["state"], "cancelled", "{cancelled:?}");
+    let run = Run::wait(child);
+    assert_eq!(run.error()["code"], "job_is_cancelled", "{run:?}");
+    let resumed = home.run(&["--sandbox", "bulk", "resume", &id]);
+    assert_eq!(resumed.error()["code"], "job_is_cancelled", "{resumed:?}");
+    assert_eq!(home.run(&["bulk", "remove", &id, "--yes"]).code, 0);
+    assert!(jobs(&home).is_empty());
 }
 
 #[test]
@@ -1199,57 +1113,6 @@ fn a_list_to_suppress_without_addresses_is_refused() {
         );
     }
     assert!(jobs(&home).is_empty());
-}
-
-#[test]
-fn with_a_limit_an_incomplete_job_is_resumed_first() {
-    let (home, service) = with_service(&[accepted(&["eml_0"])]);
-    home.file("people.csv", people(0..4));
-    let send = [&SEND[1..], &["--yes", "--limit", "1"]].concat();
-    let run = run_at(&home, &service, "k", &send);
-    assert_eq!(run.code, 0, "{run:?}");
-    // As after a kill before the first request.
-    let job = jobs(&home).remove(0);
-    let journal = job.join("journal.ndjson");
-    let text = std::fs::read_to_string(&journal).expect("a journal");
-    let first = text.lines().next().expect("a line").to_owned() + "\n";
-    std::fs::write(&journal, first).expect("written");
-    let again = run_at(&home, &service, "k", &send);
-    assert_eq!(
-        (again.code, &again.error()["code"]),
-        (2, &json!("sent_again")),
-        "{again:?}"
-    );
-    assert!(
-        again.error()["hint"].to_string().contains("bulk resume"),
-        "{again:?}"
-    );
-}
-
-#[test]
-fn a_job_whose_record_is_damaged_is_removed_and_stops_another_send() {
-    let home = Home::new();
-    home.file("people.csv", people(0..3));
-    let send = [&SEND[..], &["--yes"]].concat();
-    let id = home.run(&send).json()["job"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    let journal = jobs(&home).remove(0).join("journal.ndjson");
-    let damaged = std::fs::read_to_string(&journal).expect("a journal") + "{\"x\":1}\n{\"x\":1}\n";
-    std::fs::write(&journal, damaged).expect("written");
-    let again = home.run(&send);
-    assert_eq!(
-        (again.code, &again.error()["code"]),
-        (2, &json!("sent_again")),
-        "{again:?}"
-    );
-    let shown = home.run(&["bulk", "remove", &id, "--yes", "--dry-run"]);
-    assert!(shown.code == 0 && !jobs(&home).is_empty(), "{shown:?}");
-    let removed = home.run(&["bulk", "remove", &id, "--yes"]);
-    assert_eq!(removed.code, 0, "{removed:?}");
-    assert!(jobs(&home).is_empty());
-    assert_eq!(home.run(&send).code, 0);
 }
 
 #[test]
@@ -1374,112 +1237,6 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
     assert_eq!(report.matches(",accepted,").count(), 4, "{report}");
     assert_eq!(report.matches("settled by hand").count(), 3, "{report}");
     assert_eq!(report.matches("perhaps sent twice").count(), 1, "{report}");
-}
-
-#[test]
-fn a_job_is_paused_continued_and_cancelled_from_elsewhere() {
-    let home = Home::new();
-    home.file("people.csv", people(0..60));
-    let mut child = home.spawn(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
-    let list = || home.run(&["bulk", "list"]).json();
-    let sent = || list()[0]["accepted"].as_u64().unwrap_or_default();
-    crate::support::wait_until("some are sent", || (sent() > 0).then_some(()));
-    let id = list()[0]["job"].as_str().expect("an id").to_owned();
-    let paused = home.run(&["bulk", "pause", &id]);
-    assert_eq!(
-        (paused.code, &paused.json()["state"]),
-        (0, &json!("paused")),
-        "{paused:?}"
-    );
-    let errors = child.stderr.as_mut().expect("piped");
-    crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; svc bulk continue");
-    assert_eq!(home.run(&["bulk", "status", &id]).json()["unknown"], 0);
-    // Meanwhile, another job at this rate sends its second request.
-    let others = || {
-        let other = Home::new();
-        other.file("people.csv", people(0..11));
-        let run = other.run(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
-        assert_eq!(
-            (run.code, &run.json()["accepted"]),
-            (0, &json!(11)),
-            "{run:?}"
-        );
-    };
-    // What was in flight is completed.
-    others();
-    let before = sent();
-    others();
-    assert_eq!(sent(), before, "a paused job is sent");
-    assert_eq!(
-        home.run(&["bulk", "remove", &id, "--yes"]).error()["code"],
-        "job_is_running"
-    );
-    // Whatever else is wrong with the resumption.
-    let limit = [("SVC_MAX_RECIPIENTS_PER_RUN", "1")];
-    let resumed = home.run_with_env(&["--sandbox", "bulk", "resume", &id], &limit);
-    assert_eq!(
-        (resumed.code, &resumed.error()["code"]),
-        (6, &json!("job_is_running"))
-    );
-    assert!(
-        resumed.error()["hint"].to_string().contains("bulk status"),
-        "{resumed:?}"
-    );
-    let twice = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert!(
-        twice.error()["hint"]
-            .to_string()
-            .contains(&format!("bulk status {id}")),
-        "{twice:?}"
-    );
-    assert_eq!(
-        home.run(&["bulk", "continue", &id]).json()["state"],
-        "running"
-    );
-    crate::support::wait_until("it goes on", || (sent() > before).then_some(()));
-    assert_eq!(home.run(&["bulk", "cancel", &id]).code, 0);
-    let run = Run::wait(child);
-    assert_eq!(
-        (run.code, &run.error()["code"]),
-        (1, &json!("job_is_cancelled")),
-        "{run:?}"
-    );
-    assert_eq!(list()[0]["state"], "cancelled");
-    let removed = home.run(&["bulk", "remove", &id, "--yes"]);
-    assert_eq!((removed.code, jobs(&home).len()), (0, 0), "{removed:?}");
-}
-
-#[test]
-fn a_job_that_ended_long_ago_is_removed() {
-    let home = Home::new();
-    home.file("people.csv", people(0..2));
-    let old = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    let journal = std::fs::File::options()
-        .append(true)
-        .open(jobs(&home)[0].join("journal.ndjson"));
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(29 * 86_400);
-    journal
-        .and_then(|file| file.set_modified(long_ago))
-        .expect("set");
-    home.file("people.csv", people(2..4));
-    job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    assert_eq!(jobs(&home).len(), 2);
-    assert_eq!(home.run(&["bulk", "list"]).json()[0]["profile"], "sandbox");
-    home.file("people.csv", people(4..6));
-    let env = [("SVC_BULK_RETENTION", "28d")];
-    job_of(&home.run_with_env(&[&SEND[..], &["--yes"]].concat(), &env));
-    assert!(jobs(&home).len() == 2 && home.run(&["bulk", "status", &old]).code == 5);
-    let short = home.run_with_env(
-        &[&SEND[..], &["--yes"]].concat(),
-        &[("SVC_BULK_RETENTION", "1s")],
-    );
-    assert_eq!((short.code, jobs(&home).len()), (2, 2), "{short:?}");
-    assert!(
-        short
-            .stderr
-            .contains("`1s` is shorter than 20h, for which a job"),
-        "{short:?}"
-    );
 }
 
 /// The service keeps the emails until then.

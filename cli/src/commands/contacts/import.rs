@@ -21,7 +21,7 @@ use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::ColumnOptions;
+use crate::input::columns::{ColumnOptions, DECLARED};
 use crate::input::records::Records;
 use crate::stop::StopSignal;
 
@@ -42,13 +42,13 @@ const MAX_CONCURRENT: usize = 4;
 /// contact is unsubscribed, and the report names that row. Case does not matter, and an
 /// internationalized domain equals its `xn--` form.
 ///
-/// Who has opted out is read from every column about it, such as `subscribed`, `unsubscribed_at` or
-/// `status`, as in bulk sending: any one column is enough. If a column says who is subscribed, every
-/// row has to; the others fail. Columns of one row that contradict each other refuse the file, and
+/// Who has opted out is read from columns such as `subscribed`, `unsubscribed_at` or `status`, as in
+/// bulk sending: any one column is enough. Any other column that may say so is asked about; --opt-out,
+/// --opt-in and --ignore declare it. If a column says who is subscribed, every row has to; the others
+/// fail. Columns of one row that contradict each other refuse the file, and
 /// --column or --opt-out says which one decides.
 ///
-/// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates,
-/// and if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
+/// A row that fails does not stop the import; the exit code is then 11, as it is if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
 /// unknown. Running the import again is safe: existing addresses are skipped, or updated with
 /// --existing update. An import never subscribes a contact that has opted out; `svc contacts update`
 /// does. `subscribed` is set by an update after the creation; if only that fails, the row is reported
@@ -92,7 +92,11 @@ impl Import {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let reader = Box::new(std::io::Cursor::new(bytes));
         let records = Records::new(reader, &self.file)?;
-        let (rows, mapping) = rows::read(context, records, &self.columns).await?;
+        let mut columns = self.columns.clone();
+        if let Some(names) = records.columns() {
+            columns.remember(&context.settings.state_dir.join(DECLARED), names)?;
+        }
+        let (rows, mapping) = rows::read(context, records, &columns).await?;
         let total = rows.len();
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;

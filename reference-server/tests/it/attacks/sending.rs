@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::harness::{KEY, Sandbox, private_dir};
-use crate::receiver::{Receiver, within};
+use crate::receiver::within;
 
 #[tokio::test]
 async fn five_tests_of_a_webhook_with_one_idempotency_key() {

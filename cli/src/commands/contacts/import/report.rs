@@ -54,10 +54,7 @@ pub(super) enum RowResult {
 impl RowResult {
     /// Whether the file was not applied.
     fn is_problem(self) -> bool {
-        matches!(
-            self,
-            Self::RemainsSubscribed | Self::Duplicate | Self::Failed | Self::Unknown
-        )
+        matches!(self, Self::RemainsSubscribed | Self::Failed | Self::Unknown)
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct ImportRow {
     pub(super) problem: Option<String>,
     /// Whether that is because another row has the same address.
     pub(super) is_duplicate: bool,
+    /// The addresses that the row unsubscribes.
+    pub(super) opted_out: Vec<String>,
     /// Which row with the same address unsubscribes the contact, although this one does not.
     pub(super) note: Option<String>,
 }
@@ -81,8 +83,8 @@ pub(super) async fn read(
         }
         field => format!("{column} → {field}"),
     });
-    let mapping = mapping.collect::<Vec<_>>().join(", ") + &opt_outs.hint();
-    let asked = opt_outs.ask_about_unknown_words(context).await;
+    let mapping = mapping.collect::<Vec<_>>().join(", ");
+    let asked = opt_outs.ask(context).await;
     asked
         .and_then(|()| refuse_contradiction(&opt_outs, options))
         .map_err(|failure| records.in_file(failure))?;
@@ -166,7 +168,13 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     let Some((row, yes, no)) = &opt_outs.contradiction else {
         return Ok(());
     };
-    if options.opt_out.iter().any(|column| **column == **no) || options.field(no).is_some() {
+    if options
+        .opt_out
+        .iter()
+        .chain(&options.opt_in)
+        .any(|column| **column == **no)
+        || options.field(no).is_some()
+    {
         return Ok(());
     }
     Err(Failure::input(format!(
@@ -174,7 +182,7 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     ))
     .code("columns_contradict")
     .hint(format!(
-        "let everybody opt out whom `{no}` opts out: {}\nlet `{yes}` decide: --column '{no}=ignore'",
+        "let everybody opt out whom `{no}` opts out: {}\nlet `{yes}` decide: --ignore '{no}'",
         opt_outs.keep(no)
     )))
 }
@@ -184,6 +192,7 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
         record,
         address,
         subscribed,
+        opted_out,
     } = person;
     let Record {
         number,
@@ -233,8 +242,8 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
             Some(false)
         }
     };
-    if contact.email.is_empty() {
-        problem.get_or_insert_with(|| "the row has no email address".to_owned());
+    if let Err(why) = email::check(&contact.email) {
+        problem.get_or_insert_with(|| why.to_owned());
     }
     Ok(ImportRow {
         number,
@@ -242,6 +251,7 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
         subscribed,
         problem,
         is_duplicate: false,
+        opted_out,
         note: None,
     })
 }
@@ -298,6 +308,9 @@ fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
         opt_outs
             .entry(comparable(&row.contact.email))
             .or_insert(row.number);
+        for address in &row.opted_out {
+            opt_outs.entry(address.clone()).or_insert(row.number);
+        }
     }
     for row in rows {
         let address = comparable(&row.contact.email);
