@@ -144,8 +144,8 @@ pub(crate) fn parse_value(body: &[u8]) -> Result<Value, DecodeError> {
 
 /// Refuses JSON that would take far more memory than its text, such as many nested arrays.
 pub(crate) fn check_bounds(json: &[u8]) -> Result<(), DecodeError> {
-    let most = MIN_VALUES.max(json.len() / BYTES_OF_A_VALUE);
-    let (mut depth, mut values) = (0_usize, 1_usize);
+    let most = MIN_MEMORY.max(json.len() * MEMORY_PER_BYTE);
+    let (mut depth, mut memory) = (0_usize, 0_usize);
     let (mut is_text, mut is_escaped) = (false, false);
     for byte in json {
         match byte {
@@ -155,10 +155,10 @@ pub(crate) fn check_bounds(json: &[u8]) -> Result<(), DecodeError> {
             _ if is_text => {}
             b'[' | b'{' => {
                 depth += 1;
-                values += 1;
+                memory += LIST_SIZE;
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
-            b',' => values += 1,
+            b',' => memory += VALUE_SIZE,
             _ => {}
         }
         if depth > MAX_DEPTH {
@@ -167,21 +167,23 @@ pub(crate) fn check_bounds(json: &[u8]) -> Result<(), DecodeError> {
             )));
         }
     }
-    if values > most {
+    if memory > most {
         return Err(DecodeError(format!(
-            "JSON with more than {most} values in {} bytes",
-            json.len()
+            "JSON that would take more than {MEMORY_PER_BYTE} times its size in memory"
         )));
     }
     Ok(())
 }
 
 const MAX_DEPTH: usize = 64;
-/// So many values are accepted in any response.
-const MIN_VALUES: usize = 20_000;
-/// A value takes 32 bytes in memory, and an array at least 128 more. With at least so many bytes of
-/// text for each, a response takes at most twelve times its size.
-const BYTES_OF_A_VALUE: usize = 14;
+/// A response takes at most so many times its size in memory.
+const MEMORY_PER_BYTE: usize = 12;
+/// So much memory, in bytes, is allowed for any response.
+const MIN_MEMORY: usize = 4 << 20;
+/// What a value takes in an array, with the room that the array keeps free.
+const VALUE_SIZE: usize = 40;
+/// What an array or an object takes with its first elements.
+const LIST_SIZE: usize = 160;
 
 /// Replaces escapes like `\ud83d` without their other half, which JavaScript produces when it
 /// cuts a string, by U+FFFD.

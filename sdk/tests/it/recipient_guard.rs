@@ -82,7 +82,7 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
             "attachments[0].filename",
         ),
         (good().scheduled_at("2030-01-01\0"), "scheduledAt"),
-        (good().reply_to("a@b\r\nBcc: x"), "replyTo[0]"),
+        (good().reply_to("Me\u{2028} <a@b.test>"), "replyTo[0]"),
         (good().to("ada%customer.test@example.com"), "to[1]"),
         (
             good().to("=?utf-8?q?ada=40customer.test?= <a@example.com>"),
