@@ -862,6 +862,10 @@ const ROWS: [(&str, &str); 43] = [
     ("POST /_sandbox/settle", "settle"),
     ("GET /_sandbox/faults", "faults list"),
     ("POST /_sandbox/faults", "faults add --status 500"),
+    (
+        "POST /_sandbox/messages/{id}/release",
+        "messages release x --to a@b.test",
+    ),
     ("GET /_sandbox/faults/{id}", "faults get x"),
     ("DELETE /_sandbox/faults/{id}", "faults remove x"),
     ("DELETE /_sandbox/faults", "faults remove"),

@@ -127,7 +127,12 @@ pub struct Serve {
     /// Who may get relayed mail: an address, a domain, or `*`
     ///
     /// Repeatable, or separated by commas. Mail to all others stays in the local mailbox.
-    #[arg(long, value_name = "ADDRESS|DOMAIN", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "ADDRESS|DOMAIN",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     relay_to: Vec<String>,
     /// Number of emails to keep; the oldest go first
     ///
