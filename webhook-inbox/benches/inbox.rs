@@ -238,7 +238,11 @@ async fn sqlite() {
     for delivery in &*deliveries {
         let insert =
             "INSERT INTO plain (key, event, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        let values = (delivery.key(), delivery.event().as_str(), delivery.body().as_ref());
+        let values = (
+            delivery.key(),
+            delivery.event().as_str(),
+            delivery.body().as_ref(),
+        );
         connection.execute(insert, values).unwrap();
     }
     report("accepted", COUNT, accepted, since.elapsed());

@@ -153,21 +153,6 @@ impl<'a> Field<'a> {
         colon.map_or(b"", |colon| &self.raw[colon + 1..])
     }
 
-    /// The usual spelling of its name, and its decoded text. `None` if it is not a field.
-    pub(crate) fn text(&self) -> Option<FieldText> {
-        if !self.is_valid() {
-            return None;
-        }
-        // Parse the value as text. Without any rule the parser would apply its defaults.
-        let texts = MessageParser::new()
-            .header_text(HeaderName::Subject)
-            .default_header_text();
-        self.parse(&texts, |name, value| FieldText {
-            name: name.as_str().to_owned(),
-            value: value.as_text().unwrap_or_default().to_owned(),
-        })
-    }
-
     fn mailboxes(&self) -> Vec<HeaderMailbox> {
         let read = |_: &HeaderName<'_>, value: &HeaderValue<'_>| {
             let list = value.as_address()?;
@@ -188,12 +173,6 @@ impl<'a> Field<'a> {
         let header = parsed.headers().first()?;
         Some(read(&header.name, &header.value))
     }
-}
-
-/// What a field says.
-pub(crate) struct FieldText {
-    pub(crate) name: String,
-    pub(crate) value: String,
 }
 
 impl HeaderMailbox {

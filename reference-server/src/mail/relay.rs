@@ -22,8 +22,8 @@ pub(crate) use target::{RelayTarget, RelayTo};
 
 use crate::model::address::Address;
 use crate::model::error::ApiError;
-use crate::net::tls;
 use crate::model::status::{Change, simulated};
+use crate::net::tls;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);

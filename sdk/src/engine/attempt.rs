@@ -69,8 +69,7 @@ pub(super) async fn attempt(
 ) -> Result<Success, Failed> {
     let http = shared.http.current().map_err(Failed::permanent)?;
     let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
-    *outgoing.headers_mut() =
-        headers(shared, request, options, key).map_err(Failed::permanent)?;
+    *outgoing.headers_mut() = headers(shared, request, options, key).map_err(Failed::permanent)?;
     *outgoing.body_mut() = Some(reqwest::Body::wrap(AttemptBody::new(
         &request.payload,
         in_doubt,

@@ -226,7 +226,11 @@ impl<T> Call<T> {
     pub fn to_request(self) -> Result<RequestPreview, Error> {
         let request = self.request?;
         check_guard(&self.shared, &request, &self.options)?;
-        Ok(RequestPreview::new(&self.shared.target, &request, &self.options))
+        Ok(RequestPreview::new(
+            &self.shared.target,
+            &request,
+            &self.options,
+        ))
     }
 
     /// The operation. `None` for a raw request that matches no documented operation.
