@@ -111,10 +111,11 @@ async fn postgres(config: &Config, count: usize) {
             while let Some(delivery) = deliveries.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let client = pool.get().await.unwrap();
                 let (key, event) = (delivery.key(), delivery.event().as_str());
+                let body: &[u8] = delivery.body();
                 let parameters: &[(&(dyn ToSql + Sync), Type)] = &[
                     (&key, Type::TEXT),
                     (&event, Type::TEXT),
-                    (&delivery.body().as_ref(), Type::BYTEA),
+                    (&body, Type::BYTEA),
                 ];
                 let insert = "INSERT INTO plain (key, event, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
                 client.query_typed(insert, parameters).await.unwrap();
@@ -238,11 +239,8 @@ async fn sqlite() {
     for delivery in &*deliveries {
         let insert =
             "INSERT INTO plain (key, event, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        let values = (
-            delivery.key(),
-            delivery.event().as_str(),
-            delivery.body().as_ref(),
-        );
+        let body: &[u8] = delivery.body();
+        let values = (delivery.key(), delivery.event().as_str(), body);
         connection.execute(insert, values).unwrap();
     }
     report("accepted", COUNT, accepted, since.elapsed());
