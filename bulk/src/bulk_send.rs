@@ -73,8 +73,9 @@ pub struct BulkSend {
     local_checks: bool,
     retries: u32,
     timeout: Duration,
-    stop: BoxFuture<'static, ()>,
-    abort: BoxFuture<'static, ()>,
+    // In mutexes, so that references to this can be sent to other threads.
+    stop: Mutex<BoxFuture<'static, ()>>,
+    abort: Mutex<BoxFuture<'static, ()>>,
     observer: Mutex<Option<Observer>>,
 }
 
@@ -89,8 +90,8 @@ impl BulkSend {
             local_checks: true,
             retries: 6,
             timeout: Duration::from_secs(60),
-            stop: Box::pin(pending()),
-            abort: Box::pin(pending()),
+            stop: Mutex::new(Box::pin(pending())),
+            abort: Mutex::new(Box::pin(pending())),
             observer: Mutex::default(),
         }
     }
@@ -140,14 +141,14 @@ impl BulkSend {
     /// Stops in order when this future is ready: no further attempt is started, and those in flight
     /// are completed.
     pub fn stop_when(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.stop = Box::pin(stop);
+        self.stop = Mutex::new(Box::pin(stop));
         self
     }
 
     /// Stops at once when this future is ready: the rows of requests in flight are unknown.
     /// If [`run`](Self::run) is dropped instead, they are so when the lease has passed.
     pub fn abort_when(mut self, abort: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.abort = Box::pin(abort);
+        self.abort = Mutex::new(Box::pin(abort));
         self
     }
 
@@ -185,8 +186,8 @@ impl BulkSend {
             totals: Totals::default(),
         };
         let record = ledger.send(id).await.map_err(failed)?;
-        let stop = std::mem::replace(&mut self.stop, Box::pin(pending()));
-        let abort = std::mem::replace(&mut self.abort, Box::pin(pending()));
+        let stop = taken(&mut self.stop);
+        let abort = taken(&mut self.abort);
         let run = Run {
             settings: self,
             ledger,
@@ -223,6 +224,12 @@ impl fmt::Debug for BulkSend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BulkSend").finish_non_exhaustive()
     }
+}
+
+/// Takes a future, which may be awaited once.
+fn taken(future: &mut Mutex<BoxFuture<'static, ()>>) -> BoxFuture<'static, ()> {
+    let taken = std::mem::replace(future, Mutex::new(Box::pin(pending())));
+    taken.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A send that is running in this process.

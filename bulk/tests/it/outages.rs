@@ -14,6 +14,11 @@ const ROWS: u64 = 600;
 
 #[tokio::test]
 async fn four_workers_outlive_stops_and_crashes_of_postgres() {
+    let local = tokio::task::LocalSet::new();
+    local.run_until(stop_and_crash_postgres()).await;
+}
+
+async fn stop_and_crash_postgres() {
     let Some(mut server) = Server::own().await else {
         return;
     };
@@ -35,7 +40,7 @@ async fn four_workers_outlive_stops_and_crashes_of_postgres() {
         let sender = BulkSend::new(&client.unwrap()).request_size(5);
         let ledger = Ledger::postgres(pool(database.clone())).await.unwrap();
         let id = news.id.clone();
-        workers.push(tokio::spawn(async move {
+        workers.push(tokio::task::spawn_local(async move {
             let render = |to: &String| {
                 Ok::<_, String>(Email::new("news@shop.test", to.as_str(), "News").text("Hello"))
             };
