@@ -162,7 +162,8 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
             exit::code(failure.kind())
         }
     };
-    (code, context.request_id.take())
+    let request_id = context.request_id.lock().ok().and_then(|mut it| it.take());
+    (code, request_id)
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod certify;
 pub mod completions;
 pub mod config;
+pub mod conform;
 pub mod contacts;
 pub mod doctor;
 pub mod domains;
@@ -45,7 +46,7 @@ pub const SECTIONS: [(&str, &[&str]); 6] = [
     (
         "Setup",
         &[
-            "login", "logout", "profiles", "whoami", "doctor", "config", "agent",
+            "login", "logout", "profiles", "whoami", "doctor", "conform", "config", "agent",
         ],
     ),
     ("Sandbox", &["sandbox", "watch"]),
@@ -97,6 +98,7 @@ group! {
         Profiles(profiles::Command),
         Whoami(whoami::Whoami),
         Doctor(doctor::Doctor),
+        Conform(Box<conform::Conform>),
         /// Show settings and where they come from
         #[command(subcommand)]
         Config(config::Command),

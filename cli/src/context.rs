@@ -2,15 +2,17 @@
 
 mod trace;
 
+pub use trace::masked_message;
+
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::{
-    Call, EmailClient, Error, ExtractionClient, List, ListStream, Operation, RawResponse, Secret,
-    Service,
+    Attempt, Call, EmailClient, EmailClientBuilder, Error, ExtractionClient,
+    ExtractionClientBuilder, List, ListStream, Operation, RawResponse, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
@@ -62,7 +64,7 @@ pub struct Context {
     /// The exit code, if the command does not fail.
     pub exit_code: Cell<u8>,
     /// The ID of the last request that a service has answered.
-    pub request_id: RefCell<Option<String>>,
+    pub request_id: Arc<Mutex<Option<String>>>,
     /// What a lookup by name has not found, so that it is sent as an id.
     pub not_found: RefCell<Option<String>>,
 }
@@ -83,10 +85,7 @@ macro_rules! with_settings {
             Some(proxy) => builder.proxy(proxy).proxy_except(&settings.proxies.except),
             None => builder.no_proxy(),
         };
-        if let Some(tracer) = $context.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(&tracer, attempt));
-        }
-        builder
+        builder.on_attempt($context.observer())
     }};
 }
 
@@ -125,8 +124,22 @@ impl Context {
             changes: Changes::default(),
             requests: Requests::default(),
             exit_code: Cell::new(exit::DONE),
-            request_id: RefCell::default(),
+            request_id: Arc::default(),
             not_found: RefCell::default(),
+        }
+    }
+
+    /// What sees each attempt of each request, also those of a list's pages.
+    fn observer(&self) -> impl Fn(&Attempt<'_>) + Send + Sync + 'static {
+        let tracer = self.out.tracer();
+        let last_id = Arc::clone(&self.request_id);
+        move |attempt| {
+            if let (Some(id), Ok(mut last)) = (attempt.request_id, last_id.lock()) {
+                *last = Some(id.to_owned());
+            }
+            if let Some(tracer) = &tracer {
+                trace::attempt(tracer, attempt);
+            }
         }
     }
 
@@ -138,6 +151,11 @@ impl Context {
 
     /// A client of the email service with this base URL and key.
     pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
+        built(self.email_builder_at(url, key)?.build(), url)
+    }
+
+    /// As [`email_client_at`](Self::email_client_at), for more options.
+    pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
         self.out.hide(key.expose(), &key.to_string());
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
         let mut builder = builder.insecure_webhook_urls(self.settings.sandbox || is_local(url));
@@ -154,7 +172,7 @@ impl Context {
             }
             builder = builder.recipient_guard(guard);
         }
-        built(with_settings!(self, builder, url).build(), url)
+        Ok(with_settings!(self, builder, url))
     }
 
     /// A client for the sandbox's control interface.
@@ -181,10 +199,7 @@ impl Context {
         token: Option<Secret>,
     ) -> Result<EmailClient, Failure> {
         let key = token.unwrap_or_else(|| Secret::new(SANDBOX_EMAIL_KEY));
-        let mut builder = EmailClient::builder(url, key);
-        if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(&tracer, attempt));
-        }
+        let builder = EmailClient::builder(url, key).on_attempt(self.observer());
         Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
     }
 
@@ -224,12 +239,21 @@ impl Context {
 
     /// A client of the extraction service with this base URL and key.
     pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
+        built(self.extraction_builder_at(url, key)?.build(), url)
+    }
+
+    /// As [`extraction_client_at`](Self::extraction_client_at), for more options.
+    pub fn extraction_builder_at(
+        &self,
+        url: &str,
+        key: &Key,
+    ) -> Result<ExtractionClientBuilder, Failure> {
         self.out.hide(key.expose(), &key.to_string());
         let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()));
         if let Some(guard) = self.settings.guard.for_run()? {
             builder = builder.recipient_guard(guard);
         }
-        built(with_settings!(self, builder, url).build(), url)
+        Ok(with_settings!(self, builder, url))
     }
 
     /// Runs a call with the options of this command. With `--dry-run` it prints the request
@@ -309,20 +333,18 @@ impl Context {
             .map(|(retry_safe, _)| retry_safe)
             .or(operation.map(Operation::is_idempotent))
             .unwrap_or(self.command.effect == Effect::Reads);
-        let response = call.with_response().into_future();
+        let response = call.into_future();
         let result = match changes {
             true => self.changes.track(operation, response).await,
             false => response.await,
         };
-        let response = result.map_err(|error| match raw {
+        result.map_err(|error| match raw {
             Some((retry_safe, failed)) => {
                 failed(&error);
                 Failure::from_sdk(&error, retry_safe)
             }
             None => self.failure(error),
-        })?;
-        self.request_id.replace(response.request_id);
-        Ok(response.value)
+        })
     }
 
     /// The sandbox of this run, found or started on first use.

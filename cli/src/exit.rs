@@ -53,7 +53,7 @@ pub const TABLE: [(u8, &str); 13] = [
     ),
     (
         10,
-        "a check failed: signature mismatch, domain not verified, test delivery not 2xx, receiver not certified, email bounced, failed or cancelled",
+        "a check failed: signature mismatch, domain not verified, test delivery not 2xx, receiver not certified, reference broken, email bounced, failed or cancelled",
     ),
     (11, "part of a batch was refused"),
     (130, "interrupted"),

@@ -455,7 +455,7 @@ async fn run(
         (_, None) => {
             app.store
                 .write_relaxed(move |tx| jobs::done(tx, &job).map(drop))
-                .await?
+                .await?;
         }
     }
     Ok(None)

@@ -332,11 +332,10 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
     if let Some(field) = dialect
         .pinned(Point::IdField)
         .filter(|_| T::KIND == "email")
+        && let Some(id) = fields.get(field).filter(|_| field != "id").cloned()
     {
-        if let Some(id) = fields.get(field).filter(|_| field != "id").cloned() {
-            fields.remove(field);
-            fields.insert("id".to_owned(), id);
-        }
+        fields.remove(field);
+        fields.insert("id".to_owned(), id);
     }
     const OTHERS: [&str; 5] = ["uuid", "identifier", "uid", "guid", "messageid"];
     let kind = plain(T::KIND);
@@ -348,15 +347,19 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
             .filter(|name| **name != "messageid" || kind == "email"),
     );
     take_name(fields, "id", &names);
-    // A Google resource name.
+    // A Google resource name. Where `name` is documented, services call it `resourceName`.
     let named = fields.get("name").and_then(Value::as_str);
+    let beside = find(fields, &["resourcename"]).and_then(|(_, value)| value.as_str());
+    let is_beside = beside.is_some();
     if !fields.contains_key("id")
-        && let Some((collection, id)) = named.and_then(|name| name.rsplit_once('/'))
+        && let Some((collection, id)) = beside.or(named).and_then(|name| name.rsplit_once('/'))
         && plain(collection.rsplit('/').next().unwrap_or_default()) == format!("{kind}s")
     {
         fields.insert("id".to_owned(), id.into());
-        fields.remove("name");
-        take_name(fields, "name", &["displayname", "domainname"]);
+        if !is_beside {
+            fields.remove("name");
+            take_name(fields, "name", &["displayname", "domainname"]);
+        }
     }
     fields.retain(|name, value| name != "id" || !is_nothing(value));
 }

@@ -412,7 +412,7 @@ mod tests {
             let mut dialect = Dialect::new();
             dialect
                 .pin(*point, point.default_choice())
-                .expect(point.as_str());
+                .unwrap_or_else(|_| panic!("{}", point.as_str()));
             let text = serde_json::to_string(&dialect).expect("JSON");
             assert_eq!(serde_json::from_str::<Dialect>(&text).ok(), Some(dialect));
         }

@@ -351,17 +351,61 @@ pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, De
     if let Some(items) = take_within(&mut beside, pinned, DEPTH)? {
         return Ok((items, beside));
     }
-    let empty = beside
-        .iter()
-        .find(|(name, value)| value.is_null() && is_list_name(name, pinned))
-        .map(|(name, _)| name.clone());
-    match empty {
-        Some(name) => {
-            beside.remove(&name);
-            Ok((Vec::new(), beside))
-        }
-        None => Err(DecodeError(NO_LIST.to_owned())),
+    if let Some(only) = take_only(&mut beside, DEPTH) {
+        return Ok((vec![only], beside));
     }
+    if take_null(&mut beside, pinned, DEPTH) {
+        return Ok((Vec::new(), beside));
+    }
+    Err(DecodeError(NO_LIST.to_owned()))
+}
+
+/// The only item of a list that is written as an object, as translations from XML do:
+/// `{"Webhooks": {"Webhook": {…}}}`. Its wrapper is called like a list.
+fn take_only(fields: &mut Fields, levels: u32) -> Option<Value> {
+    let is_wrapper = |name: &str, value: &Value| {
+        value.is_object() && plain(name) != "data" && is_list_name(name, None)
+    };
+    let wrapper = fields
+        .iter()
+        .find(|(name, value)| is_wrapper(name, value))
+        .map(|(name, _)| name.clone());
+    if let Some(name) = wrapper {
+        let mut item = fields.remove(&name)?;
+        let inner = item.as_object_mut()?;
+        let mut values = inner.values_mut();
+        return match (values.next(), values.next()) {
+            (Some(only), None) if only.is_object() => Some(only.take()),
+            _ => Some(item),
+        };
+    }
+    if levels == 0 {
+        return None;
+    }
+    fields
+        .values_mut()
+        .filter_map(Value::as_object_mut)
+        .find_map(|inner| take_only(inner, levels - 1))
+}
+
+/// Whether there is `null` in the place of the items, which it takes away.
+fn take_null(fields: &mut Fields, pinned: Option<&str>, levels: u32) -> bool {
+    let empty = fields
+        .iter()
+        .find(|(name, value)| {
+            let is_place = is_list_name(name, pinned) || is_list_name(name, None);
+            value.is_null() && is_place
+        })
+        .map(|(name, _)| name.clone());
+    if let Some(name) = empty {
+        fields.remove(&name);
+        return true;
+    }
+    levels > 0
+        && fields
+            .values_mut()
+            .filter_map(Value::as_object_mut)
+            .any(|inner| take_null(inner, pinned, levels - 1))
 }
 
 const NO_LIST: &str = "the response contains no list (the point `list-items` of the dialect)";
@@ -395,7 +439,7 @@ fn take_within(
 }
 
 /// The plain names of fields that usually hold the items.
-const ITEMS: [&str; 11] = [
+const ITEMS: [&str; 13] = [
     "data",
     "items",
     "results",
@@ -404,6 +448,8 @@ const ITEMS: [&str; 11] = [
     "contacts",
     "domains",
     "webhooks",
+    "endpoints",
+    "webhookendpoints",
     "emails",
     "list",
     "values",

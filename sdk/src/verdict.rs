@@ -28,9 +28,12 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
         return Verdict::Refused;
     }
     let mut email: EmailRecord = read_fields(fields, dialect);
-    let is_elsewhere = dialect
-        .pinned(Point::IdPlace)
-        .is_some_and(|place| place != "field");
+    // An item of a batch has no headers: its id is in a field, wherever that of a single send is.
+    let is_item = headers.is_empty();
+    let is_elsewhere = !is_item
+        && dialect
+            .pinned(Point::IdPlace)
+            .is_some_and(|place| place != "field");
     if email.id.is_empty() || is_elsewhere {
         email.id = id_in_headers(headers, dialect).unwrap_or_default();
     }

@@ -91,7 +91,10 @@ impl KilledJob {
         let addresses: BTreeSet<String> = (0..ROWS).map(|n| format!("p{n}@example.test")).collect();
         let rows: String = addresses.iter().map(|each| format!("{each}\n")).collect();
         std::fs::write(home.path().join("people.csv"), format!("email\n{rows}")).expect("written");
-        let profile = format!("[profiles.default]\nhonors_idempotency_key = {with_keys}\n");
+        let profile = match with_keys {
+            true => "[profiles.default.dialect]\nidempotency = \"honored\"\n",
+            false => "[profiles.default]\n",
+        };
         let config = home.path().join(".config/svc");
         std::fs::create_dir_all(&config).expect("created");
         std::fs::write(config.join("config.toml"), profile).expect("written");

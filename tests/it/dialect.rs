@@ -92,7 +92,12 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
         (&domain.name, domain.is_verified(), domain.mx_verified),
     );
     for record in domain.dns_records() {
-        let type_and_name = (&record.record_type, &record.name);
+        // The selector of a key is random.
+        let name = record.name.as_deref().unwrap_or_default();
+        let name = name
+            .split_once("._domainkey.")
+            .map_or(name, |(_, domain)| domain);
+        let type_and_name = (&record.record_type, name);
         seen.note("record", (&record.kind, type_and_name, record.priority));
         assert!(record.value.is_some());
     }
@@ -163,6 +168,16 @@ async fn observe(dialect: &[String]) -> Vec<String> {
     seen.0
 }
 
+/// What one of them has and the other has not.
+fn different<'s>(seen: &'s [String], expected: &'s [String]) -> Vec<&'s String> {
+    let only = |one: &'s [String], other: &'s [String]| {
+        one.iter()
+            .filter(|line| !other.contains(line))
+            .collect::<Vec<_>>()
+    };
+    [only(seen, expected), only(expected, seen)].concat()
+}
+
 fn body(error: &Error) -> String {
     String::from_utf8_lossy(error.body()).into_owned()
 }
@@ -173,11 +188,9 @@ async fn every_choice_is_read_alike() {
     for point in Dialect::points() {
         for choice in choices(*point) {
             let setting = format!("{point}={choice}");
-            assert_eq!(
-                observe(std::slice::from_ref(&setting)).await,
-                expected,
-                "{setting}"
-            );
+            let seen = observe(std::slice::from_ref(&setting)).await;
+            let differing = different(&seen, &expected);
+            assert!(differing.is_empty(), "{setting}: {differing:?}");
         }
     }
 }
@@ -194,7 +207,9 @@ async fn combinations_of_choices_are_read_alike() {
                 settings.push(format!("{point}={}", all[random.below(all.len())]));
             }
         }
-        assert_eq!(observe(&settings).await, expected, "{settings:?}");
+        let seen = observe(&settings).await;
+        let differing = different(&seen, &expected);
+        assert!(differing.is_empty(), "{settings:?}: {differing:?}");
     }
 }
 

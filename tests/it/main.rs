@@ -9,6 +9,8 @@ mod crash;
 mod deliveries;
 mod dialect;
 mod docs;
+#[cfg(unix)]
+mod live;
 mod process;
 mod readme_examples;
 mod receiver;

@@ -424,6 +424,7 @@ async fn an_image_with_a_content_id_is_inline() {
     world.server.until_idle().await;
 
     let sandbox = world.server.client().expect("client");
+    let sandbox = sandbox.of(&world.organization);
     let messages = sandbox.messages(&MessageFilter::default()).await;
     let id = &messages.expect("listed").data[0].id;
     let source = sandbox.message_source(id).await.expect("source");

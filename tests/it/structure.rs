@@ -288,7 +288,7 @@ fn tree(options: &[&str]) -> String {
 
 /// The layers of the server, lowest first. A module may import from its own layer and from
 /// those before it. A name covers the modules below it.
-const SERVER_LAYERS: [&[&str]; 18] = [
+const SERVER_LAYERS: [&[&str]; 19] = [
     &["model"],
     &["runtime"],
     &["control"],
@@ -299,6 +299,7 @@ const SERVER_LAYERS: [&[&str]; 18] = [
     &["app"],
     &["delivery"],
     &["engine"],
+    &["retention"],
     &["smtp"],
     &["api::framework"],
     &[
@@ -611,7 +612,11 @@ fn leaves(tree: &str) -> Vec<String> {
         let path = tree.split(" as ").next().unwrap_or_default().trim();
         return vec![path.trim_end_matches("::self").to_owned()];
     };
-    let inner = &inner[..inner.rfind('}').expect("a closing brace")];
+    // Without one, it is a line of a text that begins with "use".
+    let Some(end) = inner.rfind('}') else {
+        return Vec::new();
+    };
+    let inner = &inner[..end];
     let (mut depth, mut start, mut branches) = (0, 0, Vec::new());
     for (at, letter) in inner.char_indices() {
         match letter {

@@ -118,7 +118,7 @@ impl Worker<Pool> {
     /// inbox
     ///     .worker()
     ///     .run_prepared(
-    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
+    ///         async |job| Ok(render(job.delivery().body()).await?),
     ///         async |tx, _job, page| {
     ///             tx.execute("INSERT INTO pages (html) VALUES ($1)", &[&page]).await?;
     ///             Ok(())

@@ -161,7 +161,7 @@ impl Worker<Sqlite> {
     /// inbox
     ///     .worker()
     ///     .run_prepared(
-    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
+    ///         async |job| Ok(render(job.delivery().body()).await?),
     ///         |tx, _job, page| {
     ///             tx.execute("INSERT INTO pages (html) VALUES (?1)", [page])?;
     ///             Ok(())

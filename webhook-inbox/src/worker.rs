@@ -236,7 +236,7 @@ impl<D: Database> Worker<D> {
     where
         F: AsyncFn(&Worker<D>, Job) -> Result<(), Failure>,
     {
-        if !self.wait_for_schema().await? {
+        if !self.enter(owner).await? {
             return Ok(());
         }
         let (taken_for_dead, lost) = watch::channel(());
@@ -282,10 +282,12 @@ impl<D: Database> Worker<D> {
         }
     }
 
-    /// Waits until the tables can be used. Returns whether the worker goes on.
-    async fn wait_for_schema(&self) -> Result<bool, Error> {
+    /// Waits until the tables can be used, and shows for the first time that the worker runs: what it
+    /// claims afterwards is its own, and it notices when others took it for dead. Returns whether the
+    /// worker goes on.
+    async fn enter(&self, owner: i64) -> Result<bool, Error> {
         let mut failures = 0;
-        while let Err(error) = self.inbox.check_schema().await {
+        while let Err(error) = self.try_enter(owner).await {
             if error.kind() == ErrorKind::OtherSchema {
                 return Err(error);
             }
@@ -295,6 +297,13 @@ impl<D: Database> Worker<D> {
             }
         }
         Ok(true)
+    }
+
+    async fn try_enter(&self, owner: i64) -> Result<(), Error> {
+        self.inbox.check_schema().await?;
+        let beat = vec![Value::Int(owner), Value::millis(self.lease)];
+        self.inbox.query(CLAIMS.beat(), beat).await?;
+        Ok(())
     }
 
     /// Claims what is due for the free slots, and sets the time of the next look.
@@ -604,18 +613,17 @@ async fn keep_alive<D: Database>(
 ) {
     let mut watch = Watch::default();
     let mut clock = Clock::default();
-    let mut beats = 0;
     #[cfg(feature = "metrics")]
     let mut known = std::collections::BTreeSet::new();
     loop {
         let beat = async {
             let parameters = vec![Value::Int(owner), Value::millis(lease)];
             let row = inbox.query(CLAIMS.beat(), parameters).await?.remove(0);
-            if row[0].int() == 1 && beats > 0 {
+            // Its row was removed since the last beat: `enter` made it.
+            if row[0].int() == 1 {
                 tracing::warn!("other workers took this worker of the webhook inbox for dead");
                 taken_for_dead.send_replace(());
             }
-            beats += 1;
             if clock.was_set_back(&row[1]) {
                 inbox.query(CLAIMS.bound(), vec![]).await?;
             }

@@ -206,7 +206,8 @@ async fn all_pages(context: &Context, mut items: ListStream<Value>) -> Result<()
     while let Some(item) = items
         .try_next()
         .await
-        .map_err(|error| context.failure(error))?
+        // Reads, whatever the path: another try does no harm.
+        .map_err(|error| Failure::from_sdk(&error, true))?
     {
         match streams {
             true => context.out.part(&item)?,

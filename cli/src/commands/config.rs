@@ -194,7 +194,7 @@ impl Set {
         }
         if setting.name == "ca_bundle" {
             std::fs::read(settings.path(value.as_ref()))
-                .map_err(|error| Failure::usage(format!("ca_bundle: {}: {error}", value)))?;
+                .map_err(|error| Failure::usage(format!("ca_bundle: {value}: {error}")))?;
         }
         let value = parsed;
         let profile = &settings.profile.value;

@@ -243,6 +243,10 @@ pub async fn probe(
 /// Adds a hint. `svc doctor` is of no use here, because nothing is stored yet.
 fn next_step(failure: Failure, service: Service) -> Failure {
     match failure.kind() {
+        Kind::Unauthenticated if service == Service::Email => failure.hint(
+            "the service may take the key in another way: svc conform --email-url URL --key-file PATH\n\
+             or is it not a key of the email service? copy it again from the service's dashboard",
+        ),
         Kind::Unauthenticated => failure.hint(format!(
             "is it a key of the {service} service? copy it again from the service's dashboard"
         )),

@@ -26,7 +26,7 @@ group! {
 The sandbox implements both services on this machine, with seeded keys, a
 mailbox, DNS and a clock that tests can control.")]
     pub enum Command {
-        Serve(serve::Serve),
+        Serve(Box<serve::Serve>),
         Exec(exec::Exec),
         Status(server::Status),
         Open(open::Open),

@@ -117,6 +117,31 @@ fn redact(value: &mut Value) {
     }
 }
 
+/// The headers and the body of a message, without its secrets.
+pub fn masked_message(
+    headers: impl Iterator<Item = (String, String)>,
+    body: &[u8],
+) -> (Vec<(String, String)>, String) {
+    let mask = |(name, value): (String, String)| {
+        let is_secret = is_secret_name(&name) && !value.ends_with("***");
+        let value = if is_secret {
+            "***".to_owned()
+        } else {
+            masked(&value).into_owned()
+        };
+        (name, value)
+    };
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(mut value) => {
+            redact(&mut value);
+            value.to_string()
+        }
+        Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
+    };
+    let text = text.chars().take(MAX_TRACED_BODY).collect();
+    (headers.map(mask).collect(), text)
+}
+
 fn is_secret_name(name: &str) -> bool {
     const PARTS: [&str; 9] = [
         "secret",

@@ -126,7 +126,7 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
             if value.is_array() {
                 fields.retain(|(known, _, how)| *known != name || *how != Show::Number);
             }
-            fields.push((name, value, Show::Text));
+            fields.push((name, value, Show::Prose));
         }
     }
     block(&fields, canvas)
@@ -245,13 +245,11 @@ fn is_empty(value: &Value) -> bool {
 /// The placeholder for an absent value.
 const NOTHING: &str = "-";
 
-/// Formats a value that may take several lines: text keeps its lines, and objects are listed below
-/// each other.
+/// Formats a value that may take several lines: sentences keep their lines, and objects are listed
+/// below each other. An id or a subject with line feeds must not look like several lines of ours.
 fn show_whole(value: &Value, how: Show, canvas: Canvas) -> String {
     match value {
-        Value::String(text)
-            if matches!(how, Show::Text | Show::Prose | Show::Id) && text.contains('\n') =>
-        {
+        Value::String(text) if how == Show::Prose && text.contains('\n') => {
             let text = text.trim_end().replace("\r\n", "\n").replace('\t', "    ");
             printable(&text).into_owned()
         }

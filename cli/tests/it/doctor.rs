@@ -93,7 +93,8 @@ fn finds_and_reports_problems() {
         (10, "problems_found".into()),
         "{run:?}"
     );
-    let next = "put another key into SVC_EMAIL_KEY, or unset it to use the profile's";
+    let next = "put another key into SVC_EMAIL_KEY, or unset it to use the profile's; \
+                or the service takes the key in another way: svc conform";
     assert_eq!(finding(&run, "email key")["next"], next);
 
     let env = [

@@ -311,7 +311,7 @@ fn an_incomplete_batch_response_is_an_unknown_outcome() {
     }
 
     // A refused email beside it must not read as if all others were accepted.
-    let service = Service::always(200, r#"[{"id":"eml_1"},{"success":false}]"#);
+    let service = Service::always(200, r#"[{"id":"eml_1"},{}]"#);
     let bad = email.replace("c@d.test", "no address");
     let file = home.file("emails.ndjson", format!("{email}\n{bad}\n{email}\n"));
     let run = home.run_with_env(
@@ -420,7 +420,7 @@ fn an_invalid_response_to_a_send_is_an_unknown_outcome() {
 
 #[test]
 fn a_success_response_without_an_email_is_printed_and_unknown() {
-    for body in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
+    for body in ["[]", "\"queued\"", "null", "7"] {
         let service = Service::always(200, body);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{body}: {run:?}");
@@ -434,7 +434,8 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
     let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
     let actual = (failed.code, &failed.error()["code"]);
-    assert_eq!(actual, (9, &"x".into()), "{failed:?}");
+    assert_eq!(actual, (1, &"x".into()), "{failed:?}");
+    assert_eq!(failed.error()["outcome"], "refused", "{failed:?}");
     // Without its id, an email cannot be tracked, and another send may deliver it twice.
     for body in [
         "",

@@ -8,6 +8,8 @@ mod agent;
 mod bulk;
 mod certify;
 mod complete;
+#[cfg(unix)]
+mod conform;
 mod contacts;
 mod doctor;
 mod domains;

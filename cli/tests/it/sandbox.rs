@@ -794,7 +794,7 @@ fn an_invalid_smtp_certificate_fails_at_startup() {
 }
 
 /// A command line for each operation of the control interface.
-const ROWS: [(&str, &str); 43] = [
+const ROWS: [(&str, &str); 44] = [
     ("GET /_sandbox/health", "status"),
     (
         "POST /_sandbox/organizations",

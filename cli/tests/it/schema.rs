@@ -368,6 +368,7 @@ fn this_machine(checker: &mut Checker) {
     checker.run("config show");
     checker.run("--sandbox whoami");
     checker.run("--sandbox doctor");
+    checker.run("--sandbox conform --yes");
     checker.run("--sandbox api GET /api/v1/audiences");
     checker.run("agent setup zed --yes");
     checker.run("agent setup zed --print");

@@ -261,7 +261,8 @@ fn sandbox_serve_explains_how_to_use_and_stop_it() {
     let home = Home::new();
     let args = ["sandbox", "serve", "--addr", "127.0.0.1:0"];
     let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);
-    terminal.until("press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\");
+    terminal
+        .until("press Ctrl-C to stop; try in another terminal: svc --sandbox emails send --from");
     terminal.until("--text Hello");
     // One line for each request.
     let sent = home.run(&["--sandbox", "audiences", "list"]);

@@ -302,9 +302,9 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
     let many: Vec<_> = many.iter().map(|name| (&name[..], signed[0].1)).collect();
     assert_eq!(send(&many, patient.as_bytes()), unauthorized);
 
-    let not_a_delivery = signature(b"[]");
+    let not_json = signature(b"[");
     assert_eq!(
-        send(&[("X-Service-Signature", &not_a_delivery)], b"[]"),
+        send(&[("X-Service-Signature", &not_json)], b"["),
         response(400)
     );
 

@@ -9,7 +9,7 @@ import { Badge, Button, Code, Copy, Dialog, Failure, Field, FormDialog, Head, Pa
   useAction, valueOf } from '../lib/ui.js';
 
 /** The key of a hint, if it is a seeded one. @param {string | null} [hint] */
-const seededOf = (hint) => Object.values(api.SEEDED).find((key) => hint === `${key.slice(0, 11)}…`);
+const seededOf = (hint) => Object.values(api.SEEDED).find((key) => hint === `${key.slice(0, Math.min(key.length >> 1, 11))}…`);
 
 /** The key, its header and the sender with which the commands of this page work. */
 export const useCaller = () => useResource(async () => {

@@ -202,15 +202,17 @@ mod tests {
 
     #[test]
     fn reflects_the_dialect() {
-        let mut settings = Settings::default();
-        settings.dialect = Dialect::with([
+        let dialect = Dialect::with([
             "create-status=200",
             "error-format=problem",
             "idempotency=ignored",
             "key-header=X-Api-Key",
             "first-page=0",
-        ])
-        .expect("valid choices");
+        ]);
+        let settings = Settings {
+            dialect: dialect.expect("valid choices"),
+            ..Settings::default()
+        };
         let document = describe(&settings, Part::All);
         let schemes = &document["components"]["securitySchemes"];
         assert_eq!(

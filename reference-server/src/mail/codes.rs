@@ -516,7 +516,7 @@ mod tests {
         ),
         (
             "Your flight",
-            "Flight LH 1234 on 2026-12-01, gate B42, seat 23A. Booking code: X7K2QP",
+            "Flight LH 1234 on 2026-12-01, gate 42, seat 23A. Booking code: X7K2QP",
             &[],
         ),
         (

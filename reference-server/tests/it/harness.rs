@@ -28,7 +28,7 @@ pub(crate) fn public(builder: Builder) -> Builder {
         .addr(([127, 0, 0, 1], 0).into())
 }
 
-/// That of a server without compatibility settings and without a token. It takes long to make.
+/// That of a server with the default dialect and without a token. It takes long to make.
 static USUAL: OnceCell<Description> = OnceCell::const_new();
 
 pub(crate) struct Sandbox {

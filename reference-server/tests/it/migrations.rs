@@ -72,7 +72,7 @@ async fn a_database_of_a_newer_version_is_refused_and_both_versions_are_named() 
 
     let started = Server::builder().data_dir(directory.path()).start().await;
 
-    let error = started.err().expect("refused").to_string();
+    let error = started.expect_err("refused").to_string();
     assert!(error.contains("schema version 4711"), "{error}");
     assert!(error.contains("reads up to 10"), "{error}");
     assert_eq!(version(&path), 4711);

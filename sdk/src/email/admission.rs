@@ -102,12 +102,12 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
     }
     for (name, value) in &email.tags {
         let field = format!("tags.{}", shown(name));
-        one_line(field.clone(), name)?;
+        plain_name(&field, name)?;
         texts(value, &mut |text| one_line(field.clone(), text))?;
     }
     for (name, value) in &email.variables {
         let field = format!("variables.{}", shown(name));
-        one_line(field.clone(), name)?;
+        plain_name(&field, name)?;
         // A text of several lines is usual in a template's body.
         let is_bad = |c: char| breaks_line(c) && !matches!(c, '\r' | '\n');
         texts(value, &mut |text| match text.contains(is_bad) {
@@ -116,6 +116,16 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
         })?;
     }
     Ok(())
+}
+
+/// A service may make a header of a name.
+fn plain_name(field: &str, name: &str) -> Result<(), InvalidInput> {
+    let is_plain = |c: char| c.is_ascii_graphic() && c != ':';
+    if name.chars().all(is_plain) {
+        return Ok(());
+    }
+    let problem = "a name that a header could not have; use ASCII letters, digits, `_` and `-`";
+    Err(InvalidInput::new(field.to_owned(), problem))
 }
 
 fn one_line(

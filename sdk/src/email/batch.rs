@@ -226,7 +226,10 @@ impl BatchItems {
         if body.is_null() {
             return Err(response.decode_error(DecodeError("no list of results".to_owned())));
         }
-        let (values, beside) = match find_array(body, dialect.pinned(Point::ListItems)) {
+        // The results may be in another field than the items of lists.
+        let pinned = dialect.pinned(Point::ListItems);
+        let results = find_array(body.clone(), pinned).or_else(|_| find_array(body, None));
+        let (values, beside) = match results {
             Ok(found) => found,
             Err(_) if fails => return Err(response.reported_failure()),
             Err(bad) => return Err(response.decode_error(bad)),

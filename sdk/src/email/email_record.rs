@@ -112,11 +112,11 @@ debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, ext
 
 /// Finds the status, and the words that the dialect has for some.
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
-    if let Some(field) = dialect.pinned(Point::StatusField) {
-        if let Some(status) = fields.get(field).filter(|_| field != "status").cloned() {
-            fields.remove(field);
-            fields.insert("status".to_owned(), status);
-        }
+    if let Some(field) = dialect.pinned(Point::StatusField)
+        && let Some(status) = fields.get(field).filter(|_| field != "status").cloned()
+    {
+        fields.remove(field);
+        fields.insert("status".to_owned(), status);
     }
     take_name(
         fields,

@@ -61,7 +61,7 @@ impl Bench for SqliteBench {
 
     fn run_prepared(worker: Worker<Sqlite>, prepare: Prepare) -> Running {
         tokio::spawn(worker.run_prepared(
-            move |job| prepare(job),
+            async move |job| prepare(job).await,
             |tx, _, prepared| {
                 tx.execute("INSERT INTO handled VALUES (?1)", [prepared])?;
                 Ok(())

@@ -80,8 +80,8 @@ impl RedisStore {
     ///
     /// # fn main() -> redis::RedisResult<()> {
     /// let sentinels = vec!["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"];
-    /// let client =
-    ///     SentinelClient::build(sentinels, "mymaster".into(), None, SentinelServerType::Master)?;
+    /// let name = "mymaster".to_owned();
+    /// let client = SentinelClient::build(sentinels, name, None, SentinelServerType::Master)?;
     /// let store = RedisStore::sentinel(client);
     /// # Ok(())
     /// # }

@@ -44,6 +44,13 @@ pub(super) async fn examine(
             }
             _ => format!("svc login --service {service}"),
         };
+        let next = match service {
+            Service::Email if !context.settings.sandbox => {
+                let conform = context.svc("conform", &[]);
+                format!("{next}; or the service takes the key in another way: {conform}")
+            }
+            _ => next,
+        };
         findings.problem(&check, &format!("{key} is rejected"), &next);
         return Ok(());
     };

@@ -36,7 +36,8 @@ pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static str)> {
 
 /// The fields that the reference does not name. They are sent as they are.
 pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
-    email.extra.keys().map(String::as_str)
+    let attached = email.attachments.iter().flat_map(|it| it.extra.keys());
+    email.extra.keys().chain(attached).map(String::as_str)
 }
 
 /// Says that fields are sent as they are, because the service may ignore them.

@@ -45,7 +45,7 @@ pub enum Command {
         /// Operation, such as emails.send [default: any]
         #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
         operation: Option<String>,
-        /// Step of SMTP sessions, in place of requests
+        /// Step of SMTP sessions
         #[arg(long, value_name = "STEP", conflicts_with_all = ["operation", "header"], value_parser = PossibleValuesParser::new(["connect", "auth", "mail", "rcpt", "data"]).try_map(|step| step.parse::<SmtpStep>()))]
         smtp: Option<SmtpStep>,
         /// Only recipients like this; `*` is any text
@@ -54,13 +54,15 @@ pub enum Command {
         /// Only envelope senders like this; `*` is any text
         #[arg(long, value_name = "PATTERN", requires = "smtp")]
         from: Option<String>,
-        /// Refuse each sender and recipient once, then accept them
+        /// Refuse each sender and recipient once
         #[arg(long, requires = "smtp")]
         greylist: bool,
-        /// Share of the requests affected, such as 0.2 [default: 1]
+        /// Share of requests affected, as 0.2 [default: 1]
         #[arg(long, value_name = "SHARE")]
         share: Option<f64>,
-        /// Number of requests affected [default: 1; any with --greylist or --share]
+        /// Number of requests affected [default: 1]
+        ///
+        /// With --greylist or --share, the default is any number.
         #[arg(long, value_name = "N")]
         times: Option<u32>,
         /// Requests to let pass first [default: 0]
@@ -78,14 +80,14 @@ pub enum Command {
         /// Delay before the response, such as 2s
         #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
         latency: Option<Duration>,
-        /// Write the SMTP reply byte by byte, during the latency
+        /// Write the SMTP reply slowly, during the latency
         #[arg(long, requires_all = ["smtp", "latency"])]
         slow: bool,
-        /// Cut the connection
+        /// Cut the connection: before, after or midway
         ///
         /// `before`: before the request is processed. `after`: after it was processed, without a
         /// response. `midway`: in the middle of the response.
-        #[arg(long, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
+        #[arg(long, hide_possible_values = true, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
         drop: Option<DropPoint>,
     },
     /// List all faults and the requests they affected

@@ -22,7 +22,11 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 /// Lines with another exit code than 0, and why.
 const CODES: &[(&str, i32, &str)] = &[
-    ("sandbox messages release", 6, "there is no relay"),
+    (
+        "svc sandbox messages release msg_019a --to me@example.com",
+        6,
+        "there is no relay",
+    ),
     (
         "svc audiences delete aud_019a",
         2,
@@ -262,6 +266,7 @@ const FILES: &[(&str, &str)] = &[
     ("news.html", "<p>Hello</p>"),
     ("news.txt", "Hello"),
     ("sandbox.toml", "[[organizations]]\nname = \"Shop\"\n"),
+    ("dialect.toml", "id-place = \"header\"\n"),
     ("variables.json", r#"{"name":"Ada"}"#),
     (
         "data/svc/deliveries/rec_019a0b1c.json",

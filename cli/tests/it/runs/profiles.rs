@@ -80,6 +80,15 @@ pub fn rows() -> Vec<Row> {
                 ServiceDown,
                 Run::new("doctor --retries 0", Setup::Unreachable, 10),
             ),
+        Row::service("conform", "conform --yes --jq .level")
+            .wrong("conform --level all")
+            .with(
+                MissingScope,
+                Run::new("conform --yes --jq .level", Setup::OtherScope, 0),
+            )
+            .never(NotFound, "it takes no id")
+            .also("without a recipient", 2, "conform --level send --yes")
+            .also("nothing to clean up", 0, "conform --clean-up"),
         Row::here("config show", "config show")
             .given(STAGING)
             .wrong("config show all")

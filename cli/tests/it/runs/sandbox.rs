@@ -1,6 +1,6 @@
 //! `svc sandbox …`
 
-use super::row::{Act, NO, Row, Situation, YES};
+use super::row::{Act, NO, Row, Run, Setup, Situation, YES};
 
 const SENT: &str = "email=emails send --from hello@sandbox.test --to ada@example.test \
     --subject Hi --html '<a href=https://shop.test/now>Now</a>' --text Hello --jq .id";
@@ -37,7 +37,7 @@ pub fn server_rows() -> Vec<Row> {
         .also(
             "an unknown switch value",
             2,
-            "sandbox serve --set create-status=201",
+            "sandbox serve --set create-status=418",
         ),
         Row::control("sandbox exec", "sandbox exec -- true")
             .wrong("sandbox exec")
@@ -230,6 +230,23 @@ pub fn mail_rows() -> Vec<Row> {
             .also("not confirmed", 2, "sandbox messages delete --to ada@example.test")
             .when("[y/N] ", NO)
             .also("a dry run", 0, "sandbox messages delete --to ada@example.test --dry-run"),
+        Row::control(
+            "sandbox messages release",
+            "sandbox messages release $message --to me@example.com",
+        )
+        .given(SENT)
+        .given(SETTLED)
+        .given(MESSAGE)
+        .wrong("sandbox messages release $message")
+        .with(
+            Situation::Success,
+            Run::new(
+                "sandbox messages release $message --to me@example.com",
+                Setup::Keys,
+                6,
+            ),
+        )
+        .never(NotFound, "without a relay, that is said first"),
         Row::control("sandbox messages open", "sandbox messages open $message")
             .given(SENT)
             .given(SETTLED)

@@ -12,7 +12,7 @@ async fn messages_are_read_as_they_were_written() {
     let compared = Command::new(required_var("SVC_PEERS_PYTHON"))
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/reading/compare.py"))
         .args([
-            sandbox.server.url(),
+            sandbox.server.base_url(),
             required_var("SVC_PEERS_MAILPARSER"),
         ])
         .status();

@@ -1,0 +1,323 @@
+//! The result of a run: each statement and each point, what changed since another run, and the dialect.
+
+use std::fmt::{self, Write as _};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use svc_sdk::{Dialect, Point};
+
+use super::Level;
+use super::examiner::Examiner;
+use super::exchange::Shown;
+use super::points::{self, Choice};
+use super::statements::{STATEMENTS, Statement};
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+pub(super) const VIEW: View = View(&[
+    Column::new("RESULT", "/result", Show::Status),
+    Column::id("CHECK", "/id"),
+    Column::prose("ABOUT", "/about").droppable(),
+    Column::prose("FOUND", "/found"),
+    Column::new("REQUEST", "/exchange/request", Show::BelowRow),
+    Column::new("RESPONSE", "/exchange/body", Show::BelowRow),
+]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Grade {
+    Agrees,
+    Differs,
+    NotTried,
+    /// Of a point: what was seen does not tell the choice.
+    Ambiguous,
+}
+
+/// What a check found, and the step whose exchange shows it.
+pub(super) struct Finding {
+    grade: Grade,
+    found: String,
+    step: Option<&'static str>,
+}
+
+impl Finding {
+    pub(super) fn agrees(step: &'static str) -> Self {
+        Self {
+            grade: Grade::Agrees,
+            found: String::new(),
+            step: Some(step),
+        }
+    }
+
+    pub(super) fn differs(step: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            grade: Grade::Differs,
+            found: found.into(),
+            step: Some(step),
+        }
+    }
+
+    pub(super) fn not_tried(why: impl Into<String>) -> Self {
+        Self {
+            grade: Grade::NotTried,
+            found: why.into(),
+            step: None,
+        }
+    }
+}
+
+/// The result of a statement or a point.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) result: Grade,
+    /// The statement, or the question of the point.
+    about: String,
+    /// What was found, or why it was not tried.
+    found: Option<String>,
+    /// The choice that was found for a point.
+    pub(super) choice: Option<String>,
+    /// The level that tries it. None does if it is absent.
+    level: Option<Level>,
+    exchange: Option<Shown>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Report {
+    email_url: Option<String>,
+    extraction_url: Option<String>,
+    level: Level,
+    pub(super) statements: Vec<Row>,
+    pub(super) points: Vec<Row>,
+    /// Since the report of --baseline.
+    pub(super) changes: Vec<Change>,
+    /// What --save writes.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub(super) dialect: Dialect,
+}
+
+/// A statement or a point whose result is another one than before.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Change {
+    id: String,
+    before: String,
+    now: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} changed: {}, before {}",
+            self.id, self.now, self.before
+        )
+    }
+}
+
+/// An earlier report.
+#[derive(Deserialize)]
+pub(super) struct Baseline {
+    statements: Vec<OldRow>,
+    points: Vec<OldRow>,
+}
+
+#[derive(Deserialize)]
+struct OldRow {
+    id: String,
+    result: Grade,
+    choice: Option<String>,
+}
+
+impl Report {
+    pub(super) fn new(examiner: &Examiner<'_>, level: Level, has_listener: bool) -> Self {
+        let target = &examiner.target;
+        let run = Run {
+            examiner,
+            level,
+            has_listener,
+            secrets: examiner.secrets(),
+        };
+        let is_set_up = |statement: &&Statement| match statement.service {
+            svc_sdk::Service::Email => target.email_url.is_some(),
+            _ => target.extraction_url.is_some(),
+        };
+        let mut report = Self {
+            email_url: target.email_url.clone(),
+            extraction_url: target.extraction_url.clone(),
+            level,
+            statements: STATEMENTS
+                .iter()
+                .filter(is_set_up)
+                .map(|it| run.statement(it))
+                .collect(),
+            points: Vec::new(),
+            changes: Vec::new(),
+            dialect: Dialect::default(),
+        };
+        if target.email_url.is_some() {
+            for point in Dialect::points() {
+                let row = run.point(*point);
+                report.keep(*point, &row);
+                report.points.push(row);
+            }
+        }
+        report
+    }
+
+    /// The dialect has what a client cannot assume.
+    fn keep(&mut self, point: Point, row: &Row) {
+        let Some(choice) = &row.choice else {
+            return;
+        };
+        if choice != point.default_choice() || point == Point::Idempotency {
+            super::read::pin(&mut self.dialect, point, choice);
+        }
+    }
+
+    /// The ids of the statements that the service breaks.
+    pub(super) fn broken(&self) -> Vec<&str> {
+        let broken = self
+            .statements
+            .iter()
+            .filter(|row| row.result == Grade::Differs);
+        broken.map(|row| row.id.as_str()).collect()
+    }
+
+    pub(super) fn count(&self, grade: Grade) -> usize {
+        let rows = self.statements.iter().chain(&self.points);
+        rows.filter(|row| row.result == grade).count()
+    }
+
+    /// What both reports have tried, and what only the earlier one could try, with another result.
+    pub(super) fn compare(&mut self, baseline: &Baseline) {
+        let old = baseline.statements.iter().chain(&baseline.points);
+        for old in old {
+            let mut now = self.statements.iter().chain(&self.points);
+            let Some(now) = now.find(|row| row.id == old.id) else {
+                continue;
+            };
+            let is_above = now.level.is_none_or(|level| level > self.level);
+            let was = told(old.result, old.choice.as_deref());
+            let is = told(now.result, now.choice.as_deref());
+            if was != is && !is_above && old.result != Grade::NotTried {
+                self.changes.push(Change {
+                    id: old.id.clone(),
+                    before: was,
+                    now: is,
+                });
+            }
+        }
+    }
+
+    /// The dialect as TOML, with the points that stayed ambiguous as comments.
+    pub(super) fn toml(&self) -> Result<String, Failure> {
+        let mut text =
+            String::from("# Found by svc conform. Points with the default choice are left out.\n");
+        for (point, choice) in self.dialect.iter() {
+            let value = toml_edit::Value::from(choice);
+            let _ = writeln!(text, "{point} ={}", value.decorated(" ", ""));
+        }
+        for row in self
+            .points
+            .iter()
+            .filter(|row| row.result == Grade::Ambiguous)
+        {
+            let _ = writeln!(
+                text,
+                "# {} is ambiguous: {}",
+                row.id,
+                row.found.as_deref().unwrap_or_default()
+            );
+        }
+        Ok(text)
+    }
+}
+
+/// A result in one word: of a point, its choice.
+fn told(grade: Grade, choice: Option<&str>) -> String {
+    match (choice, grade) {
+        (Some(choice), _) => choice.to_owned(),
+        (None, Grade::Agrees) => "agrees".to_owned(),
+        (None, Grade::Differs) => "differs".to_owned(),
+        (None, Grade::NotTried) => "not tried".to_owned(),
+        (None, Grade::Ambiguous) => "ambiguous".to_owned(),
+    }
+}
+
+struct Run<'a> {
+    examiner: &'a Examiner<'a>,
+    level: Level,
+    has_listener: bool,
+    secrets: Vec<String>,
+}
+
+impl Run<'_> {
+    fn statement(&self, statement: &Statement) -> Row {
+        let finding = match self.not_tried(Some(statement.level), statement.needs_listener) {
+            Some(why) => Finding::not_tried(why),
+            None => (statement.check)(&self.examiner.seen),
+        };
+        Row {
+            id: statement.id.to_owned(),
+            result: finding.grade,
+            about: statement.text.to_owned(),
+            found: Some(finding.found).filter(|found| !found.is_empty()),
+            choice: None,
+            level: Some(statement.level),
+            exchange: finding.step.and_then(|step| self.shown(step)),
+        }
+    }
+
+    fn point(&self, point: Point) -> Row {
+        let level = points::level(point);
+        let known = self.examiner.context.settings.dialect.choice(point);
+        let why = self.not_tried(level, points::needs_listener(point));
+        let (result, found, choice, step) = match points::find(point, &self.examiner.seen) {
+            Choice::Found(step, choice) => {
+                let is_known = choice.eq_ignore_ascii_case(known);
+                let result = if is_known {
+                    Grade::Agrees
+                } else {
+                    Grade::Differs
+                };
+                (
+                    result,
+                    format!("{point} = {choice}"),
+                    Some(choice),
+                    Some(step),
+                )
+            }
+            Choice::Ambiguous(step, why) => (Grade::Ambiguous, why, None, Some(step)),
+            Choice::NotTried => {
+                let why = why.unwrap_or_else(|| "nothing in the responses shows it".to_owned());
+                (Grade::NotTried, why, None, None)
+            }
+        };
+        Row {
+            id: point.to_string(),
+            result,
+            about: point.question().to_owned(),
+            found: Some(found),
+            choice,
+            level,
+            exchange: step.and_then(|step| self.shown(step)),
+        }
+    }
+
+    /// Why this run could not try something.
+    fn not_tried(&self, level: Option<Level>, needs_listener: bool) -> Option<String> {
+        match level {
+            None => Some("no level tries it".to_owned()),
+            Some(level) if level > self.level => Some(match needs_listener {
+                true => format!("--level {level} with --listen tries it"),
+                false => format!("--level {level} tries it"),
+            }),
+            Some(_) if needs_listener && !self.has_listener => Some("--listen tries it".to_owned()),
+            Some(_) => None,
+        }
+    }
+
+    fn shown(&self, step: &str) -> Option<Shown> {
+        Some(self.examiner.seen.at(step)?.shown(&self.secrets))
+    }
+}

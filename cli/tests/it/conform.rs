@@ -1,0 +1,815 @@
+//! `svc conform` against the sandbox: as it is, with each of forty changes by a proxy, and killed at
+//! each of its requests.
+
+mod proxy;
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json as object};
+use svc_sdk::{Dialect, Point};
+
+use self::proxy::{Change, Message};
+use crate::support::{Home, Run};
+
+const TO: &str = "ada@sandbox.test";
+
+/// A sandbox with something of each kind, and its address.
+struct Sandbox {
+    home: Home,
+    child: Child,
+    url: String,
+}
+
+impl Sandbox {
+    fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// A sandbox that speaks a dialect, given as `POINT=CHOICE`.
+    fn with(settings: &[String]) -> Self {
+        let home = Home::new();
+        let mut serve = vec!["sandbox", "serve", "--addr", "127.0.0.1:0", "--in-memory"];
+        for setting in settings {
+            serve.extend(["--set", setting]);
+        }
+        let mut serve = home.command(&serve);
+        // Nobody reads its log.
+        serve.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = serve.spawn().expect("svc starts");
+        let mut ready = String::new();
+        let stdout = child.stdout.as_mut().expect("piped");
+        BufReader::new(stdout)
+            .read_line(&mut ready)
+            .expect("it serves");
+        let ready: Value = serde_json::from_str(&ready).expect("JSON");
+        let url = ready["http"].as_str().expect("a URL").to_owned();
+        let dialect = settings.join(",");
+        let sandbox = Self { home, child, url };
+        if !dialect.is_empty() {
+            let run = sandbox.svc(&sandbox.url, &["config", "set", "dialect", &dialect]);
+            assert_eq!(run.code, 0, "{run:?}");
+        }
+        for args in [
+            &["audiences", "create", "News"][..],
+            &[
+                "contacts",
+                "create",
+                "News",
+                "grace@example.com",
+                "--name",
+                "Grace",
+            ],
+            &[
+                "webhooks",
+                "create",
+                "https://hooks.example/a",
+                "--event",
+                "email.sent",
+            ],
+            &[
+                "extraction",
+                "webhooks",
+                "create",
+                "https://hooks.example/b",
+                "--event",
+                "extraction.completed",
+            ],
+        ] {
+            let run = sandbox.svc(&sandbox.url, args);
+            assert_eq!(run.code, 0, "{run:?}");
+        }
+        sandbox
+    }
+
+    fn command(&self, url: &str, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        command
+            .env("SVC_EMAIL_URL", url)
+            .env("SVC_EXTRACTION_URL", url)
+            .env("SVC_EMAIL_KEY", "mk_test_sandbox")
+            .env("SVC_EXTRACTION_KEY", "sk_test_sandbox");
+        command
+    }
+
+    fn svc(&self, url: &str, args: &[&str]) -> Run {
+        Run::complete(self.command(url, args))
+    }
+
+    /// What is left of runs of `svc conform`, and the emails that wait for their date.
+    fn left(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        for args in [
+            &["audiences", "list"][..],
+            &["domains", "list"],
+            &["webhooks", "list"],
+            &["extraction", "webhooks", "list"],
+            &["api", "GET", "/_sandbox/emails?status=queued"],
+        ] {
+            let run = self.svc(&self.url, args);
+            if run.stdout.contains("svc-conform") {
+                left.push(run.stdout);
+            }
+        }
+        left
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The ids of the rows with a result.
+fn with_result(report: &Value, table: &str, result: &str) -> Vec<String> {
+    let rows = report[table].as_array().expect("rows").iter();
+    let rows = rows.filter(|row| row["result"] == result);
+    rows.map(|row| row["id"].as_str().expect("an id").to_owned())
+        .collect()
+}
+
+/// A run at a level, with deliveries through a proxy of their own.
+fn conform(sandbox: &Sandbox, level: &str, api: Change, deliveries: Change) -> Run {
+    let url = proxy::start(&sandbox.url, api);
+    let own = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = own.local_addr().expect("an address").port();
+    drop(own);
+    let listen = proxy::start(&format!("127.0.0.1:{port}"), deliveries);
+    let port = port.to_string();
+    let mut args = vec!["conform", "--level", level, "--yes", "-o", "json"];
+    if level != "read" {
+        args.extend(["--listen", &listen, "--port", &port]);
+    }
+    if level == "send" {
+        args.extend(["--to", TO]);
+    }
+    sandbox.svc(&url, &args)
+}
+
+fn unchanged() -> Change {
+    Arc::new(Mutex::new(|_: &mut Message, _: Option<&mut Message>| {}))
+}
+
+#[test]
+fn the_sandbox_agrees_with_every_statement_that_a_run_can_try() {
+    let sandbox = Sandbox::start();
+    let run = conform(&sandbox, "send", unchanged(), unchanged());
+    let report = run.json();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(
+        with_result(&report, "statements", "not_tried"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        with_result(&report, "points", "differs"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        with_result(&report, "points", "ambiguous"),
+        Vec::<String>::new()
+    );
+    assert_eq!(sandbox.left(), Vec::<String>::new());
+    for key in ["mk_test_sandbox", "sk_test_sandbox"] {
+        assert!(!run.stdout.contains(key), "{key} is shown");
+    }
+}
+
+/// A change of the responses to some requests, and the statements that it breaks.
+struct Mutation {
+    level: &'static str,
+    /// The method, and a part of the path. An id is `*`.
+    target: &'static str,
+    change: fn(&mut Message, &Message),
+    breaks: &'static [&'static str],
+}
+
+const fn api(
+    level: &'static str,
+    target: &'static str,
+    breaks: &'static [&'static str],
+    change: fn(&mut Message, &Message),
+) -> Mutation {
+    Mutation {
+        level,
+        target,
+        change,
+        breaks,
+    }
+}
+
+/// Changes the JSON of a response.
+fn json(response: &mut Message, change: impl Fn(&mut Value)) {
+    let mut body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    change(&mut body);
+    response.set_body(body.to_string());
+}
+
+/// Changes every item of a list, whether it is in pages or not.
+fn items(response: &mut Message, change: impl Fn(&mut Value)) {
+    json(response, |body| {
+        let list = match body {
+            Value::Array(_) => body,
+            _ => &mut body["data"],
+        };
+        list.as_array_mut().into_iter().flatten().for_each(&change);
+    });
+}
+
+fn remove(value: &mut Value, name: &str) {
+    value.as_object_mut().expect("an object").remove(name);
+}
+
+const MUTATIONS: [Mutation; 40] = [
+    api(
+        "read",
+        "GET /api/v1/audiences",
+        &["audiences.list"],
+        |response, _| {
+            response.set_body(r#"{"audience":{"id":"x"}}"#);
+        },
+    ),
+    api(
+        "read",
+        "GET /api/v1/audiences",
+        &["audiences.name"],
+        |response, _| {
+            items(response, |it| remove(it, "name"));
+        },
+    ),
+    api(
+        "read",
+        "GET /api/v1/audiences/*",
+        &["audiences.get"],
+        |response, _| json(response, |it| remove(it, "name")),
+    ),
+    api(
+        "read",
+        "GET /api/v1/audiences/*/contacts",
+        &["contacts.email"],
+        |response, _| {
+            items(response, |it| remove(it, "email"));
+        },
+    ),
+    api(
+        "read",
+        "GET /api/v1/domains",
+        &["domains.flags"],
+        |response, _| items(response, |it| remove(it, "spf_verified")),
+    ),
+    api(
+        "read",
+        "GET /api/v1/domains",
+        &["domains.flags"],
+        |response, _| items(response, |it| it["verified"] = "yes".into()),
+    ),
+    api(
+        "read",
+        "GET /api/v1/domains",
+        &["domains.verified"],
+        |response, _| items(response, |it| it["verified"] = false.into()),
+    ),
+    api(
+        "read",
+        "GET /api/v1/webhooks",
+        &["webhooks.fields"],
+        |response, _| items(response, |it| remove(it, "events")),
+    ),
+    api(
+        "read",
+        "GET /api/v1/webhooks",
+        &["webhooks.no-secret"],
+        |response, _| {
+            items(response, |it| {
+                it["signingSecret"] = "whsec_0123456789".into();
+            });
+        },
+    ),
+    api("read", "GET /v1/me", &["me"], |response, request| {
+        if !request
+            .header("authorization")
+            .is_some_and(|key| key.contains("not-a-key"))
+        {
+            response.set_status(201);
+        }
+    }),
+    api(
+        "read",
+        "GET /v1/me",
+        &["me.organization"],
+        |response, request| {
+            me(response, request, |it| {
+                remove(&mut it["organization"], "name");
+            });
+        },
+    ),
+    api(
+        "read",
+        "GET /v1/me",
+        &["me.balance"],
+        |response, request| {
+            me(response, request, |it| {
+                it["organization"]["balance_cents"] = "1".into();
+            });
+        },
+    ),
+    api("read", "GET /v1/me", &["me.method"], |response, request| {
+        me(response, request, |it| it["auth"]["method"] = "key".into());
+    }),
+    api("read", "GET /v1/me", &["me.scope"], |response, request| {
+        me(response, request, |it| it["auth"]["scope"] = "admin".into());
+    }),
+    api("read", "GET /v1/me", &["me.key"], |response, request| {
+        me(response, request, |it| remove(&mut it["auth"], "key_id"));
+    }),
+    api("read", "GET /v1/me", &["unauthorized"], |response, _| {
+        if response.line.contains("401") {
+            response.set_status(400);
+        }
+    }),
+    api(
+        "read",
+        "GET /v1/me",
+        &["unauthorized.body"],
+        |response, _| {
+            if response.line.contains("401") {
+                response.set_body(r#"{"code":"unauthorized"}"#);
+            }
+        },
+    ),
+    api(
+        "read",
+        "GET /v1/webhooks",
+        &["extraction.webhooks.no-secret"],
+        |response, _| {
+            items(response, |it| it["secret"] = "0123456789abcdef".into());
+        },
+    ),
+    api(
+        "write",
+        "DELETE /api/v1/audiences/*",
+        &["audiences.delete"],
+        |response, _| {
+            response.set_status(200);
+            response.set_body("{}");
+        },
+    ),
+    api(
+        "write",
+        "DELETE /api/v1/contacts/*",
+        &["contacts.delete"],
+        |response, _| response.set_status(200),
+    ),
+    api(
+        "write",
+        "DELETE /api/v1/webhooks/*",
+        &["webhooks.delete"],
+        |response, _| response.set_status(202),
+    ),
+    api(
+        "write",
+        "DELETE /api/v1/domains/*",
+        &["domains.delete"],
+        |response, _| response.set_body("{}"),
+    ),
+    api(
+        "write",
+        "DELETE /api/v1/domains/*",
+        &["domains.delete"],
+        |response, _| {
+            response.set_status(204);
+            response.set_body("");
+        },
+    ),
+    api(
+        "write",
+        "GET /api/v1/audiences/*/contacts",
+        &["contacts.name"],
+        |response, _| {
+            items(response, |it| {
+                if it["name"] == "Svc Conform" {
+                    it["name"] = Value::Null;
+                }
+            });
+        },
+    ),
+    api(
+        "write",
+        "GET /api/v1/audiences/*/contacts",
+        &["contacts.metadata", "contacts.merge"],
+        |response, _| {
+            items(response, |it| it["metadata"] = object!({}));
+        },
+    ),
+    api(
+        "write",
+        "GET /api/v1/audiences/*/contacts",
+        &["contacts.merge"],
+        |response, _| {
+            items(response, |it| {
+                if it["metadata"].get("added").is_some() {
+                    remove(&mut it["metadata"], "kept");
+                }
+            });
+        },
+    ),
+    api(
+        "write",
+        "GET /api/v1/audiences/*/contacts",
+        &["contacts.subscribed"],
+        |response, _| {
+            items(response, |it| {
+                it["subscribed"] = true.into();
+                it["updatedAt"] = Value::Null;
+            });
+        },
+    ),
+    api(
+        "write",
+        "PATCH /api/v1/contacts/*",
+        &["contacts.update"],
+        |response, request| {
+            if request.text().contains("offers") {
+                response.set_status(500);
+            }
+        },
+    ),
+    api(
+        "write",
+        "POST /api/v1/domains",
+        &["domains.records"],
+        |response, _| {
+            json(response, |it| {
+                it["records"]
+                    .as_array_mut()
+                    .expect("records")
+                    .retain(|record| record["kind"] != "dkim");
+            });
+        },
+    ),
+    api(
+        "write",
+        "POST /api/v1/domains/*/verify",
+        &["domains.verify"],
+        |response, _| json(response, |it| remove(it, "dmarc_verified")),
+    ),
+    api(
+        "write",
+        "POST /api/v1/domains/*/verify",
+        &["domains.verify.verified"],
+        |response, _| json(response, |it| it["verified"] = true.into()),
+    ),
+    api(
+        "write",
+        "POST /api/v1/webhooks",
+        &["webhooks.secret"],
+        |response, request| {
+            if !request.text().contains("http://svc") {
+                json(response, |it| it["signingSecret"] = "".into());
+            }
+        },
+    ),
+    api(
+        "write",
+        "PATCH /api/v1/webhooks/*",
+        &["webhooks.active"],
+        |_, _| {},
+    ),
+    api(
+        "write",
+        "POST /api/v1/webhooks/*/test",
+        &["webhooks.test"],
+        |response, _| json(response, |it| it["statusCode"] = 200.into()),
+    ),
+    api(
+        "write",
+        "POST /v1/webhooks",
+        &["extraction.webhooks.create"],
+        |response, _| json(response, |it| remove(it, "status")),
+    ),
+    api(
+        "write",
+        "POST /v1/webhooks",
+        &["extraction.webhooks.status"],
+        |response, _| json(response, |it| it["status"] = "new".into()),
+    ),
+    api(
+        "write",
+        "DELETE /v1/webhooks/*",
+        &["extraction.webhooks.delete"],
+        |response, _| fails(response),
+    ),
+    api(
+        "send",
+        "GET /api/v1/emails/*",
+        &["emails.status"],
+        |response, _| {
+            json(response, |it| {
+                if it["status"] == "delivered" {
+                    it["status"] = "done".into();
+                }
+            });
+        },
+    ),
+    api(
+        "send",
+        "POST /api/v1/emails/batch",
+        &["emails.batch"],
+        |response, _| {
+            json(response, |it| {
+                it["results"].as_array_mut().expect("results").pop();
+            });
+        },
+    ),
+    api(
+        "send",
+        "PATCH /api/v1/emails/*/cancel",
+        &["emails.cancel"],
+        |response, _| fails(response),
+    ),
+];
+
+/// A request that succeeded is said to have failed.
+fn fails(response: &mut Message) {
+    if response.line.contains(" 2") {
+        response.set_status(500);
+    }
+}
+
+fn me(response: &mut Message, request: &Message, change: impl Fn(&mut Value)) {
+    if !request
+        .header("authorization")
+        .is_some_and(|key| key.contains("not-a-key"))
+    {
+        json(response, change);
+    }
+}
+
+/// `GET /api/v1/audiences/aud_1?page=2` as `GET /api/v1/audiences/*`.
+fn shape(target: &str) -> String {
+    let target = target.split('?').next().unwrap_or_default();
+    let is_id = |part: &&str| part.len() > 20;
+    let parts = target
+        .split('/')
+        .map(|part| if is_id(&part) { "*" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn each_of_forty_changes_is_reported_and_nothing_else() {
+    let sandbox = Sandbox::start();
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(mutation) = MUTATIONS.get(index) else {
+                        return;
+                    };
+                    let found = examine(&sandbox, mutation);
+                    if found != mutation.breaks {
+                        let line = format!(
+                            "{index} {}: {:?}, not {found:?}",
+                            mutation.target, mutation.breaks
+                        );
+                        wrong.lock().expect("no panic").push(line);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn examine(sandbox: &Sandbox, mutation: &Mutation) -> Vec<String> {
+    let (target, change) = (mutation.target, mutation.change);
+    let is_disable = mutation.breaks == ["webhooks.active"];
+    let api: Change = Arc::new(Mutex::new(
+        move |request: &mut Message, response: Option<&mut Message>| {
+            let is_meant = shape(&request.target()) == target;
+            match response {
+                Some(response) if is_meant => change(response, request),
+                // The request to disable the webhook does nothing.
+                None if is_meant && is_disable && request.text().contains("active") => {
+                    request.set_body("{}");
+                }
+                _ => {}
+            }
+        },
+    ));
+    let run = conform(sandbox, mutation.level, api, unchanged());
+    assert!(matches!(run.code, 0 | 10), "{target}: {run:?}");
+    with_result(&run.json(), "statements", "differs")
+}
+
+/// The points that a run cannot find out, and the settings without which a choice has no effect.
+fn needs(point: Point) -> Option<&'static [&'static str]> {
+    Some(match point {
+        // A user name cannot be guessed, and the sandbox delivers without TLS to local addresses only,
+        // whatever the choice.
+        Point::ScopeStatus
+        | Point::LimitHeaders
+        | Point::ExtractionError
+        | Point::WebhookUrls
+        | Point::KeyUser => return None,
+        Point::IdHeader => &["id-place=header"],
+        Point::CursorParam => &["list-pages=cursor"],
+        _ => &[],
+    })
+}
+
+/// The named choices, and one of any other text.
+fn choices(point: Point) -> Vec<String> {
+    let mut choices: Vec<_> = point
+        .choices()
+        .iter()
+        .map(|it| it.name.to_owned())
+        .collect();
+    match point {
+        Point::KeyHeader => choices.push("x-api-key".to_owned()),
+        Point::CursorParam => choices.push("pageToken".to_owned()),
+        Point::IdField => choices.push("emailId".to_owned()),
+        Point::IdHeader => choices.push("x-email-id".to_owned()),
+        Point::StatusField => choices.push("state".to_owned()),
+        // The sandbox takes an array beside it, and has no limits to lift.
+        Point::BatchBody | Point::KeyScheme => {}
+        Point::Limits => choices.retain(|choice| choice == "documented"),
+        _ if point.free_text().is_some() => choices.push("sample".to_owned()),
+        _ => {}
+    }
+    choices
+}
+
+#[test]
+fn each_choice_of_each_point_is_named() {
+    let mut cases = Vec::new();
+    for point in Dialect::points() {
+        let Some(needed) = needs(*point) else {
+            continue;
+        };
+        for choice in choices(*point) {
+            cases.push((*point, choice, needed));
+        }
+    }
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((point, choice, needed)) =
+                    cases.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let found = named(*point, choice, needed);
+                    if found != choice.as_str() {
+                        let line = format!("{point}={choice}: {found}");
+                        wrong.lock().expect("no panic").push(line);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What a run finds for a point of a sandbox with this choice.
+fn named(point: Point, choice: &str, needed: &[&str]) -> Value {
+    let mut settings: Vec<String> = needed.iter().map(ToString::to_string).collect();
+    settings.push(format!("{point}={choice}"));
+    let sandbox = Sandbox::with(&settings);
+    // From address and key alone.
+    let _ = sandbox.svc(&sandbox.url, &["config", "unset", "dialect"]);
+    let run = conform(&sandbox, "send", unchanged(), unchanged());
+    let Ok(report) = serde_json::from_str::<Value>(&run.stdout) else {
+        return run.stderr.into();
+    };
+    let rows = report["points"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["id"] == point.as_str());
+    let row = row.expect("a row");
+    match row["choice"].is_string() {
+        true => row["choice"].clone(),
+        false => row["found"].clone(),
+    }
+}
+
+#[test]
+fn a_wrong_delivery_is_reported() {
+    let sandbox = Sandbox::start();
+    // The body is written again with the same meaning, so that the signature is not of its bytes.
+    let again: Change = Arc::new(Mutex::new(
+        |delivery: &mut Message, response: Option<&mut Message>| {
+            if response.is_none() {
+                let body: Value = serde_json::from_slice(&delivery.body).expect("JSON");
+                delivery.set_body(format!("{body:#}"));
+            }
+        },
+    ));
+    let run = conform(&sandbox, "send", unchanged(), again);
+    let expected = [
+        "webhooks.test.signature",
+        "deliveries.signature",
+        "deliveries.retry.signature",
+    ];
+    assert_eq!(
+        with_result(&run.json(), "statements", "differs"),
+        expected,
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.code, 10);
+}
+
+#[test]
+fn whatever_a_killed_run_has_left_is_removed_and_no_other_address_gets_an_email() {
+    let sandbox = Sandbox::start();
+    for level in ["write", "send"] {
+        let mut requests = 1;
+        loop {
+            let killed = stopped_at(&sandbox, level, requests, "-KILL");
+            if killed.status.code().is_some() {
+                break;
+            }
+            let run = sandbox.svc(&killed.url, &["conform", "--clean-up", "--yes"]);
+            assert_eq!(run.code, 0, "{level}, request {requests}: {run:?}");
+            let left = sandbox.left();
+            assert_eq!(left, Vec::<String>::new(), "{level}, request {requests}");
+            requests += 1;
+        }
+        assert!(requests > 30, "{level} has {requests} requests");
+    }
+    let emails = sandbox.svc(
+        &sandbox.url,
+        &[
+            "api",
+            "GET",
+            "/_sandbox/emails?limit=100",
+            "--jq",
+            ".data[].to[]",
+        ],
+    );
+    let others = emails
+        .stdout
+        .lines()
+        .filter(|address| address.trim_matches('"') != TO);
+    assert_eq!(others.count(), 0, "{emails:?}");
+}
+
+#[test]
+fn after_ctrl_c_nothing_is_left() {
+    let sandbox = Sandbox::start();
+    for at in [20, 40, 60] {
+        let run = stopped_at(&sandbox, "send", at, "-INT");
+        assert_eq!(run.status.code(), Some(130), "request {at}");
+        assert_eq!(sandbox.left(), Vec::<String>::new(), "request {at}");
+    }
+}
+
+/// How a run ended, and the URL at which it reached the sandbox.
+struct Stopped {
+    status: ExitStatus,
+    url: String,
+}
+
+/// Sends a signal to a run once the service has processed a request, and returns how it ended.
+fn stopped_at(sandbox: &Sandbox, level: &str, at: usize, signal: &'static str) -> Stopped {
+    let child: Arc<Mutex<Option<Child>>> = Arc::default();
+    let (victim, mut count) = (Arc::clone(&child), 0);
+    let stop: Change = Arc::new(Mutex::new(
+        move |_: &mut Message, response: Option<&mut Message>| {
+            count += usize::from(response.is_some());
+            if response.is_none() || count != at {
+                return;
+            }
+            let victim = victim.lock().expect("no panic");
+            let id = victim.as_ref().expect("it runs").id().to_string();
+            let sent = Command::new("kill").args([signal, &id]).status();
+            assert!(sent.expect("kill runs").success());
+        },
+    ));
+    let url = proxy::start(&sandbox.url, stop);
+    let mut args = vec!["conform", "--level", level, "--yes", "-o", "json"];
+    if level == "send" {
+        args.extend(["--to", TO]);
+    }
+    let mut command = sandbox.command(&url, &args);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = child.lock().expect("no panic");
+    *running = Some(command.spawn().expect("svc starts"));
+    drop(running);
+    loop {
+        let mut running = child.lock().expect("no panic");
+        let ended = running.as_mut().expect("it runs").try_wait();
+        drop(running);
+        if let Some(status) = ended.expect("a status") {
+            return Stopped { status, url };
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
