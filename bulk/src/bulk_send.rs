@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fmt::Display;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -209,9 +208,9 @@ impl BulkSend {
             run.stop.cancel();
             pending::<()>().await;
         };
-        let mut working = pin!(run.until_the_end());
+        // Dropped before it leaves: it may hold a transaction, for which that would wait.
         tokio::select! {
-            () = &mut working => {}
+            () = run.until_the_end() => {}
             () = abort => {}
             () = stopping => {}
         }

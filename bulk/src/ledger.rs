@@ -40,6 +40,15 @@ macro_rules! reopen {
     };
 }
 
+/// Requests with unknown rows that are settled are not repeated with their keys any more: without
+/// these rows, they would be other requests.
+macro_rules! without_keys {
+    () => {
+        "UPDATE bulk_requests SET keyed = 0 WHERE keyed = 1 AND id IN (SELECT request \
+         FROM bulk_rows WHERE send = $1 AND status = 'unknown'"
+    };
+}
+
 /// Records what is sent to whom, in SQLite or PostgreSQL. Clones share the connection.
 ///
 /// Every row is in exactly one [state](RowStatus), and every change of several rows is one
@@ -521,6 +530,10 @@ impl Ledger {
             (again.unknown, RowStatus::Unknown),
         ];
         let mut tx = self.database.begin(Durability::Full).await?;
+        if again.unknown {
+            tx.query(concat!(without_keys!(), ")"), vec![send.into()])
+                .await?;
+        }
         let mut count = 0;
         for (_, status) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
             let values = vec![send.into(), status.as_str().into()];
@@ -551,6 +564,13 @@ impl Ledger {
         const RESEND: &str = concat!(reopen!(), " AND number = $3 RETURNING number");
         let send = self.number_of(id).await?;
         let mut tx = self.database.begin(Durability::Full).await?;
+        let settled = sent.iter().chain(resend);
+        let settled = settled.map(|number| vec![send.into(), (*number).into()]);
+        tx.each(
+            concat!(without_keys!(), " AND number = $2)"),
+            settled.collect(),
+        )
+        .await?;
         let (mut settled, mut waiting) = (0, 0);
         for number in sent {
             let values = vec![send.into(), (*number).into()];

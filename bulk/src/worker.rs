@@ -426,6 +426,7 @@ impl Worker {
         outcomes: &[(u64, RowOutcome)],
         cause: Option<&(Cause, RowRefusal)>,
     ) -> Result<bool, LedgerError> {
+        const OWN: &str = "SELECT id FROM bulk_requests WHERE id = $1 AND worker = $2 FOR UPDATE";
         const ACCEPTED: &str = "UPDATE bulk_rows SET status = 'accepted', id = $4, request = NULL, \
             code = NULL, message = NULL, at = NOW() WHERE send = $1 AND number = $2 \
             AND request = $3";
@@ -462,8 +463,13 @@ impl Worker {
         let is_complete = accepted.len() + refused.len() == outcomes.len();
 
         let mut tx = self.begin_transaction(Durability::Process).await?;
-        // Also if it is not: its outcome is the only one that its request has.
         self.is_alive(&mut tx).await?;
+        // Also if it is not alive: its outcome is the only one that its request has, unless others
+        // repeat it. Then theirs counts, and a refusal here says nothing about it.
+        let values = vec![request.into(), self.id()];
+        if tx.query(OWN, values).await?.is_empty() {
+            return Ok(false);
+        }
         tx.each(ACCEPTED, accepted).await?;
         tx.each(REFUSED, refused).await?;
         if is_complete {

@@ -232,7 +232,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
-const UNLISTED: [&str; 23] = [
+const UNLISTED: [&str; 24] = [
     "SVC_SANDBOX_ADDR",
     "SVC_SANDBOX_ALLOW_HOST",
     "SVC_SANDBOX_DNS",
@@ -247,6 +247,7 @@ const UNLISTED: [&str; 23] = [
     "SVC_SANDBOX_RATE_LIMIT",
     "SVC_SANDBOX_RELAY",
     "SVC_SANDBOX_RESOLVER",
+    SANDBOX_RUN,
     "SVC_SANDBOX_SEED",
     "SVC_SANDBOX_SET",
     "SVC_SANDBOX_SMTP",
@@ -257,6 +258,9 @@ const UNLISTED: [&str; 23] = [
     "SVC_COMPLETE_TYPE",
     "SVC_COMPLETE_COLUMNS",
 ];
+
+/// A word of its own for each run of `svc sandbox exec`, which is a new service for bulk sending.
+pub const SANDBOX_RUN: &str = "SVC_SANDBOX_RUN";
 
 /// Every variable whose name begins with `SVC_`.
 pub fn variables() -> impl Iterator<Item = &'static str> {

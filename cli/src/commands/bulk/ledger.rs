@@ -11,7 +11,7 @@ use svc_bulk::{
 
 use super::message::Renderer;
 use super::outcomes::Outcome;
-use super::plan::{Plan, attachment};
+use super::plan::{Plan, attachment, is_sandbox};
 use super::postgres;
 use crate::complete::Values;
 use crate::context::Context;
@@ -296,10 +296,8 @@ impl StoredJob {
         let state = self.state();
         let totals = record.totals;
         // A run with --sandbox uses nothing of the profile but its guard.
-        let profile = match plan.service.as_str() {
-            "sandbox" => &plan.service,
-            _ => &plan.profile,
-        };
+        let is_sandbox = is_sandbox(&plan.service);
+        let profile = if is_sandbox { "sandbox" } else { &plan.profile };
         JobSummary {
             job: record.id.clone(),
             state,
@@ -316,8 +314,8 @@ impl StoredJob {
             subject: plan.email.subject.clone(),
             file: plan.file.as_ref().map(|path| path.display().to_string()),
             audience: plan.audience.clone(),
-            profile: profile.clone(),
-            service: plan.service.clone(),
+            profile: profile.to_owned(),
+            service: if is_sandbox { "sandbox" } else { &plan.service }.to_owned(),
             scheduled_at: plan.scheduled_at().map(timestamp),
             workers: record.workers,
         }

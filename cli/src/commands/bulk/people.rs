@@ -16,7 +16,7 @@ use super::plan::{Plan, PreparedRow, hash, hash_of};
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::{ColumnOptions, placeholder};
+use crate::input::columns::{ColumnOptions, names, placeholder};
 use crate::input::email::check;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::people::{PeopleFile, Person};
@@ -24,8 +24,14 @@ use crate::input::records::Record;
 use crate::output::one_line;
 use crate::stop::StopSignal;
 
-/// How many emails and problems are kept to be shown.
+/// How many emails go to the address of --only-to, and how many problems are shown.
 pub const SHOWN: usize = 3;
+
+/// How many rows that are left out are kept to be shown.
+const LEFT_OUT: usize = 20;
+
+/// The most names of columns that are kept.
+const COLUMNS: usize = 200;
 
 /// Columns that look like fields of an email, which only a placeholder reads.
 const FIELDS: [&str; 7] = [
@@ -50,6 +56,8 @@ pub struct People {
     unclear: HashMap<u64, u64>,
     /// Those of [`FIELDS`] that have values, and that no placeholder reads.
     pub unused_columns: BTreeSet<&'static str>,
+    /// The columns of the rows.
+    columns: BTreeSet<Arc<str>>,
 }
 
 /// Which rows are sent, beside what the file says.
@@ -68,30 +76,36 @@ pub struct Selection {
 #[derive(Default)]
 pub struct Checked {
     pub count: u64,
-    /// The first emails.
-    pub first: Vec<Email>,
-    /// The first reasons why rows are invalid, one after the other without repetitions, such as for a placeholder that no
-    /// column has.
+    pub first: Option<Email>,
+    /// The first rows that are left out, and why.
+    pub left_out: Vec<String>,
+    /// The first reasons why rows are invalid, one after the other without repetitions, such as for
+    /// a placeholder that no column has.
     pub problems: Vec<(String, String)>,
 }
 
 impl Checked {
     fn add(&mut self, email: Email) {
         self.count += 1;
-        if self.first.len() < SHOWN {
-            self.first.push(email);
-        }
+        self.first.get_or_insert(email);
     }
 
-    /// Keeps the reason of an invalid row, to show it.
+    /// Keeps the reason of a row that is left out, to show it.
     fn explain(&mut self, row: u64, address: &str, code: &str, message: &str) {
         let is_new = self.problems.last().is_none_or(|(_, last)| last != message);
-        if code == "invalid" && is_new && self.problems.len() < 10 {
-            let shown = one_line(address).chars().take(80).collect::<String>();
-            let place = match shown.as_str() {
-                "" => format!("row {row}"),
-                shown => format!("row {row}, {shown}"),
-            };
+        let is_problem = code == "invalid" && is_new && self.problems.len() < 10;
+        if !is_problem && self.left_out.len() >= LEFT_OUT {
+            return;
+        }
+        let shown = one_line(address).chars().take(80).collect::<String>();
+        let place = match shown.as_str() {
+            "" => format!("row {row}"),
+            shown => format!("row {row}, {shown}"),
+        };
+        if self.left_out.len() < LEFT_OUT {
+            self.left_out.push(format!("{place}: {message}"));
+        }
+        if is_problem {
             self.problems.push((place, message.to_owned()));
         }
     }
@@ -121,6 +135,7 @@ impl People {
             opted_out: HashSet::new(),
             unclear: HashMap::new(),
             unused_columns: BTreeSet::new(),
+            columns: BTreeSet::new(),
         }
     }
 
@@ -134,9 +149,14 @@ impl People {
         self.flush()
     }
 
-    /// Adds a contact of an audience. Only the service says whether it is subscribed; without a word
-    /// from it, the contact is left out.
-    pub fn add_contact(&mut self, number: u64, contact: Contact) -> Result<(), Failure> {
+    /// Adds a contact of an audience. Only the service says whether it is subscribed.
+    pub fn add_contact(
+        &mut self,
+        context: &Context,
+        number: u64,
+        contact: Contact,
+    ) -> Result<(), Failure> {
+        let is_subscribed = is_subscribed(context, &contact)?;
         let mut values = contact.metadata.unwrap_or_default();
         for (name, value) in [
             ("email", contact.email),
@@ -151,9 +171,9 @@ impl People {
             .collect::<Vec<_>>();
         // Metadata may have another key that looks like the address.
         let address = fields.iter().position(|(name, _)| **name == *"email");
-        let subscribed = match contact.subscribed {
-            Some(true) => Subscribed::Yes,
-            _ => Subscribed::No("subscribed".into()),
+        let subscribed = match is_subscribed {
+            true => Subscribed::Yes,
+            false => Subscribed::No("subscribed".into()),
         };
         let opted_out = match (&subscribed, address.and_then(|at| fields[at].1.as_str())) {
             (Subscribed::No(_), Some(address)) => check(address).into_iter().collect(),
@@ -254,6 +274,9 @@ impl People {
         let (mut values, mut columns) = (Map::new(), HashMap::<String, &Arc<str>>::new());
         let mut problem = None;
         for (name, value) in &record.fields {
+            if self.columns.len() < COLUMNS && !self.columns.contains(name) {
+                self.columns.insert(Arc::clone(name));
+            }
             if is_missing(value) || name.is_empty() {
                 continue;
             }
@@ -288,6 +311,25 @@ impl People {
             record.problem.get_or_insert(problem);
         }
         values
+    }
+
+    /// What to do about placeholders that no column fills.
+    pub fn missing_columns(&self) -> Option<String> {
+        let has_column = |used: &str| {
+            let mut columns = self.columns.iter();
+            used == "row" || columns.any(|name| **name == *used || placeholder(name) == used)
+        };
+        let missing = self.renderer.used().filter(|used| !has_column(used));
+        let missing = missing.map(|name| format!("`{name}`")).collect::<Vec<_>>();
+        if missing.is_empty() {
+            return None;
+        }
+        let columns = self.columns.iter().cloned().collect::<Vec<_>>();
+        let columns = names(&columns);
+        Some(format!(
+            "no column is named {}; {columns}",
+            missing.join(", ")
+        ))
     }
 
     /// Checks and renders all rows of a draft, and leaves out those that are not sent.
@@ -394,6 +436,22 @@ impl People {
 /// An email, or the code and the reason why there is none.
 type EmailOrReason = Result<Email, (String, String)>;
 
+/// Whether a contact is subscribed. If the service does not tell it clearly, nobody of the audience
+/// gets an email.
+fn is_subscribed(context: &Context, contact: &Contact) -> Result<bool, Failure> {
+    contact.subscribed.ok_or_else(|| {
+        let message = format!(
+            "the service does not tell clearly whether the contact {} is subscribed",
+            contact.id
+        );
+        let conform = context.svc("conform", &[]);
+        Failure::input(message).code("opt_outs_unclear").hint(format!(
+            "set the point `opt-out` of the dialect: svc config set dialect opt-out=CHOICE; find it \
+             out: {conform}"
+        ))
+    })
+}
+
 /// The hashes of those who are subscribed to the audience of a job, if it has one: people may have
 /// unsubscribed since the job was started.
 pub async fn subscribers(
@@ -408,8 +466,7 @@ pub async fn subscribers(
     let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
     let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
-        let is_subscribed = contact.subscribed == Some(true);
-        let hashes = if is_subscribed {
+        let hashes = if is_subscribed(context, &contact)? {
             &mut subscribed
         } else {
             &mut opted_out

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::input::attach::AttachedFile;
 use crate::input::email::check;
 use crate::settings::Key;
+use crate::settings::table::SANDBOX_RUN;
 
 /// What a job sends to whom.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,7 +124,7 @@ impl Plan {
         if here == *there {
             return Ok(());
         }
-        let hint = match there == "sandbox" {
+        let hint = match is_sandbox(there) {
             true => "add --sandbox".to_owned(),
             false => format!(
                 "use the profile or base URL of `svc bulk send`: {}",
@@ -191,11 +192,21 @@ pub fn hash_of(text: &str) -> Option<u64> {
     check(text).ok().map(|address| hash(&address))
 }
 
-/// The service of this run, so that a job is not continued with another one.
+/// The service of this run, so that a job is not continued with another one. Each run of
+/// `svc sandbox exec` has one of its own.
 pub fn service(context: &Context) -> String {
-    let url = context.settings.url(Service::Email);
-    url.map_or("sandbox", |url| url.value.trim_end_matches('/'))
-        .to_owned()
+    if let Some(url) = context.settings.url(Service::Email) {
+        return url.value.trim_end_matches('/').to_owned();
+    }
+    match context.settings.variable(SANDBOX_RUN) {
+        Ok(Some(run)) => format!("sandbox {}", run.value),
+        _ => "sandbox".to_owned(),
+    }
+}
+
+/// Whether a service is a sandbox.
+pub fn is_sandbox(service: &str) -> bool {
+    !service.contains("://")
 }
 
 /// A fingerprint of the key, from which the key cannot be told.

@@ -7,7 +7,7 @@ use svc_sdk::{EmailClient, Service};
 
 use super::again::Candidate;
 use super::ledger::{JobOption, JobState, JobSummary, StoredJob};
-use super::people::{SHOWN, subscribers};
+use super::people::subscribers;
 use super::plan::{Plan, PreparedRow, fingerprint};
 use super::run;
 use super::send::{check_limits, rate};
@@ -208,7 +208,7 @@ pub async fn show_left(
     let rows = job.ledger.rows(job.id(), 0, &statuses).await?;
     let renderer = job.renderer().await?;
     let mut first = Vec::new();
-    for row in rows.iter().take(SHOWN) {
+    if let Some(row) = rows.first() {
         let row: PreparedRow = serde_json::from_str(&row.data).map_err(std::io::Error::from)?;
         first.push(job.plan.render(&renderer, &row).map_err(Failure::input)?);
     }

@@ -248,20 +248,19 @@ impl Send {
         let check = people.check(&draft.ledger, &id, &mut draft.plan, &selection);
         let checked = context.unless_stopped(stop, check).await?;
         if checked.count == 0 {
-            return Err(nothing_to_send(&draft.plan, checked));
+            return Err(nothing_to_send(&draft.plan, &people, checked));
         }
         check_limits(context, checked.count)?;
         self.refuse_again(context, &draft, checked.count).await?;
-        self.note_problems(context, &draft.plan, &checked);
+        self.note_problems(context, &draft.plan, &people, &checked);
         if context.settings.dry_run {
             self.show_dry_run(context, client, &draft.plan, &checked)?;
             return Ok(Prepared::DryRun);
         }
 
         if context.out.can_ask() && !context.settings.yes {
-            for (number, email) in checked.first.iter().enumerate() {
-                context.out.note(&preview(number + 1, email));
-            }
+            let preview = checked.first.as_ref().map(preview).unwrap_or_default();
+            preview.lines().for_each(|line| context.out.note(line));
         }
         let question = self.question(context, &draft.plan, checked.count, key);
         confirm(context, &question).await?;
@@ -310,9 +309,13 @@ impl Send {
         }
     }
 
-    fn note_problems(&self, context: &Context, plan: &Plan, checked: &Checked) {
+    fn note_problems(&self, context: &Context, plan: &Plan, people: &People, checked: &Checked) {
         let invalid = plan.left_out.of("invalid");
-        if invalid > 0 {
+        if let Some(missing) = people.missing_columns().filter(|_| invalid > 0) {
+            context.out.warning(&missing);
+        }
+        // A dry run shows all kinds of rows that are left out.
+        if invalid > 0 && !context.settings.dry_run {
             let problems = checked.problems.iter().take(SHOWN);
             let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
             let problems = problems.collect::<Vec<_>>().join("; ");
@@ -343,12 +346,20 @@ impl Send {
         let left_out = plan.left_out.describe().map(|it| format!("; {it}"));
         let left_out = left_out.unwrap_or_default();
         context.out.note(&format!("{count} to send{left_out}"));
+        for row in &checked.left_out {
+            context.out.note(&format!("left out: {row}"));
+        }
+        let more = plan.left_out.total() - checked.left_out.len() as u64;
+        if more > 0 {
+            context.out.note(&format!("left out: {more} more rows"));
+        }
         if self.again {
             context
                 .out
                 .note("--again: people who have just got an email are included");
         }
-        let first = client.emails().send_batch(&checked.first).to_request()?;
+        let first = checked.first.as_slice();
+        let first = client.emails().send_batch(first).to_request()?;
         let counts = [
             ("emails", checked.count.into()),
             ("left_out", to_value(&plan.left_out)),
@@ -449,7 +460,7 @@ impl Send {
         let mut count = 0_u64;
         let reading = contact_pages::of_audience(context, client, &audience, None, |contact| {
             count += 1;
-            people.add_contact(count, contact)
+            people.add_contact(context, count, contact)
         });
         context.unless_stopped(stop, reading).await?;
         people.flush()?;
@@ -523,15 +534,13 @@ impl Send {
         if let Some(address) = &plan.only_to {
             text.push_str(&format!(", all to {address},"));
         }
-        match plan.service.as_str() {
-            "sandbox" => text.push_str(" to the sandbox"),
-            url => {
-                let kind = key
-                    .mode()
-                    .map(|mode| format!(", {mode} key"))
-                    .unwrap_or_default();
-                text.push_str(&format!(" to {url} (profile {}{kind})", plan.profile));
-            }
+        if plan::is_sandbox(&plan.service) {
+            text.push_str(" to the sandbox");
+        } else {
+            let kind = key.mode().map(|mode| format!(", {mode} key"));
+            let (url, profile) = (&plan.service, &plan.profile);
+            let kind = kind.unwrap_or_default();
+            text.push_str(&format!(" to {url} (profile {profile}{kind})"));
         }
         if let Some(at) = &plan.email.scheduled_at {
             text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));
@@ -552,12 +561,15 @@ async fn store(
     Ok(())
 }
 
-fn nothing_to_send(plan: &Plan, checked: Checked) -> Failure {
+fn nothing_to_send(plan: &Plan, people: &People, checked: Checked) -> Failure {
     let why = plan.left_out.describe().map(|why| format!(": {why}"));
     let message = format!("no row can be sent{}", why.unwrap_or_default());
     let mut failure = Failure::input(message);
     failure.details_mut().fields = checked.problems;
-    failure
+    match people.missing_columns() {
+        Some(missing) => failure.hint(missing),
+        None => failure,
+    }
 }
 
 /// Refuses a job with more recipients than the guard allows.
@@ -626,7 +638,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         .hint(next))
 }
 
-fn preview(number: usize, email: &Email) -> String {
+fn preview(email: &Email) -> String {
     let body = email.text.as_deref().or(email.html.as_deref());
     let body = match (body, &email.template_id) {
         (Some(body), _) => body
@@ -642,7 +654,7 @@ fn preview(number: usize, email: &Email) -> String {
     };
     let to = email.to.first().map(String::as_str).unwrap_or_default();
     format!(
-        "email {number} to {to}\n  Subject: {}\n{body}",
+        "the first email, to {to}\n  Subject: {}\n{body}",
         email.subject
     )
 }
