@@ -731,3 +731,10 @@ where
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// A send can run in a task of its own.
+const _: fn(BulkSend, &Ledger) = |send, ledger| {
+    fn is_send(_: impl Send) {}
+    let render = |_: &String| Ok::<_, String>(Email::default());
+    is_send(send.run(ledger, "", render));
+};

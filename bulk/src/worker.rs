@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
@@ -88,7 +89,7 @@ impl Worker {
             id: Uuid::new_v4().simple().to_string(),
             key_life,
         };
-        worker.persist(|| worker.register()).await?;
+        worker.persist(|| Box::pin(worker.register())).await?;
         Ok(worker)
     }
 
@@ -104,13 +105,15 @@ impl Worker {
 
     /// Leaves: what it holds waits again. Requests in flight, if there are any, are unknown.
     pub(crate) async fn leave(&self) -> Result<(), LedgerError> {
-        self.persist(async || {
-            let mut tx = self.begin_transaction(Durability::Full).await?;
-            tx.query("DELETE FROM bulk_workers WHERE id = $1", vec![self.id()])
-                .await?;
-            release(&mut tx, &self.id).await?;
-            tx.query(CHANGED, vec![self.send.into()]).await?;
-            tx.commit().await
+        self.persist(|| {
+            Box::pin(async move {
+                let mut tx = self.begin_transaction(Durability::Full).await?;
+                tx.query("DELETE FROM bulk_workers WHERE id = $1", vec![self.id()])
+                    .await?;
+                release(&mut tx, &self.id).await?;
+                tx.query(CHANGED, vec![self.send.into()]).await?;
+                tx.commit().await
+            })
         })
         .await
     }
@@ -123,30 +126,32 @@ impl Worker {
         const DEAD: &str = "SELECT id FROM bulk_workers WHERE lease_until < NOW() AND send = $1";
         const BURY: &str =
             "DELETE FROM bulk_workers WHERE id = $1 AND lease_until < NOW() RETURNING id";
-        self.persist(async || {
-            let mut tx = self.begin_transaction(Durability::Process).await?;
-            let renewed = tx
-                .query(RENEW, vec![self.id(), millis(self.ledger.lease)])
-                .await?;
-            tx.commit().await?;
-
-            let dead = self.ledger.database.query(DEAD, vec![self.send.into()]);
-            for row in dead.await? {
-                let Some(id) = row.into_iter().next().and_then(Value::text) else {
-                    continue;
-                };
-                let mut tx = self.begin_transaction(Durability::Full).await?;
-                let buried = tx.query(BURY, vec![id.as_str().into()]).await?;
-                if !buried.is_empty() {
-                    release(&mut tx, &id).await?;
-                    tx.query(CHANGED, vec![self.send.into()]).await?;
-                }
+        self.persist(|| {
+            Box::pin(async move {
+                let mut tx = self.begin_transaction(Durability::Process).await?;
+                let renewed = tx
+                    .query(RENEW, vec![self.id(), millis(self.ledger.lease)])
+                    .await?;
                 tx.commit().await?;
-            }
 
-            let mut seen = self.look().await?;
-            seen.is_alive = !renewed.is_empty();
-            Ok(seen)
+                let dead = self.ledger.database.query(DEAD, vec![self.send.into()]);
+                for row in dead.await? {
+                    let Some(id) = row.into_iter().next().and_then(Value::text) else {
+                        continue;
+                    };
+                    let mut tx = self.begin_transaction(Durability::Full).await?;
+                    let buried = tx.query(BURY, vec![id.as_str().into()]).await?;
+                    if !buried.is_empty() {
+                        release(&mut tx, &id).await?;
+                        tx.query(CHANGED, vec![self.send.into()]).await?;
+                    }
+                    tx.commit().await?;
+                }
+
+                let mut seen = self.look().await?;
+                seen.is_alive = !renewed.is_empty();
+                Ok(seen)
+            })
         })
         .await
     }
@@ -176,13 +181,15 @@ impl Worker {
     }
 
     pub(crate) async fn totals(&self) -> Result<Totals, LedgerError> {
-        self.persist(|| self.ledger.totals_of(self.send)).await
+        self.persist(|| Box::pin(self.ledger.totals_of(self.send)))
+            .await
     }
 
     /// Claims up to `size` rows that wait, or a request that can be repeated.
     pub(crate) async fn claim(&self, size: usize) -> Result<Claimed, LedgerError> {
         let request = Uuid::new_v4().simple().to_string();
-        self.persist(|| self.try_claim(&request, size)).await
+        self.persist(|| Box::pin(self.try_claim(&request, size)))
+            .await
     }
 
     async fn try_claim(&self, request: &str, size: usize) -> Result<Claimed, LedgerError> {
@@ -287,17 +294,19 @@ impl Worker {
     pub(crate) async fn invalid(&self, rows: &[(u64, String)]) -> Result<(), LedgerError> {
         const UPDATE: &str = "UPDATE bulk_rows SET status = 'invalid', request = NULL, \
             message = $3, at = NOW() WHERE send = $1 AND number = $2 AND status = 'held'";
-        self.persist(async || {
-            let values = rows.iter().map(|(number, message)| {
-                let refusal = RowRefusal::new(None, Some(message));
-                let message = Value::option(refusal.message.as_deref());
-                vec![self.send.into(), (*number).into(), message]
-            });
-            let mut tx = self.begin_transaction(Durability::Process).await?;
-            if self.is_alive(&mut tx).await? {
-                tx.each(UPDATE, values.collect()).await?;
-            }
-            tx.commit().await
+        self.persist(|| {
+            Box::pin(async move {
+                let values = rows.iter().map(|(number, message)| {
+                    let refusal = RowRefusal::new(None, Some(message));
+                    let message = Value::option(refusal.message.as_deref());
+                    vec![self.send.into(), (*number).into(), message]
+                });
+                let mut tx = self.begin_transaction(Durability::Process).await?;
+                if self.is_alive(&mut tx).await? {
+                    tx.each(UPDATE, values.collect()).await?;
+                }
+                tx.commit().await
+            })
         })
         .await
     }
@@ -316,21 +325,23 @@ impl Worker {
         let ids = last_rows
             .iter()
             .map(|_| Uuid::new_v4().simple().to_string());
-        let ids = ids.collect::<Vec<_>>();
-        self.persist(async || {
-            let mut tx = self.begin_transaction(Durability::Process).await?;
-            if !self.is_alive(&mut tx).await? {
-                return Ok(Vec::new());
-            }
-            for (id, last) in ids.iter().zip(last_rows) {
-                let values = vec![id.as_str().into(), self.send.into(), self.id()];
-                tx.query(INSERT, values).await?;
-                let values = vec![request.into(), id.as_str().into(), (*last).into()];
-                tx.query(MOVE, values).await?;
-            }
-            tx.query(DELETE, vec![request.into()]).await?;
-            tx.commit().await?;
-            Ok(ids.clone())
+        let ids = &ids.collect::<Vec<_>>();
+        self.persist(|| {
+            Box::pin(async move {
+                let mut tx = self.begin_transaction(Durability::Process).await?;
+                if !self.is_alive(&mut tx).await? {
+                    return Ok(Vec::new());
+                }
+                for (id, last) in ids.iter().zip(last_rows) {
+                    let values = vec![id.as_str().into(), self.send.into(), self.id()];
+                    tx.query(INSERT, values).await?;
+                    let values = vec![request.into(), id.as_str().into(), (*last).into()];
+                    tx.query(MOVE, values).await?;
+                }
+                tx.query(DELETE, vec![request.into()]).await?;
+                tx.commit().await?;
+                Ok(ids.clone())
+            })
         })
         .await
     }
@@ -339,13 +350,15 @@ impl Worker {
     pub(crate) async fn drop_request(&self, request: &str) -> Result<(), LedgerError> {
         let delete = "DELETE FROM bulk_requests WHERE id = $1 RETURNING id";
         let values = || vec![request.into()];
-        self.persist(async || self.ledger.database.query(delete, values()).await.map(drop))
-            .await
+        self.persist(|| {
+            Box::pin(async move { self.ledger.database.query(delete, values()).await.map(drop) })
+        })
+        .await
     }
 
     /// Records, durably, that a request is about to be sent, if it may be sent now.
     pub(crate) async fn begin(&self, request: &Request) -> Result<Begin, LedgerError> {
-        self.persist(|| self.try_begin(request)).await
+        self.persist(|| Box::pin(self.try_begin(request))).await
     }
 
     async fn try_begin(&self, request: &Request) -> Result<Begin, LedgerError> {
@@ -416,7 +429,7 @@ impl Worker {
         outcomes: &[(u64, RowOutcome)],
         cause: Option<&(Cause, RowRefusal)>,
     ) -> Result<bool, LedgerError> {
-        self.persist(|| self.try_conclude(request, outcomes, cause))
+        self.persist(|| Box::pin(self.try_conclude(request, outcomes, cause)))
             .await
     }
 
@@ -563,15 +576,17 @@ impl Worker {
         if !cause.concerns_send() {
             return Ok(false);
         }
-        self.persist(async || {
-            let mut tx = self.begin_transaction(Durability::Full).await?;
-            let others = tx.query(OTHERS, vec![self.send.into()]).await?;
-            if !others.is_empty() {
-                return Ok(false);
-            }
-            self.pause_for(&mut tx, cause, why).await?;
-            tx.commit().await?;
-            Ok(true)
+        self.persist(|| {
+            Box::pin(async move {
+                let mut tx = self.begin_transaction(Durability::Full).await?;
+                let others = tx.query(OTHERS, vec![self.send.into()]).await?;
+                if !others.is_empty() {
+                    return Ok(false);
+                }
+                self.pause_for(&mut tx, cause, why).await?;
+                tx.commit().await?;
+                Ok(true)
+            })
         })
         .await
     }
@@ -582,14 +597,16 @@ impl Worker {
             AND worker = $2 AND state = 'in_flight' RETURNING id";
         const ROWS: &str =
             "UPDATE bulk_rows SET status = 'held' WHERE request = $1 AND status = 'in_flight'";
-        self.persist(async || {
-            let mut tx = self.begin_transaction(Durability::Process).await?;
-            self.is_alive(&mut tx).await?;
-            let values = vec![request.into(), self.id()];
-            if !tx.query(REQUEST, values).await?.is_empty() {
-                tx.query(ROWS, vec![request.into()]).await?;
-            }
-            tx.commit().await
+        self.persist(|| {
+            Box::pin(async move {
+                let mut tx = self.begin_transaction(Durability::Process).await?;
+                self.is_alive(&mut tx).await?;
+                let values = vec![request.into(), self.id()];
+                if !tx.query(REQUEST, values).await?.is_empty() {
+                    tx.query(ROWS, vec![request.into()]).await?;
+                }
+                tx.commit().await
+            })
         })
         .await
     }
@@ -601,14 +618,16 @@ impl Worker {
             AND state = 'in_flight' RETURNING id";
         const ROWS: &str = "UPDATE bulk_rows SET status = 'unknown', code = $2 \
             WHERE request = $1 AND status = 'in_flight'";
-        self.persist(async || {
-            let mut tx = self.begin_transaction(Durability::Process).await?;
-            self.is_alive(&mut tx).await?;
-            let values = vec![request.into(), self.id(), self.send.into()];
-            if !tx.query(REQUEST, values).await?.is_empty() {
-                tx.query(ROWS, vec![request.into(), code.into()]).await?;
-            }
-            tx.commit().await
+        self.persist(|| {
+            Box::pin(async move {
+                let mut tx = self.begin_transaction(Durability::Process).await?;
+                self.is_alive(&mut tx).await?;
+                let values = vec![request.into(), self.id(), self.send.into()];
+                if !tx.query(REQUEST, values).await?.is_empty() {
+                    tx.query(ROWS, vec![request.into(), code.into()]).await?;
+                }
+                tx.commit().await
+            })
         })
         .await
     }
@@ -619,8 +638,10 @@ impl Worker {
             WHERE send = $1 AND not_before < NOW() * 1000 + $2 RETURNING send";
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
         let values = || vec![self.send.into(), micros.into()];
-        self.persist(async || self.ledger.database.query(UPDATE, values()).await.map(drop))
-            .await
+        self.persist(|| {
+            Box::pin(async move { self.ledger.database.query(UPDATE, values()).await.map(drop) })
+        })
+        .await
     }
 
     fn id(&self) -> Value {
@@ -639,9 +660,9 @@ impl Worker {
     }
 
     /// Runs an operation until the database is available.
-    async fn persist<T>(
+    async fn persist<'a, T>(
         &self,
-        operation: impl AsyncFn() -> Result<T, LedgerError>,
+        operation: impl Fn() -> BoxFuture<'a, Result<T, LedgerError>>,
     ) -> Result<T, LedgerError> {
         let start = Instant::now();
         let mut pause = Duration::from_millis(20);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
-use crate::output::{Printer, View};
+use crate::output::{ListWriter, Printer, unless_closed};
 
 /// A request as it is shown.
 fn to_json(request: &RequestPreview) -> Result<Value, Failure> {
@@ -65,35 +65,51 @@ pub fn show_job(
 
 /// The requests of a dry run.
 #[derive(Default)]
-pub struct Requests(RefCell<Option<Vec<Value>>>);
+pub struct Requests(RefCell<Option<Collected>>);
+
+/// Requests that are printed as one list.
+#[derive(Default)]
+struct Collected {
+    list: ListWriter,
+    is_table_begun: bool,
+}
 
 impl Requests {
-    /// Collects the requests of a command that sends any number of them.
+    /// Makes one list of the requests of a command that sends any number of them.
     pub fn collect(&self) {
-        *self.0.borrow_mut() = Some(Vec::new());
+        *self.0.borrow_mut() = Some(Collected::default());
     }
 
-    /// Prints the request, unless they are collected.
+    /// Prints the request, also as an item of the list.
     pub fn show(&self, out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
         match &mut *self.0.borrow_mut() {
-            Some(requests) => requests.push(to_json(request)?),
-            None => show(out, request)?,
+            Some(collected) => collected.add(out, to_json(request)?),
+            None => show(out, request),
         }
-        Ok(())
     }
 
-    /// Prints what was collected as one list.
-    pub fn show_collected(&self, out: &Printer) -> Result<(), Failure> {
-        let Some(requests) = self.0.take() else {
+    /// Ends the list.
+    pub fn end_list(&self, out: &Printer) -> Result<(), Failure> {
+        let Some(collected) = self.0.take() else {
             return Ok(());
         };
-        if out.is_table() {
-            let texts = requests.iter().map(text).collect::<Vec<_>>();
-            out.done(texts.join("\n").trim_end(), &())?;
-        } else {
-            out.list(&requests, View(&[]), "")?;
+        if !out.is_table() {
+            unless_closed(collected.list.finish(out))?;
         }
         out.hint("dry run: nothing was sent");
         Ok(())
+    }
+}
+
+impl Collected {
+    fn add(&mut self, out: &Printer, request: Value) -> Result<(), Failure> {
+        if !out.is_table() {
+            return unless_closed(self.list.push(out, request));
+        }
+        let between = match std::mem::replace(&mut self.is_table_begun, true) {
+            true => "\n",
+            false => "",
+        };
+        out.done(&format!("{between}{}", text(&request).trim_end()), &())
     }
 }

@@ -245,13 +245,6 @@ impl Receiver {
             .expect("a fault");
     }
 
-    pub(crate) async fn remove_faults(&self) {
-        self.client
-            .raw("DELETE", "/_sandbox/faults")
-            .await
-            .expect("no faults");
-    }
-
     /// How many messages the server delivered to each address.
     pub(crate) async fn received(&self) -> BTreeMap<String, usize> {
         self.server.until_idle().await;

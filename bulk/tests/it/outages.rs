@@ -12,13 +12,8 @@ use crate::server::Server;
 
 const ROWS: u64 = 600;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn four_workers_outlive_stops_and_crashes_of_postgres() {
-    let local = tokio::task::LocalSet::new();
-    local.run_until(stop_and_crash_postgres()).await;
-}
-
-async fn stop_and_crash_postgres() {
     let Some(mut server) = Server::own().await else {
         return;
     };
@@ -40,7 +35,7 @@ async fn stop_and_crash_postgres() {
         let sender = BulkSend::new(&client.unwrap()).request_size(5);
         let ledger = Ledger::postgres(pool(database.clone())).await.unwrap();
         let id = news.id.clone();
-        workers.push(tokio::task::spawn_local(async move {
+        workers.push(tokio::spawn(async move {
             let render = |to: &String| {
                 Ok::<_, String>(Email::new("news@shop.test", to.as_str(), "News").text("Hello"))
             };

@@ -89,6 +89,67 @@ async fn invalid_and_refused_rows_are_sent_again_only_on_request() {
 }
 
 #[tokio::test]
+async fn a_send_runs_in_a_task_of_its_own() {
+    let service = Oracle::start(Vec::new()).await;
+    let ledger = Sqlite::new().ledger().await;
+    let news = NewSend::new("news");
+    ledger.create(&news, rows(1..=3)).await.unwrap();
+    let sender = sender(&service);
+    let task = tokio::spawn(async move { sender.run(&ledger, &news.id, render).await });
+    assert_eq!(task.await.unwrap().unwrap().accepted, 3);
+}
+
+#[tokio::test]
+async fn a_send_that_is_aborted_in_the_middle_of_a_transaction_ends() {
+    let service = Oracle::start(Vec::new()).await;
+    let ledger = Sqlite::new().ledger().await;
+    let news = NewSend::new("news");
+    ledger.create(&news, rows(1..=900)).await.unwrap();
+    for _ in 0..30 {
+        let (abort, aborted) = tokio::sync::oneshot::channel::<()>();
+        let sender = sender(&service)
+            .request_size(3)
+            .abort_when(async { drop(aborted.await) });
+        let running = sender.run(&ledger, &news.id, render);
+        let aborting = async {
+            service.after(fastrand::usize(1..8)).await;
+            drop(abort);
+        };
+        let both = futures_util::future::join(running, aborting);
+        let ended = tokio::time::timeout(Duration::from_secs(10), both).await;
+        ended.expect("it ends").0.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_that_are_settled_are_not_in_a_repeated_request() {
+    let service = Oracle::start(vec![Act::LoseRequest; 2]).await;
+    let ledger = Sqlite::new().ledger().await;
+    let news = NewSend::new("news");
+    ledger.create(&news, rows(1..=6)).await.unwrap();
+    let sender = || {
+        sender(&service)
+            .request_size(3)
+            .retries(0)
+            .idempotency_key_life(Duration::from_secs(3600))
+    };
+    let totals = sender().run(&ledger, &news.id, render).await.unwrap();
+    assert_eq!(totals.unknown, 6);
+    // Of the first request one row was sent, and of all rows only those of the second are repeated.
+    assert_eq!(ledger.settle(&news.id, &[2], &[3]).await.unwrap(), (1, 1));
+    ledger
+        .set_state(&news.id, SendState::Running)
+        .await
+        .unwrap();
+    let totals = sender().run(&ledger, &news.id, render).await.unwrap();
+    assert_eq!((totals.accepted, totals.unknown), (5, 1));
+    let again = Again::new(false, false, true);
+    ledger.reopen(&news.id, again).await.unwrap();
+    let totals = sender().run(&ledger, &news.id, render).await.unwrap();
+    assert_eq!((totals.accepted, totals.unknown), (6, 0));
+}
+
+#[tokio::test]
 async fn the_longest_durations_are_no_reason_to_panic() {
     let service = Oracle::start(Vec::new()).await;
     let ledger = Sqlite::new().ledger().await.lease(Duration::MAX);

@@ -131,7 +131,7 @@ impl Cancel {
             }
         }
         if context.settings.dry_run {
-            return context.requests.show_collected(&context.out);
+            return context.requests.end_list(&context.out);
         }
         context
             .out

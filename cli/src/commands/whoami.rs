@@ -98,7 +98,7 @@ impl Whoami {
                 .await?;
         }
         if context.settings.dry_run {
-            return context.requests.show_collected(&context.out);
+            return context.requests.end_list(&context.out);
         }
         context.out.one(&who, VIEW)?;
         given.iter().for_each(|sentence| context.out.note(sentence));

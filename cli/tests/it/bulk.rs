@@ -1535,3 +1535,152 @@ fn a_column_named_like_a_field_of_an_email_is_not_passed_over_in_silence() {
         "{used:?}"
     );
 }
+
+/// `timeout`, supervisors and terminals send two.
+#[test]
+fn two_signals_within_a_second_are_one() {
+    let home = Home::new();
+    home.file("people.csv", people(0..2));
+    let (listener, url) = crate::support::listen();
+    let mut command = home.command(&[&SEND[1..], &["--yes"]].concat());
+    command.env("SVC_EMAIL_URL", &url).env("SVC_EMAIL_KEY", "k");
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("starts");
+    // The check of the sender's domain.
+    drop(crate::support::accept(&listener));
+    let mut stream = crate::support::accept(&listener);
+    crate::support::read_request(&stream).expect("a request");
+    let pid = child.id().to_string();
+    for signal in ["-INT", "-TERM"] {
+        let killed = std::process::Command::new("kill")
+            .args([signal, &pid])
+            .status();
+        assert!(killed.expect("kill runs").success());
+    }
+    let accepted = accepted(&["eml_1", "eml_2"]);
+    std::io::Write::write_all(&mut stream, accepted.as_bytes()).expect("sent");
+    let run = Run::wait(child);
+    let job = run.json();
+    assert_eq!(
+        (run.code, &job["accepted"], &job["unknown"]),
+        (0, &json!(2), &json!(0)),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn emails_whose_time_is_over_are_sent_only_after_a_question() {
+    let down = crate::support::http_response(403, "", "{}");
+    let (home, service) = with_service(&[down]);
+    let send = [&SEND[1..], &["--yes", "--at", "+2s"]].concat();
+    let run = run_at(&home, &service, "k", &send);
+    assert_eq!(run.code, 6, "{run:?}");
+    let id = run.json()["job"].as_str().expect("an id").to_owned();
+    for command in ["resume", "work"] {
+        let refused = crate::support::wait_until("the time of the job is over", || {
+            let run = run_at(&home, &service, "k", &["bulk", command, &id]);
+            (run.code == 2).then_some(run)
+        });
+        assert_eq!(refused.error()["code"], "job_is_overdue", "{refused:?}");
+    }
+    let requests = service.requests().len();
+    let listed = run_at(&home, &service, "k", &["bulk", "resume", &id, "--yes"]);
+    assert_eq!(listed.error()["code"], "job_is_overdue", "{listed:?}");
+    assert_eq!(service.requests().len(), requests);
+}
+
+#[test]
+fn a_report_says_what_is_not_checked_yet_and_asks_the_service_on_request() {
+    let home = Home::new();
+    home.file(
+        "people.csv",
+        "email,First Name\nada@example.test,Ada\nbounced@example.test,Bob\n",
+    );
+    let job = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
+    home.sandbox_json(&["sandbox", "settle"]);
+    let report = home.run(&["bulk", "report", &job, "--status", "bounced"]);
+    assert_eq!(report.stdout.lines().count(), 1, "{report:?}");
+    let unchecked = "whether 2 accepted emails were delivered is not checked yet: ";
+    assert!(report.stderr.contains(unchecked), "{report:?}");
+    let refresh = ["--refresh", "--status", "bounced", "--jq", ".[].address"];
+    let report = home.run(&[&["--sandbox", "bulk", "report", &job][..], &refresh].concat());
+    assert_eq!(
+        (report.code, report.stdout.as_str()),
+        (0, "bounced@example.test\n"),
+        "{report:?}"
+    );
+    let report = home.run(&["bulk", "report", &job, "--status", "bounced"]);
+    assert!(
+        report.stdout.contains(",bounced@example.test,bounced,") && report.stderr.is_empty(),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn an_audience_of_which_not_all_is_known_gets_nothing() {
+    let send = [
+        "bulk",
+        "send",
+        "--audience",
+        "aud_0198c0de-0000-7000-8000-000000000000",
+        "--from",
+        "a@b.test",
+        "--subject",
+        "s",
+        "--text",
+        "t",
+        "--yes",
+    ];
+    let contact = |n: u8| json!({"id": format!("con_{n}"), "email": format!("p{n}@b.test")});
+    let subscribed = |n: u8| {
+        let mut contact = contact(n);
+        contact["subscribed"] = json!(true);
+        contact
+    };
+    for (list, said) in [
+        // The service does not say who wants emails.
+        (json!([subscribed(1), contact(2)]), "`opt-out`"),
+        // There are more contacts, which it does not say how to get.
+        (
+            json!({"data": [subscribed(1)], "has_more": true, "total": 9}),
+            "more",
+        ),
+    ] {
+        let list = crate::support::http_response(200, "", &list.to_string());
+        let service = Service::with_responses(&[list]);
+        let home = Home::new();
+        let run = run_at(&home, &service, "k", &send);
+        assert_ne!(run.code, 0, "{run:?}");
+        assert!(run.stderr.contains(said), "{run:?}");
+        assert!(jobs(&home).is_empty());
+        let requests = service.requests();
+        assert!(
+            requests.iter().all(|request| request.starts_with("GET ")),
+            "{requests:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_need_not_have_a_name_in_utf_8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::new();
+    let name = std::ffi::OsStr::from_bytes(b"Empf\xe4nger.csv");
+    let path = std::path::Path::new(&home.file("people.csv", people(0..2))).with_file_name(name);
+    std::fs::write(&path, people(0..2)).expect("written");
+    let options = [&SEND[..3], &SEND[4..], &["--yes"]].concat();
+    let mut command = home.command(&options);
+    command.arg(&path);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let run = Run::wait(command.spawn().expect("starts"));
+    assert_eq!(
+        (run.code, &run.json()["accepted"]),
+        (0, &json!(2)),
+        "{run:?}"
+    );
+}

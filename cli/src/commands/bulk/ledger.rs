@@ -312,7 +312,7 @@ impl StoredJob {
             left_out_invalid: plan.left_out.of("invalid"),
             created: timestamp(record.created_at),
             subject: plan.email.subject.clone(),
-            file: plan.file.as_ref().map(|path| path.display().to_string()),
+            file: plan.file.clone(),
             audience: plan.audience.clone(),
             profile: profile.to_owned(),
             service: if is_sandbox { "sandbox" } else { &plan.service }.to_owned(),

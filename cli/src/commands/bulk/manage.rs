@@ -235,7 +235,7 @@ impl Report {
             ));
         }
         match context.out.is_table() && !items.are_lines {
-            true => context.out.list(&items.document, REPORT_VIEW, "no rows"),
+            true => context.out.list(items.document(), REPORT_VIEW, "no rows"),
             false => items.finish(),
         }
     }

@@ -12,12 +12,12 @@ use svc_sdk::email::{Contact, Email};
 use tokio::sync::mpsc;
 
 use super::message::Renderer;
-use super::plan::{Plan, PreparedRow, hash, hash_of};
+use super::plan::{Plan, PreparedRow};
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::{ColumnOptions, names, placeholder};
-use crate::input::email::check;
+use crate::input::email::{check, hash, hash_of};
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Record;

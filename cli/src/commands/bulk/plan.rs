@@ -1,7 +1,6 @@
 //! What a job sends to whom. It is stored with the job, so that any process can continue it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use super::message::Renderer;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::AttachedFile;
-use crate::input::email::check;
+use crate::input::email::hash_of;
 use crate::settings::Key;
 use crate::settings::table::SANDBOX_RUN;
 
@@ -24,8 +23,8 @@ pub struct Plan {
     /// The base URL of the service, or `sandbox`.
     pub service: String,
     pub profile: String,
-    /// The file that the rows were read from.
-    pub file: Option<PathBuf>,
+    /// The file that the rows were read from, as it is shown.
+    pub file: Option<String>,
     /// The audience that the rows were read from.
     pub audience: Option<String>,
     /// The email, without recipients and attachments. Its texts may contain placeholders such as
@@ -177,19 +176,6 @@ fn named(address: &str, name: Option<&Value>) -> Result<String, String> {
         true => format!("{name} <{address}>"),
         false => format!("\"{name}\" <{address}>"),
     })
-}
-
-/// A number for each address, in place of a million addresses.
-pub fn hash(address: &str) -> u64 {
-    let digest = Sha256::digest(address);
-    digest[..8]
-        .iter()
-        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
-}
-
-/// As [`hash`], for text that may be no valid address.
-pub fn hash_of(text: &str) -> Option<u64> {
-    check(text).ok().map(|address| hash(&address))
 }
 
 /// The service of this run, so that a job is not continued with another one. Each run of

@@ -19,7 +19,7 @@ use super::ledger::{JobSummary, LedgerOption, StoredJob};
 use super::manage::list;
 use super::message::Renderer;
 use super::people::{Checked, Pages, People, SHOWN, Selection, in_background};
-use super::plan::{self, LeftOut, Plan, hash_of};
+use super::plan::{self, LeftOut, Plan};
 use super::run::run;
 use super::wait::Wait;
 use crate::command_spec::changes;
@@ -33,7 +33,7 @@ use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
 use crate::input::columns::{ColumnOptions, DECLARED};
-use crate::input::email::check;
+use crate::input::email::{check, hash_of};
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::output::{one_line, to_value};
@@ -401,6 +401,7 @@ impl Send {
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
             std::path::absolute(context.settings.path(path))
+                .map(|path| path.display().to_string())
                 .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
         });
         Ok(Plan {

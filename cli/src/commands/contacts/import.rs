@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
@@ -16,7 +17,7 @@ use crate::output_schema::of;
 
 pub use self::report::ImportedRow;
 use self::report::{ImportReport, RowResult};
-use self::rows::ImportRow;
+use self::rows::{ImportRow, Rows};
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
@@ -89,19 +90,23 @@ enum Existing {
 
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        // Kept, because another program may change the file between its two readings.
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let reader = Box::new(std::io::Cursor::new(bytes));
-        let records = Records::new(reader, &self.file)?;
+        let bytes = Arc::<[u8]>::from(bytes);
+        let open = || {
+            let reader = Box::new(std::io::Cursor::new(Arc::clone(&bytes)));
+            Records::new(reader, &self.file)
+        };
         let mut columns = self.columns.clone();
-        if let Some(names) = records.columns() {
+        if let Some(names) = open()?.columns() {
             columns.remember(&context.settings.state_dir.join(DECLARED), names)?;
         }
-        let (rows, mapping) = rows::read(context, records, &columns).await?;
-        let total = rows.len();
+        let mut rows = Rows::read(context, open, &columns).await?;
+        let total = rows.total;
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let client = context.email_client().await?;
-        let mut known = HashMap::<_, Vec<Known>>::new();
+        let mut known = HashMap::<u64, Vec<Known>>::new();
         let audience = match context.settings.dry_run {
             true => self.audience.clone(),
             false => {
@@ -116,23 +121,24 @@ impl Import {
                         else {
                             return Ok(());
                         };
-                        let of_mailbox = known.entry(rows::comparable(&email)).or_default();
+                        let of_mailbox = known.entry(rows::hash(&email)).or_default();
                         of_mailbox.push(Known { id, subscribed });
                         Ok(())
                     });
                 context.unless_stopped(&mut stop, read).await?
             }
         };
-        context.out.note(&format!("columns: {mapping}"));
+        context.out.note(&format!("columns: {}", rows.mapping));
         let progress = context.out.progress(format!("importing {total} rows"));
         let (import, client, known, audience) = (&self, &client, &known, audience.as_str());
         let stopped = Cell::new(false);
         if context.settings.dry_run {
             context.requests.collect();
         }
-        let results = stream::iter(rows)
+        let results = stream::iter(std::iter::from_fn(|| rows.next().transpose()))
             .take_while(|_| std::future::ready(!stopped.get()))
             .map(|row| async move {
+                let row = row?;
                 let imported = match &row.problem {
                     Some(problem) => Err(Failure::input(problem)),
                     None => {
@@ -141,7 +147,7 @@ impl Import {
                             .await
                     }
                 };
-                (row, imported)
+                Ok::<_, Failure>((row, imported))
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
@@ -157,7 +163,8 @@ impl Import {
                     continue;
                 }
             };
-            let Some((row, imported)) = result else { break };
+            let Some(result) = result else { break };
+            let (row, imported) = result?;
             seen += 1;
             match imported {
                 Ok(imported) => {
@@ -179,7 +186,7 @@ impl Import {
             let message = format!("interrupted after {seen} of {total} rows");
             end = Some(Failure::new(Kind::Interrupted, message));
         }
-        context.requests.show_collected(&context.out)?;
+        context.requests.end_list(&context.out)?;
         if context.settings.dry_run {
             let valid = seen - report.len();
             context
@@ -197,11 +204,11 @@ impl Import {
         context: &Context,
         client: &EmailClient,
         audience: &str,
-        known: &HashMap<String, Vec<Known>>,
+        known: &HashMap<u64, Vec<Known>>,
         row: &ImportRow,
     ) -> Result<Option<ImportedRow>, Failure> {
         let opts_out = row.subscribed == Some(false);
-        let known = known.get(&rows::comparable(&row.contact.email));
+        let known = known.get(&rows::hash(&row.contact.email));
         match (known, self.existing) {
             (Some(all), Existing::Skip) => {
                 let remains = opts_out && all.iter().any(Known::may_be_subscribed);
