@@ -140,15 +140,15 @@ impl Ledger {
     async fn open(database: Database, lease: Duration) -> Result<Self, LedgerError> {
         const INSERT: &str =
             "INSERT INTO bulk_ledger (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+        const KNOWN: &str =
+            "SELECT value FROM bulk_ledger WHERE name IN ('key', 'version') ORDER BY name";
         let fresh = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
         let fresh = fresh.map(|each| each.simple().to_string()).concat();
         let mut tx = database.begin(Durability::Full).await?;
-        let values = [("version", VERSION), ("key", &fresh)];
+        let values = [("version", VERSION), ("key", &fresh), ("starts", "0")];
         let values = values.map(|(name, value)| vec![name.into(), value.into()]);
         tx.each(INSERT, values.to_vec()).await?;
-        let known = tx
-            .query("SELECT value FROM bulk_ledger ORDER BY name", Vec::new())
-            .await?;
+        let known = tx.query(KNOWN, Vec::new()).await?;
         tx.commit().await?;
 
         let mut known = known.into_iter().filter_map(|mut row| row.remove(0).text());
@@ -286,7 +286,7 @@ impl Ledger {
         tx.commit().await
     }
 
-    /// Leaves out the rows of a draft whose people have got its email from other sends, or will.
+    /// Leaves out the rows of a draft whose people have got its email from other sends, or may have.
     /// Returns how many there are.
     ///
     /// # Errors
@@ -299,8 +299,7 @@ impl Ledger {
             WHERE send = $1 AND status = 'waiting' AND (EXISTS (SELECT 1 FROM bulk_rows r \
             JOIN bulk_sends s ON s.send = r.send WHERE r.person = bulk_rows.person \
             AND r.send <> $1 AND s.email = $2 AND s.state <> 'draft' \
-            AND (r.again = 1 OR r.status IN ('in_flight', 'accepted', 'unknown') \
-            OR (r.status IN ('waiting', 'held') AND s.state <> 'cancelled'))) \
+            AND (r.again = 1 OR r.status IN ('in_flight', 'accepted', 'unknown'))) \
             OR EXISTS (SELECT 1 FROM bulk_sent m WHERE m.email = $2 \
             AND m.person = bulk_rows.person)) RETURNING number";
         let (send, email) = self.identity(id).await?;
@@ -323,20 +322,48 @@ impl Ledger {
         Ok(())
     }
 
-    /// Makes a draft a send that workers may send, with these settings.
+    /// How many sends were started so far, for [`start`](Self::start).
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub async fn starts(&self) -> Result<u64, LedgerError> {
+        const SELECT: &str = "SELECT CAST(value AS BIGINT) FROM bulk_ledger WHERE name = 'starts'";
+        let found = self.database.query(SELECT, Vec::new()).await?;
+        Ok(found.first().map_or(0, |row| row[0].int() as u64))
+    }
+
+    /// Makes a draft a send that workers may send, with these settings. Returns false, and changes
+    /// nothing, if not exactly `starts` sends were started before: another one may have the same
+    /// people.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be written.
-    pub async fn start(&self, id: &str, settings: &serde_json::Value) -> Result<(), LedgerError> {
+    pub async fn start(
+        &self,
+        id: &str,
+        settings: &serde_json::Value,
+        starts: Option<u64>,
+    ) -> Result<bool, LedgerError> {
+        const COUNT: &str = "UPDATE bulk_ledger \
+            SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'starts' \
+            RETURNING CAST(value AS BIGINT) - 1";
         const START: &str = "UPDATE bulk_sends SET state = 'running', settings = $2, \
             created_at = NOW(), changed_at = NOW() \
             WHERE send = $1 AND state = 'draft' RETURNING send";
         let send = self.number_of(id).await?;
         let settings = settings.to_string();
         let values = vec![send.into(), settings.as_str().into()];
-        self.database.query(START, values).await?;
-        Ok(())
+        let mut tx = self.database.begin(Durability::Full).await?;
+        let before = tx.query(COUNT, Vec::new()).await?;
+        let before = before.first().map_or(0, |row| row[0].int() as u64);
+        if starts.is_some_and(|starts| starts != before) {
+            return Ok(false);
+        }
+        tx.query(START, values).await?;
+        tx.commit().await?;
+        Ok(true)
     }
 
     /// Stores a send with these rows, and starts it.
@@ -359,7 +386,8 @@ impl Ledger {
             }
         }
         self.add(&new.id, &page).await?;
-        self.start(&new.id, &new.settings).await
+        self.start(&new.id, &new.settings, None).await?;
+        Ok(())
     }
 
     /// All sends, the oldest first, without drafts.

@@ -1,4 +1,5 @@
-//! PostgreSQL that stops and starts under four workers: nothing is sent twice, and nothing is lost.
+//! PostgreSQL that stops, crashes and fails over under four workers: nothing is sent twice, and nothing
+//! is lost.
 
 use std::time::Duration;
 
@@ -12,8 +13,25 @@ use crate::server::Server;
 
 const ROWS: u64 = 600;
 
+/// What happens to the server.
+enum Outage {
+    Stop,
+    Crash,
+    /// A standby takes its place.
+    FailOver,
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn four_workers_outlive_stops_and_crashes_of_postgres() {
+    survive(&[Outage::Stop, Outage::Crash, Outage::Stop]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_workers_outlive_a_failover_of_postgres() {
+    survive(&[Outage::FailOver]).await;
+}
+
+async fn survive(outages: &[Outage]) {
     let Some(mut server) = Server::own().await else {
         return;
     };
@@ -42,10 +60,27 @@ async fn four_workers_outlive_stops_and_crashes_of_postgres() {
             sender.run(&ledger, &id, render).await
         }));
     }
-    for signal in ["INT", "QUIT", "INT"] {
+    let mut standby = None;
+    for outage in outages {
+        if matches!(outage, Outage::FailOver) {
+            standby = Some(server.standby().await);
+        }
         service.after(10).await;
-        server.stop(signal).await;
-        server.start_again().await;
+        match outage {
+            Outage::Stop => {
+                server.stop("INT").await;
+                server.start_again().await;
+            }
+            Outage::Crash => {
+                server.stop("QUIT").await;
+                server.start_again().await;
+            }
+            Outage::FailOver => {
+                server.stop("QUIT").await;
+                let standby = standby.as_ref().unwrap();
+                standby.take_over_from(&server).await;
+            }
+        }
     }
     for worker in workers {
         let ended = tokio::time::timeout(Duration::from_secs(90), worker);

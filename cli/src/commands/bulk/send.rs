@@ -268,12 +268,16 @@ impl Send {
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
         }
-        // Another process may have started a job with the same people while the question was open.
-        self.refuse_again(context, &draft, checked.count).await?;
         let settings =
             serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
-        draft.ledger.start(&id, &settings).await?;
-        Ok(Prepared::Started)
+        loop {
+            // Another process may have started a job with the same people in the meantime.
+            let starts = draft.ledger.starts().await?;
+            self.refuse_again(context, &draft, checked.count).await?;
+            if draft.ledger.start(&id, &settings, Some(starts)).await? {
+                return Ok(Prepared::Started);
+            }
+        }
     }
 
     /// Whether the same command goes on with those who have not got the email.
