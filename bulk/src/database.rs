@@ -48,11 +48,14 @@ pub(crate) enum Durability {
 
 impl Database {
     pub(crate) async fn begin(&self, durability: Durability) -> Result<Transaction, LedgerError> {
-        match self {
+        match (self, durability) {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => Ok(Transaction::Sqlite(sqlite.begin(durability).await?)),
+            (Self::Sqlite(sqlite), durability) => {
+                Ok(Transaction::Sqlite(sqlite.begin(durability).await?))
+            }
+            // The server may crash without its clients.
             #[cfg(feature = "postgres")]
-            Self::Postgres(pool) => Ok(Transaction::Postgres(postgres::begin(pool).await?)),
+            (Self::Postgres(pool), _) => Ok(Transaction::Postgres(postgres::begin(pool).await?)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The ledger: sends, their rows, and who was sent what.
 
+#[cfg(feature = "sqlite")]
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,6 +2,9 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(not(any(feature = "postgres", feature = "sqlite")))]
+compile_error!("svc-bulk needs one of the features `sqlite` and `postgres`");
+
 mod bulk_send;
 mod database;
 mod error;

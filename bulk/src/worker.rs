@@ -200,12 +200,30 @@ impl Worker {
             FOR UPDATE SKIP LOCKED) RETURNING number, data";
         const INSERT: &str = "INSERT INTO bulk_requests (id, send, worker) VALUES ($1, $2, $3)";
         const HAVE: &str = "SELECT number, data FROM bulk_rows WHERE request = $1";
+        const HAVE_REPEAT: &str =
+            "SELECT id FROM bulk_requests WHERE send = $1 AND state = 'in_flight' AND claim = $2";
         const OTHERS: &str = "SELECT number FROM bulk_rows WHERE send = $1 \
             AND status IN ('waiting', 'held', 'in_flight') LIMIT 1";
         let mut tx = self.begin_transaction(Durability::Process).await?;
         if !self.is_alive(&mut tx).await? {
             return Ok(Claimed::Lost);
         }
+        // An earlier attempt may have been committed, whatever the state of the send is since.
+        let rows = tx.query(HAVE, vec![request.into()]).await?;
+        if !rows.is_empty() {
+            return Ok(Claimed::Rows(Claim {
+                request: request.to_owned(),
+                rows: claimed(rows),
+                repeats: false,
+            }));
+        }
+        let values = vec![self.send.into(), request.into()];
+        let repeated = tx.query(HAVE_REPEAT, values).await?;
+        if let Some(claim) = self.repeat(&mut tx, repeated).await? {
+            tx.commit().await?;
+            return Ok(Claimed::Rows(claim));
+        }
+
         let found = tx.query(STATE, vec![self.send.into()]).await?;
         let Some(found) = found.into_iter().next() else {
             return Ok(Claimed::Lost);
@@ -225,16 +243,8 @@ impl Worker {
             return Ok(Claimed::Rows(claim));
         }
 
-        // An earlier attempt may have been committed.
-        let mut rows = tx.query(HAVE, vec![request.into()]).await?;
-        if rows.is_empty() {
-            let values = vec![self.send.into(), request.into(), size.into()];
-            rows = tx.query(CLAIM, values).await?;
-            if !rows.is_empty() {
-                let values = vec![request.into(), self.send.into(), self.id()];
-                tx.query(INSERT, values).await?;
-            }
-        }
+        let values = vec![self.send.into(), request.into(), size.into()];
+        let rows = tx.query(CLAIM, values).await?;
         if rows.is_empty() {
             let others = tx.query(OTHERS, vec![self.send.into()]).await?;
             return Ok(match others.is_empty() {
@@ -242,6 +252,8 @@ impl Worker {
                 false => Claimed::Others,
             });
         }
+        let values = vec![request.into(), self.send.into(), self.id()];
+        tx.query(INSERT, values).await?;
         tx.commit().await?;
         Ok(Claimed::Rows(Claim {
             request: request.to_owned(),
@@ -257,24 +269,27 @@ impl Worker {
         claim: &str,
         run: i64,
     ) -> Result<Option<Claim>, LedgerError> {
-        const HAVE: &str =
-            "SELECT id FROM bulk_requests WHERE send = $1 AND state = 'in_flight' AND claim = $2";
         const CLAIM: &str = "UPDATE bulk_requests SET state = 'in_flight', worker = $2, \
             tried = $3, claim = $5 WHERE id IN (SELECT q.id FROM bulk_requests q WHERE q.send = $1 \
             AND q.state = 'unknown' AND q.keyed = 1 AND q.tried < $3 AND q.sent_at > NOW() - $4 \
             ORDER BY q.sent_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id";
-        const ROWS: &str = "UPDATE bulk_rows SET status = 'in_flight' WHERE request = $1 \
-            RETURNING number, data";
         let Some(life) = self.key_life else {
             return Ok(None);
         };
-        // An earlier attempt may have been committed.
-        let mut found = tx.query(HAVE, vec![self.send.into(), claim.into()]).await?;
-        if found.is_empty() {
-            let run = run.into();
-            let values = vec![self.send.into(), self.id(), run, millis(life), claim.into()];
-            found = tx.query(CLAIM, values).await?;
-        }
+        let run = run.into();
+        let values = vec![self.send.into(), self.id(), run, millis(life), claim.into()];
+        let found = tx.query(CLAIM, values).await?;
+        self.repeat(tx, found).await
+    }
+
+    /// The claim of a request that was found, if one was.
+    async fn repeat(
+        &self,
+        tx: &mut Transaction,
+        found: Vec<Row>,
+    ) -> Result<Option<Claim>, LedgerError> {
+        const ROWS: &str = "UPDATE bulk_rows SET status = 'in_flight' WHERE request = $1 \
+            RETURNING number, data";
         let Some(id) = found
             .into_iter()
             .next()
