@@ -300,6 +300,7 @@ impl Ledger {
             WHERE send = $1 AND status = 'waiting' AND (EXISTS (SELECT 1 FROM bulk_rows r \
             JOIN bulk_sends s ON s.send = r.send WHERE r.person = bulk_rows.person \
             AND r.send <> $1 AND s.email = $2 AND s.state <> 'draft' \
+            AND r.final IS DISTINCT FROM 'cancelled' \
             AND (r.again = 1 OR r.status IN ('in_flight', 'accepted', 'unknown'))) \
             OR EXISTS (SELECT 1 FROM bulk_sent m WHERE m.email = $2 \
             AND m.person = bulk_rows.person)) RETURNING number";
@@ -652,6 +653,7 @@ impl Ledger {
     pub async fn remove(&self, id: &str) -> Result<(), LedgerError> {
         const REMEMBER: &str = "INSERT INTO bulk_sent (email, person, at) \
             SELECT $2, person, max(at) FROM bulk_rows WHERE send = $1 \
+            AND final IS DISTINCT FROM 'cancelled' \
             AND (status IN ('in_flight', 'accepted', 'unknown') OR again = 1) GROUP BY person \
             ON CONFLICT (email, person) DO UPDATE SET at = excluded.at";
         const LABEL: &str = "INSERT INTO bulk_emails (email, label) \
@@ -715,7 +717,7 @@ impl Ledger {
         const SELECT: &str = "SELECT count(*), s.id FROM bulk_rows n CROSS JOIN bulk_rows r \
             JOIN bulk_sends s ON s.send = r.send WHERE n.send = $1 AND n.status = 'waiting' \
             AND r.person = n.person AND r.send <> $1 AND s.email IS NOT NULL \
-            AND s.state <> 'draft' AND (r.again = 1 \
+            AND s.state <> 'draft' AND r.final IS DISTINCT FROM 'cancelled' AND (r.again = 1 \
             OR r.status IN ('in_flight', 'accepted', 'unknown') \
             OR (r.status IN ('waiting', 'held') AND s.state <> 'cancelled')) GROUP BY s.id";
         let send = self.number_of(id).await?;

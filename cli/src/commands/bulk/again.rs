@@ -117,7 +117,11 @@ impl Candidate<'_> {
         let when = context.out.local_time(&job.sent_at().to_rfc3339());
         let people = self.part(people);
         let (message, next) = if job.has_ended() {
-            let message = format!("{people} already got {email}, {when} (job {})", job.id());
+            let got = match job.sent_at() > Utc::now() {
+                true => "will get",
+                false => "already got",
+            };
+            let message = format!("{people} {got} {email}, {when} (job {})", job.id());
             let next = if is_same {
                 self.rest()
             } else {
