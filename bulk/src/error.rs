@@ -1,43 +1,107 @@
-//! Why a job stopped before all rows were sent.
+//! What goes wrong with a ledger, and why a send stops before its end.
 
 use std::error::Error as StdError;
-use std::io;
+use std::fmt;
 
 use crate::{RowRefusal, Totals};
 
-/// A job stopped before all its rows were sent.
+/// A send stopped before all its rows were sent.
 ///
-/// The journal holds everything that was done; run the job again with it to continue.
+/// The ledger holds everything that was done; run the send again to continue.
 #[derive(Debug, thiserror::Error)]
-#[error("the job stopped before its end; run it again with the same journal to continue")]
+#[error("the send stopped before its end; run it again to continue")]
 #[non_exhaustive]
 pub struct Error {
-    /// Why the job stopped.
+    /// Why it stopped.
     #[source]
     pub kind: ErrorKind,
     /// What was done, in this run and those before it.
     pub totals: Totals,
 }
 
-/// Why a job stopped early.
+/// Why a send stopped early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The service cannot be reached, or refuses whole requests, or several requests in a row
-    /// have an unknown outcome.
+    /// have an unknown outcome. No row is refused for it.
     #[error("the service failed or refused a request")]
     Service(#[source] svc_sdk::Error),
-    /// Several emails in a row were refused for one cause that seems to concern the whole job: the
-    /// domain of the sender is not verified, the template does not exist, the key lacks a scope.
-    /// Their rows count as not sent. If the cause is none of these, and other emails of the job
-    /// were accepted, they count as refused; [`Journal::reopen`](crate::Journal::reopen)
-    /// sends them again.
-    #[error("the service refuses the emails of the job ({})", .0.code.as_deref().unwrap_or("no code"))]
+    /// Several emails in a row were refused for one cause, which has paused the send for all its
+    /// workers. If the cause concerns the whole send, such as a domain that is not verified, the
+    /// rows that were refused for it in this run are waiting again.
+    #[error("the service refuses the emails of the send ({})", .0.code.as_deref().unwrap_or("no code"))]
     Refused(RowRefusal),
-    /// The journal or Redis cannot be written or read. Nothing is sent without it.
-    #[error("the journal failed")]
-    Journal(#[source] io::Error),
-    /// The stream of rows failed.
-    #[error("the rows cannot be read")]
-    Rows(#[source] Box<dyn StdError + Send + Sync>),
+    /// The ledger cannot be written or read. Nothing is sent without it.
+    #[error("the ledger failed")]
+    Ledger(#[source] LedgerError),
+}
+
+/// A ledger cannot do what it was asked for.
+#[derive(Debug)]
+pub struct LedgerError {
+    kind: LedgerErrorKind,
+    source: Box<dyn StdError + Send + Sync>,
+}
+
+/// What is wrong with a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LedgerErrorKind {
+    /// The database cannot be reached, or is busy or full. Try again later.
+    Unavailable,
+    /// The database has no send with this id.
+    NotFound,
+    /// The tables are of another version of this crate, or hold what it has not written.
+    OtherSchema,
+    /// The send was cancelled, which cannot be undone.
+    Cancelled,
+    /// The database refuses a statement.
+    Database,
+}
+
+impl LedgerError {
+    pub(crate) fn new(
+        kind: LedgerErrorKind,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self {
+            kind,
+            source: source.into(),
+        }
+    }
+
+    pub(crate) fn unreadable() -> Self {
+        let text = "the ledger holds a value that cannot be read";
+        Self::new(LedgerErrorKind::OtherSchema, text)
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> LedgerErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn is_unavailable(&self) -> bool {
+        self.kind == LedgerErrorKind::Unavailable
+    }
+}
+
+impl fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            LedgerErrorKind::Unavailable => "the ledger is not available",
+            LedgerErrorKind::NotFound => "the ledger has no such send",
+            LedgerErrorKind::OtherSchema => "the ledger is not one of this version",
+            LedgerErrorKind::Cancelled => "the send was cancelled, which cannot be undone",
+            LedgerErrorKind::Database => "the database of the ledger refuses a statement",
+        };
+        write!(f, "{what}: {}", self.source)
+    }
+}
+
+impl StdError for LedgerError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.source)
+    }
 }

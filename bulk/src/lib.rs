@@ -2,21 +2,27 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod entries;
-mod error;
-mod job;
-mod journal;
-#[cfg(feature = "redis")]
-mod queue;
-mod request;
-mod run;
-mod state;
+#[cfg(not(any(feature = "postgres", feature = "sqlite")))]
+compile_error!("svc-bulk needs one of the features `sqlite` and `postgres`");
 
-pub use entries::{JobInfo, RowOutcome, RowRefusal, SendState};
-pub use error::{Error, ErrorKind};
-pub use job::Job;
-pub use journal::Journal;
-#[cfg(feature = "redis")]
-pub use queue::{QueueStatus, RedisQueue};
-pub use run::RequestReport;
-pub use state::{JournalState, RowState, Totals};
+mod bulk_send;
+mod database;
+mod error;
+mod ledger;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod record;
+mod request;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod worker;
+
+pub use bulk_send::{BulkSend, RequestReport};
+#[cfg(feature = "postgres")]
+pub use deadpool_postgres;
+pub use error::{Error, ErrorKind, LedgerError, LedgerErrorKind};
+pub use ledger::{Again, Ledger, Remembered, Shared};
+pub use record::{
+    FinalStatus, NewRow, NewSend, RowOutcome, RowRecord, RowRefusal, RowStatus, SendRecord,
+    SendState, Totals,
+};

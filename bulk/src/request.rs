@@ -1,137 +1,28 @@
-//! Requests: rows are collected into them, and their responses are read.
+//! What is sent in one request, and what its response means.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt::Display;
+use std::fmt;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use svc_sdk::FieldProblem;
 use svc_sdk::email::{BatchOutcome, BatchResponse, Email};
 
-use crate::{JournalState, RowOutcome, RowRefusal};
+use crate::{RowOutcome, RowRefusal};
 
 /// The most bytes of content in one request, so that it fits in memory and the service takes
 /// it. A single larger email is sent alone.
-const MAX_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
 /// The emails of a request.
-#[derive(Default)]
 pub(crate) struct Request {
+    /// Also its idempotency key.
+    pub(crate) id: String,
     pub(crate) rows: Vec<u64>,
     pub(crate) emails: Vec<Email>,
-    /// The number and the key of the request that this one repeats.
-    pub(crate) repeats: Option<(u64, String)>,
-    bytes: u64,
-}
-
-impl Request {
-    fn push(&mut self, row: u64, email: Email) {
-        self.bytes += size(&email);
-        self.rows.push(row);
-        self.emails.push(email);
-    }
-
-    /// Both halves, the second first.
-    pub(crate) fn halves(mut self) -> Vec<Self> {
-        let half = self.rows.len() / 2;
-        let (rows, emails) = (self.rows.split_off(half), self.emails.split_off(half));
-        vec![
-            Self {
-                rows,
-                emails,
-                ..Self::default()
-            },
-            self,
-        ]
-    }
-}
-
-/// Collects rows into requests.
-pub(crate) struct Collector {
-    /// The most rows in a request.
-    pub(crate) size: usize,
-    /// How long keys are honored; `None` if they are not.
-    pub(crate) key_life: Option<TimeDelta>,
-    /// Whether emails must keep to the documented limits.
-    pub(crate) check: bool,
-    partial: Request,
-    ready: VecDeque<Request>,
-    /// Requests to repeat, while their rows are collected.
-    repeats: HashMap<u64, Request>,
-}
-
-impl Collector {
-    pub(crate) fn new(size: usize, key_life: Option<TimeDelta>, check: bool) -> Self {
-        let (partial, ready, repeats) = Default::default();
-        Self {
-            size,
-            key_life,
-            check,
-            partial,
-            ready,
-            repeats,
-        }
-    }
-
-    /// Takes in a row. Returns the problem if no valid email can be made of it.
-    pub(crate) fn take<M: Display>(
-        &mut self,
-        row: u64,
-        state: &JournalState,
-        now: DateTime<Utc>,
-        render: impl FnOnce() -> Result<Email, M>,
-    ) -> Option<String> {
-        let repeat = self
-            .key_life
-            .and_then(|life| state.repeatable(row, now, life));
-        if repeat.is_none() && state.is_kept_back(row) {
-            return None;
-        }
-        let email = render()
-            .map_err(|error| error.to_string())
-            .and_then(|email| match self.check.then(|| email.check()) {
-                Some(Err(invalid)) => Err(invalid.to_string()),
-                _ => Ok(email),
-            });
-        let email = match email {
-            Ok(email) => email,
-            // It was sent, whatever it renders to now.
-            Err(_) if state.is_unknown(row) => return None,
-            Err(problem) => return Some(problem),
-        };
-        if let Some((number, open)) = repeat {
-            let collected = self.repeats.entry(number).or_default();
-            collected.push(row, email);
-            if collected.rows == open.rows {
-                let mut request = self.repeats.remove(&number)?;
-                request.repeats = open.key.clone().map(|key| (number, key));
-                self.ready.push_back(request);
-            }
-            return None;
-        }
-        if !self.partial.rows.is_empty() && self.partial.bytes + size(&email) > MAX_BYTES {
-            self.finish();
-        }
-        self.partial.push(row, email);
-        if self.partial.rows.len() >= self.size {
-            self.finish();
-        }
-        None
-    }
-
-    /// Makes a request of the rows so far.
-    pub(crate) fn finish(&mut self) {
-        let rest = std::mem::take(&mut self.partial);
-        self.ready.extend((!rest.rows.is_empty()).then_some(rest));
-    }
-
-    /// The next complete request.
-    pub(crate) fn pop(&mut self) -> Option<Request> {
-        self.ready.pop_front()
-    }
+    /// Whether it was sent before, without a known outcome, and is repeated with its key.
+    pub(crate) repeats: bool,
 }
 
 /// About how many bytes an email takes in a request.
-fn size(email: &Email) -> u64 {
+pub(crate) fn size(email: &Email) -> u64 {
     let texts = [&email.html, &email.text]
         .into_iter()
         .flatten()
@@ -160,8 +51,8 @@ impl Cause {
         }
     }
 
-    /// Whether it certainly concerns all emails of a job.
-    pub(crate) fn concerns_job(&self) -> bool {
+    /// Whether it certainly concerns all emails of a send.
+    pub(crate) fn concerns_send(&self) -> bool {
         const CODES: [&str; 7] = [
             "domain",
             "sender",
@@ -183,13 +74,22 @@ impl Cause {
             || CODES.iter().any(|part| self.code.contains(part))
     }
 
-    /// After how many refusals in a row a job stops.
-    pub(crate) fn limit(&self) -> usize {
-        match () {
-            () if self.concerns_job() => 5,
-            () if self.concerns_recipient() => usize::MAX,
-            () => 20,
+    /// After how many refusals in a row a send is paused.
+    pub(crate) fn limit(&self) -> i64 {
+        if self.concerns_send() {
+            return 5;
         }
+        if self.concerns_recipient() {
+            return i64::MAX;
+        }
+        20
+    }
+}
+
+/// The text by which the ledger compares causes.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code, self.field)
     }
 }
 

@@ -110,14 +110,7 @@ impl Values {
                     .map(|it| (it.id, it.event.unwrap_or_default()))
                     .collect()
             }
-            Self::Job => {
-                let jobs = std::fs::read_dir(settings(&typed())?.state_dir.join("bulk")).ok()?;
-                // A job that is being prepared has no journal.
-                let has_journal =
-                    |entry: &std::fs::DirEntry| entry.path().join("journal.ndjson").is_file();
-                let jobs = jobs.flatten().filter(has_journal);
-                plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
-            }
+            Self::Job => listed(&["bulk", "list"], "subject")?,
             Self::Email if !settings(&typed())?.sandbox => return None,
             Self::Audience => with_names(listed(&["audiences", "list"], "name")?),
             Self::Domain => with_names(listed(&["domains", "list"], "name")?),
@@ -208,7 +201,9 @@ fn listed(command: &[&str], about: &str) -> Option<Vec<Found>> {
 fn start(command: &[&str]) -> Option<Child> {
     let mut flags = typed();
     let settings = settings(&flags)?;
-    if settings.sandbox || command[0] == "sandbox" {
+    // Jobs are recorded on this machine.
+    let is_of_sandbox = settings.sandbox || command[0] == "sandbox";
+    if is_of_sandbox && command[0] != "bulk" {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -242,10 +237,10 @@ fn read(list: Child, about: &str) -> Option<Vec<Found>> {
     let output = list.wait_with_output().ok()?;
     let items = serde_json::from_slice::<Vec<Value>>(&output.stdout).ok()?;
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
-    let found = items
-        .iter()
-        .take(10 * SHOWN)
-        .map(|item| (text(item, "id"), text(item, about)));
+    let found = items.iter().take(10 * SHOWN).map(|item| {
+        let id = text(item, "id") + &text(item, "job");
+        (id, text(item, about))
+    });
     Some(found.filter(|(id, _)| !id.is_empty()).collect())
 }
 

@@ -164,7 +164,7 @@ impl<T> Preview for Vec<Request<T>> {
             return request.show(context).await;
         }
         let requests = self.iter().map(|request| request.call.to_request());
-        dry_run::show_all(&context.out, requests.collect::<Result<Vec<_>, _>>()?)
+        dry_run::show_all(&context.out, requests)
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
-use crate::output::{Printer, View};
+use crate::output::{ListWriter, Printer, unless_closed};
 
 /// A request as it is shown.
 fn to_json(request: &RequestPreview) -> Result<Value, Failure> {
@@ -59,16 +59,23 @@ pub fn show_job(
     Ok(())
 }
 
-/// As [`show`], any number of requests, as one list.
-pub fn show_all(
+/// As [`show`], any number of requests, as one list. Few of them are in memory.
+pub fn show_all<E: Into<Failure>>(
     out: &Printer,
-    requests: impl IntoIterator<Item = RequestPreview>,
+    requests: impl IntoIterator<Item = Result<RequestPreview, E>>,
 ) -> Result<(), Failure> {
-    let requests = requests.into_iter().map(|request| to_json(&request));
-    let requests = requests.collect::<Result<Vec<_>, _>>()?;
-    if out.is_table() {
-        let texts = requests.iter().map(text).collect::<Vec<_>>();
-        return out.done(texts.join("\n").trim_end(), &());
+    let (mut list, mut between) = (ListWriter::default(), "");
+    for request in requests {
+        let request = to_json(&request.map_err(Into::into)?)?;
+        if !out.is_table() {
+            unless_closed(list.push(out, request))?;
+            continue;
+        }
+        out.done(&format!("{between}{}", text(&request).trim_end()), &())?;
+        between = "\n";
     }
-    out.list(&requests, View(&[]), "")
+    match out.is_table() {
+        true => Ok(()),
+        false => unless_closed(list.finish(out)),
+    }
 }

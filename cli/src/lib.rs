@@ -73,7 +73,7 @@ pub fn read_records(content: Vec<u8>) -> Result<Vec<u64>, String> {
     let mut rule = input::opt_outs::OptOuts::default();
     let mut numbers = Vec::new();
     while let Some(record) = records.next().map_err(refused)? {
-        rule.judge(&record);
+        rule.judge(&record, None);
         numbers.push(record.number);
     }
     Ok(numbers)

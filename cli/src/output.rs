@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-pub use csv::Items;
+pub use csv::{Items, ListWriter};
 pub use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use streams::Stdin;
@@ -576,7 +576,7 @@ impl Printer {
 
 /// A reader such as `head` has read what it wanted. The command goes on, and its exit code says
 /// whether a check or a part of its work failed.
-fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
+pub fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
     written.or_else(|failure| match failure.kind() {
         Kind::BrokenPipe => Ok(()),
         _ => Err(failure),

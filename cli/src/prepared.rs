@@ -69,8 +69,7 @@ impl<T: 'static> Preview for Call<T> {
 
 impl<T: 'static> Preview for Vec<Call<T>> {
     async fn show(&self, context: &Context) -> Result<(), Failure> {
-        let requests = self.iter().map(Call::to_request);
-        dry_run::show_all(&context.out, requests.collect::<Result<Vec<_>, _>>()?)
+        dry_run::show_all(&context.out, self.iter().map(Call::to_request))
     }
 }
 

@@ -1,14 +1,15 @@
-//! Bulk sending: `svc bulk send` compared with a bare loop of `send_batch`, and workers on Redis.
+//! Bulk sending: `svc bulk send` compared with a bare loop of `send_batch`, and workers on
+//! PostgreSQL.
 //!
 //! ```text
 //! cargo bench -p svc-tests --bench bulk              1,000,000 rows
 //! cargo bench -p svc-tests --bench bulk -- 20000     fewer rows
 //! ```
 //!
-//! Prints the rates, the peak memory of `svc`, the size of the journal, the time that `status` and
-//! `resume` of the complete job take, and how much faster four workers are than one if each request
-//! takes 50 ms. The latter needs `redis-server`. The sandbox is a process of its own, on the
-//! same machine. Results: `README.md` in this folder.
+//! Prints the rates, the peak memory of `svc`, the size of the ledger, the time that `status`,
+//! `report` and a job of one row take beside the complete job, and how much faster four workers are
+//! than one if each request takes 50 ms. The latter needs an empty database of PostgreSQL:
+//! `SVC_BENCH_LEDGER` is its URL. The sandbox is a process of its own, on the same machine. Results: `README.md` in this folder.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
@@ -66,29 +67,38 @@ async fn one_process(rows: usize) {
 
     let job = bench.json("bulk list")[0].clone();
     assert_eq!(job["accepted"], rows, "{job}");
-    let journal = Path::new(job["journal"].as_str().unwrap());
-    let bytes = std::fs::metadata(journal).unwrap().len();
+    let ledger = bench.home.path().join(".local/state/svc/bulk.db");
+    let bytes = std::fs::metadata(ledger).unwrap().len();
     println!(
-        "journal                     {:>12.1} bytes a row",
+        "ledger                      {:>12.1} bytes a row",
         bytes as f64 / rows as f64
     );
     let id = job["job"].as_str().unwrap();
-    for command in ["status", "resume"] {
+    std::fs::write(
+        bench.home.path().join("one.csv"),
+        "email\none@example.test\n",
+    )
+    .unwrap();
+    for command in [
+        format!("bulk status {id}"),
+        format!("bulk report {id} --status refused"),
+        "bulk send one.csv --from hello@sandbox.test --subject Hi --text Hello --yes".to_owned(),
+    ] {
         let start = Instant::now();
-        bench.json(&format!("bulk {command} {id}"));
-        println!(
-            "svc bulk {command:<18} {:>12.2} s",
-            start.elapsed().as_secs_f64()
-        );
+        bench.json(&command);
+        let name = command.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        let name = format!("svc {name}");
+        println!("{name:<27} {:>12.2} s", start.elapsed().as_secs_f64());
     }
 }
 
 /// Four workers against one, with a service that takes 50 ms for each request.
 async fn workers(rows: usize) {
-    let Some(redis) = Redis::start() else {
-        println!("workers: skipped, redis-server is not installed");
+    let Ok(ledger) = std::env::var("SVC_BENCH_LEDGER") else {
+        println!("workers: skipped, SVC_BENCH_LEDGER is not set");
         return;
     };
+    let ledger = format!("--ledger {ledger}");
     let mut seconds = Vec::new();
     for count in [1, 4] {
         let bench = Bench::start(rows);
@@ -99,13 +109,19 @@ async fn workers(rows: usize) {
             .json(&slow)
             .await
             .unwrap();
-        let queue = format!("--queue {}", redis.url());
-        let plan = "--from hello@sandbox.test --subject Hi --text Hello --yes";
-        let job = bench.json(&format!("bulk plan people.csv {plan} {queue}"));
-        let id = job["job"].as_str().unwrap();
+        let email = format!("--from hello@sandbox.test --subject Hi{count} --text Hello");
+        let send = format!("bulk send people.csv {email} --yes --again --concurrency 1 {ledger}");
+        let mut workers = vec![bench.spawn(&send)];
+        let job = loop {
+            let job = bench.json(&format!("bulk list {ledger}"))[0].clone();
+            if job["subject"] == format!("Hi{count}") {
+                break job;
+            }
+        };
         let start = Instant::now();
-        let work = format!("bulk work {id} {queue} --concurrency 1");
-        let workers = (0..count).map(|_| bench.spawn(&work)).collect::<Vec<_>>();
+        let id = job["job"].as_str().unwrap();
+        let work = format!("bulk work {id} {ledger} --concurrency 1");
+        workers.extend((1..count).map(|_| bench.spawn(&work)));
         for mut worker in workers {
             assert!(worker.wait().unwrap().success());
         }
@@ -225,53 +241,5 @@ fn peak_memory(mut process: Child) -> u64 {
             return peak;
         }
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A Redis with the durability that `svc bulk work` asks for.
-struct Redis {
-    process: Child,
-    directory: tempfile::TempDir,
-}
-
-impl Redis {
-    fn start() -> Option<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let mut process = Command::new("redis-server")
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--appendonly",
-                "yes",
-                "--appendfsync",
-                "always",
-            ])
-            .arg("--unixsocket")
-            .arg(directory.path().join("redis.sock"))
-            .arg("--dir")
-            .arg(directory.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .ok()?;
-        let log = BufReader::new(process.stdout.take().unwrap());
-        let ready = |line: &String| line.to_lowercase().contains("ready to accept connections");
-        log.lines().map_while(Result::ok).find(ready)?;
-        Some(Self { process, directory })
-    }
-
-    fn url(&self) -> String {
-        format!(
-            "redis+unix://{}",
-            self.directory.path().join("redis.sock").display()
-        )
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

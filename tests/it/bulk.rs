@@ -2,7 +2,6 @@
 //! and none is missing except those that are reported as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -120,20 +119,20 @@ impl KilledJob {
         ];
         let mut kills = 0;
         for _ in 0..60 {
-            let id = job.id();
+            let id = job.id().await;
             let mut run = match &id {
                 None => job.start(&send),
                 Some(id) => job.start(&["bulk", "resume", id]),
             };
-            // At least three times, at a random line of the journal; then to its end.
-            if kills < 3 && job.kill_at(&mut run, 1 + random.below(8)).await {
+            // At least three times, at a random write of the ledger; then to its end.
+            if kills < 3 && job.kill_at(&mut run, 10 + random.below(30)).await {
                 kills += 1;
                 continue;
             }
             let ended = tokio::time::timeout(TIME_LIMIT, run.wait()).await;
             ended.expect("svc ends within 90 s").expect("a status");
             let status = job
-                .svc(&["bulk", "status", &job.id().expect("a job")])
+                .svc(&["bulk", "status", &job.id().await.expect("a job")])
                 .await;
             let is_done = status["not_sent"] == 0 && (!with_keys || status["unknown"] == 0);
             if is_done {
@@ -145,16 +144,9 @@ impl KilledJob {
     }
 
     /// The id of the job, which the first run creates.
-    fn id(&self) -> Option<String> {
-        let journal = self.journal()?;
-        let folder = journal.parent()?.file_name()?.to_str()?;
-        Some(folder.to_owned())
-    }
-
-    fn journal(&self) -> Option<PathBuf> {
-        let jobs = std::fs::read_dir(self.home.path().join("state/svc/bulk")).ok()?;
-        let journals = jobs.map(|job| job.expect("an entry").path().join("journal.ndjson"));
-        journals.into_iter().find(|journal| journal.is_file())
+    async fn id(&self) -> Option<String> {
+        let jobs = self.svc(&["bulk", "list"]).await;
+        Some(jobs[0]["job"].as_str()?.to_owned())
     }
 
     fn start(&self, args: &[&str]) -> Child {
@@ -185,18 +177,26 @@ impl KilledJob {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// Kills the process when the journal has grown by this many lines. Returns false if the
-    /// process ends before.
-    async fn kill_at(&self, run: &mut Child, lines: usize) -> bool {
-        let count = || self.journal().map_or(0, |journal| lines_of(&journal));
-        let until = count() + lines;
+    /// Kills the process when the ledger was written so many times. Returns false if the process
+    /// ends before.
+    async fn kill_at(&self, run: &mut Child, writes: usize) -> bool {
+        let path = self.home.path().join("state/svc/bulk.db-wal");
+        let state = || {
+            let file = std::fs::metadata(&path).ok()?;
+            Some((file.len(), file.modified().ok()?))
+        };
+        let mut last = state();
+        let mut seen = 0;
         let start = std::time::Instant::now();
-        while count() < until {
+        while seen < writes {
             if run.try_wait().expect("a status").is_some() {
                 return false;
             }
-            assert!(start.elapsed() < TIME_LIMIT, "the journal does not grow");
+            assert!(start.elapsed() < TIME_LIMIT, "the ledger is not written");
             tokio::time::sleep(Duration::from_micros(200)).await;
+            let now = state();
+            seen += usize::from(now != last);
+            last = now;
         }
         run.kill().await.expect("killed");
         true
@@ -204,7 +204,7 @@ impl KilledJob {
 
     /// The addresses that the report calls unknown.
     async fn unknown(&self) -> BTreeSet<String> {
-        let id = self.id().expect("a job");
+        let id = self.id().await.expect("a job");
         let report = self.svc(&["bulk", "report", &id, "--json"]).await;
         let report = report.as_array().expect("a list");
         let unknown = report.iter().filter(|row| row["status"] == "unknown");
@@ -243,13 +243,6 @@ impl Receiver {
             .json(fault)
             .await
             .expect("a fault");
-    }
-
-    pub(crate) async fn remove_faults(&self) {
-        self.client
-            .raw("DELETE", "/_sandbox/faults")
-            .await
-            .expect("no faults");
     }
 
     /// How many messages the server delivered to each address.
@@ -296,11 +289,6 @@ pub(crate) fn twice(received: &BTreeMap<String, usize>) -> BTreeSet<&String> {
         .filter(|(_, count)| **count > 1)
         .map(|(address, _)| address)
         .collect()
-}
-
-fn lines_of(path: &Path) -> usize {
-    let text = std::fs::read(path).unwrap_or_default();
-    text.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The same numbers in every run (an xorshift generator).

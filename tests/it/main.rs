@@ -2,8 +2,6 @@
 
 #[cfg(unix)]
 mod bulk;
-#[cfg(unix)]
-mod bulk_queue;
 #[cfg(target_os = "linux")]
 mod containers;
 mod contract;

@@ -257,7 +257,7 @@ fn svc_uses_ring_only() {
 #[test]
 fn no_library_enables_a_crypto_provider() {
     for (package, features) in [
-        ("svc-bulk", "redis"),
+        ("svc-bulk", "postgres"),
         ("svc-webhook-verify", "redis"),
         ("svc-webhook-inbox", "postgres,sqlite"),
         ("svc-reference-server", "server"),

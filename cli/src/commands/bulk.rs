@@ -1,16 +1,16 @@
 //! The `svc bulk` commands: an email to each row of a file or each contact of an audience.
 
 mod again;
-mod jobs;
+pub mod ledger;
 pub mod manage;
 mod message;
 pub mod outcomes;
 mod people;
 mod plan;
+mod postgres;
 pub mod resume;
 mod run;
 pub mod send;
-pub mod store;
 mod wait;
 pub mod work;
 
@@ -21,11 +21,11 @@ group! {
         Status(manage::Status),
         Resume(resume::Resume),
         Pause(manage::Pause),
-        Continue(manage::Continue),
         Cancel(manage::Cancel),
         Settle(manage::Settle),
         Report(manage::Report),
         Remove(manage::Remove),
+        Forget(manage::Forget),
         Work(work::Work),
     }
 }

@@ -72,7 +72,7 @@ impl Show {
         let mut rows = Vec::new();
         for (setting, value) in settings
             .all()
-            .filter(|(setting, _)| setting.name != "bulk_queue")
+            .filter(|(setting, _)| setting.name != "bulk_ledger")
         {
             let key = match setting.name {
                 "email_url" => Some(("email_key", Service::Email)),
@@ -420,6 +420,6 @@ pub struct Paths {
     credentials: String,
     data: String,
     sandbox: String,
-    /// The jobs of svc bulk are below it.
+    /// The ledger of svc bulk, `bulk.db`, is in it.
     state: String,
 }

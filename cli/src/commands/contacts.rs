@@ -238,7 +238,7 @@ impl List {
                 Some(page) => format!("no contacts on page {page} of this audience"),
                 None => "no contacts in this audience".to_owned(),
             };
-            context.out.list(&items.document, Contact::VIEW, &none)?;
+            context.out.list(items.document(), Contact::VIEW, &none)?;
         }
         if let Some((page, pages)) = pages {
             context

@@ -129,7 +129,7 @@ struct ProbedKey {
 impl Preview for Vec<ProbedKey> {
     async fn show(&self, context: &Context) -> Result<(), Failure> {
         let requests = self.iter().map(|key| key.probe.to_request());
-        dry_run::show_all(&context.out, requests.collect::<Result<Vec<_>, _>>()?)
+        dry_run::show_all(&context.out, requests)
     }
 }
 

@@ -1,28 +1,50 @@
 //! The columns of a file of people, in bulk sending and in imports: which one has the address, what
 //! they are in placeholders, and what the user says of them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use super::opt_outs::{About, OptOuts, compact};
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
+use crate::private;
+
+/// The file, in the state directory, with what was declared of other files.
+pub const DECLARED: &str = "columns.json";
 
 /// Options that say what columns mean.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ColumnOptions {
     /// Use a column as the address or as another field; repeatable
     ///
-    /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed),
-    /// status (only words such as unsubscribed opt out) and ignore; `svc bulk` takes any other word as
-    /// a placeholder, and `svc contacts import` topics, metadata and metadata.KEY.
+    /// Without FIELD, it has the address. Fields: email, name, subscribed (as --opt-in), status (words
+    /// such as unsubscribed opt out) and ignore (as --ignore); `svc bulk` takes any other word as a
+    /// placeholder, and `svc contacts import` topics, metadata and metadata.KEY.
     #[arg(long, hide_short_help = true, value_name = "COLUMN[=FIELD]", value_parser = parse)]
     pub column: Vec<(String, String)>,
-    /// Column in which yes means that the person has opted out; repeatable
-    #[arg(long, hide_short_help = true, value_name = "COLUMN")]
+    /// Column in which yes means that the person has opted out, or none; repeatable
+    ///
+    /// With `none`, no column but those with documented names says who has opted out.
+    #[arg(long, hide_short_help = true, value_name = "COLUMN|none")]
     pub opt_out: Vec<String>,
+    /// Column in which yes means that the person is subscribed; repeatable
+    #[arg(long, hide_short_help = true, value_name = "COLUMN")]
+    pub opt_in: Vec<String>,
+    /// Column that does not say who has opted out; repeatable
+    #[arg(long, hide_short_help = true, value_name = "COLUMN")]
+    pub ignore: Vec<String>,
+}
+
+/// What was declared of a file.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Declared {
+    opt_out: Vec<String>,
+    opt_in: Vec<String>,
+    ignore: Vec<String>,
 }
 
 /// Parses `COLUMN=FIELD`, or `COLUMN` for the address.
@@ -47,30 +69,63 @@ impl ColumnOptions {
         for (column, field) in &self.column {
             let about = match field.as_str() {
                 "subscribed" => About::Subscribed,
-                "status" => About::State,
-                _ => About::Nothing,
+                "status" => About::Status,
+                _ => About::Ignored,
             };
             rule.choose(column, about);
         }
-        for column in &self.opt_out {
-            // Of a time or a reason, any value still counts.
-            let is_any = rule.about(column) == About::TimeOfOptOut;
-            rule.choose(
-                column,
-                if is_any {
-                    About::TimeOfOptOut
-                } else {
-                    About::OptedOut
-                },
-            );
+        let declared = [
+            (&self.opt_out, About::OptedOut),
+            (&self.opt_in, About::Subscribed),
+            (&self.ignore, About::Ignored),
+        ];
+        for (columns, about) in declared {
+            for column in columns {
+                rule.choose(column, about);
+            }
         }
+        rule.is_none_other = self.is_none_other();
         rule
+    }
+
+    /// Stores in this file what the options declare of a file with these columns, or takes over what
+    /// they declared before.
+    pub fn remember(&mut self, file: &Path, columns: &[Arc<str>]) -> Result<(), Failure> {
+        let key = columns.join("\n");
+        let text = std::fs::read(file).unwrap_or_default();
+        // What cannot be read is declared anew.
+        let mut known =
+            serde_json::from_slice::<BTreeMap<String, Declared>>(&text).unwrap_or_default();
+        let declared = Declared {
+            opt_out: self.opt_out.clone(),
+            opt_in: self.opt_in.clone(),
+            ignore: self.ignore.clone(),
+        };
+        if declared != Declared::default() {
+            known.insert(key, declared);
+            let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
+            return Ok(private::replace(file, &text)?);
+        }
+        if let Some(declared) = known.remove(&key) {
+            self.opt_out = declared.opt_out;
+            self.opt_in = declared.opt_in;
+            self.ignore = declared.ignore;
+        }
+        Ok(())
+    }
+
+    fn is_none_other(&self) -> bool {
+        self.opt_out.iter().any(|column| column == "none")
     }
 
     /// Refuses columns that are named twice, and those that a CSV file does not have.
     pub fn check(&self, columns: Option<&[Arc<str>]>) -> Result<(), Failure> {
         let named = self.column.iter().map(|(column, _)| ("--column", column));
-        let named = named.chain(self.opt_out.iter().map(|column| ("--opt-out", column)));
+        let opt_out = self.opt_out.iter().filter(|column| *column != "none");
+        let named = named
+            .chain(opt_out.map(|column| ("--opt-out", column)))
+            .chain(self.opt_in.iter().map(|column| ("--opt-in", column)))
+            .chain(self.ignore.iter().map(|column| ("--ignore", column)));
         let mut seen = HashSet::new();
         for (option, column) in named {
             if !seen.insert(column) {

@@ -1,9 +1,12 @@
-//! Who has opted out, according to the columns of a file: one rule for bulk sending and imports. The
-//! table of columns and words is in `docs/guides/bulk-sending.md#opt-outs`.
+//! Who has opted out, according to the columns of a file: one rule for bulk sending and imports.
+//!
+//! A few exact names of columns, with exact values, are understood; the table is in
+//! `docs/guides/bulk-sending.md#opt-outs`. Whatever else may say who gets no email is asked about.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::email::{self, is_invisible};
 use super::records::Record;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -11,6 +14,9 @@ use crate::prepared::confirm;
 
 /// Why a record without a value is left out of a file in which others have one.
 pub const NOT_SAID: &str = "the row does not say whether the person is subscribed; write yes or no";
+
+/// How many unknown words are kept to be shown.
+const SHOWN: usize = 5;
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,46 +32,116 @@ pub enum Subscribed {
 /// What a column is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    Nothing,
+    /// Nothing that is understood: asked about if it looks as if it were about consent.
+    Other,
+    /// Nothing, as the user says.
+    Ignored,
     /// Yes means subscribed.
     Subscribed,
-    /// Yes means opted out.
+    /// Yes, or a date, means opted out.
     OptedOut,
-    /// Any value means opted out, such as the time of it.
-    TimeOfOptOut,
-    /// A word such as `bounced`.
+    /// A word such as `bounced` means opted out.
     Status,
-    /// Only words that opt out count: the others are mostly a part of a postal address.
-    State,
+}
+
+impl About {
+    /// What a column of this name is about.
+    fn of(column: &str) -> Self {
+        match compact(column).as_str() {
+            "subscribed" | "issubscribed" | "optin" | "optedin" => Self::Subscribed,
+            "unsubscribed" | "isunsubscribed" | "unsubscribedat" => Self::OptedOut,
+            "optout" | "optedout" | "optoutat" | "optedoutat" => Self::OptedOut,
+            "bounced" | "bouncedat" | "complained" | "complainedat" => Self::OptedOut,
+            "suppressed" | "suppressedat" | "donotemail" => Self::OptedOut,
+            "status" | "subscriptionstatus" => Self::Status,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// Judges the records of a file.
 #[derive(Default)]
 pub struct OptOuts {
-    /// What columns are about, as the user says or by their names.
-    columns: HashMap<Arc<str>, About>,
+    columns: BTreeMap<Arc<str>, Column>,
+    /// Whether the user says that no other column says who has opted out.
+    pub is_none_other: bool,
     /// Whether a column or key says who is subscribed. Then every record has to.
     pub is_told: bool,
     /// Words of a status that are not known, as `column: word`.
     unknown_words: BTreeSet<String>,
-    /// A column with a value that cannot be read.
-    unreadable: Option<Arc<str>>,
-    /// Whether a column about a state has opted out somebody.
-    is_read_from_state: bool,
     /// The first columns that contradict each other: the one that says yes, and the one that opts
     /// out, with the number of the record.
     pub contradiction: Option<(u64, Arc<str>, Arc<str>)>,
 }
 
+/// A column, and which kinds of values it has.
+struct Column {
+    about: About,
+    kinds: BTreeSet<Kind>,
+}
+
+/// A kind of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Nothing,
+    Yes,
+    No,
+    One,
+    Zero,
+    Date,
+    Url,
+    Text,
+}
+
+impl Column {
+    fn of(column: &str) -> Self {
+        Self {
+            about: About::of(column),
+            kinds: BTreeSet::new(),
+        }
+    }
+
+    /// Whether its values look as if they said yes or no of each person.
+    fn has_two_kinds(&self) -> bool {
+        let has = |kind| self.kinds.contains(&kind);
+        if has(Kind::Text) || has(Kind::Url) {
+            return false;
+        }
+        if has(Kind::Date) {
+            return self
+                .kinds
+                .iter()
+                .all(|kind| matches!(kind, Kind::Date | Kind::Nothing))
+                && has(Kind::Nothing);
+        }
+        // A column with the same number everywhere counts something.
+        has(Kind::Yes)
+            || has(Kind::No)
+            || (self.kinds.len() > 1 && (has(Kind::One) || has(Kind::Zero)))
+    }
+
+    fn has_only_urls(&self) -> bool {
+        self.kinds.contains(&Kind::Url)
+            && self
+                .kinds
+                .iter()
+                .all(|kind| matches!(kind, Kind::Url | Kind::Nothing))
+    }
+}
+
 impl OptOuts {
     /// What the user says of a column.
     pub fn choose(&mut self, column: &str, about: About) {
-        self.columns.insert(column.into(), about);
+        let chosen = Column {
+            about,
+            kinds: BTreeSet::new(),
+        };
+        self.columns.insert(column.into(), chosen);
     }
 
-    /// Whether a column may say who has opted out.
+    /// Whether a column says who has opted out.
     pub fn reads(&self, column: &str) -> bool {
-        self.about(column) != About::Nothing
+        !matches!(self.about(column), About::Other | About::Ignored)
     }
 
     /// Tells of the columns of a CSV file: in one about being subscribed, every row needs a value.
@@ -77,115 +153,138 @@ impl OptOuts {
 
     /// What a column is about, by what the user says of it or by its name.
     pub fn about(&self, column: &str) -> About {
-        self.columns
-            .get(column)
-            .copied()
-            .unwrap_or_else(|| about(column))
+        let known = self.columns.get(column);
+        known.map_or_else(|| About::of(column), |known| known.about)
     }
 
-    /// Judges a record. Any one column that opts out is enough.
-    pub fn judge(&mut self, record: &Record) -> Subscribed {
-        let (mut yes, mut no, mut unclear, mut is_blank) = (None, None, None, false);
-        for (column, value) in &record.fields {
-            let about = *self
-                .columns
-                .entry(Arc::clone(column))
-                .or_insert_with(|| about(column));
-            if about == About::Nothing {
+    /// Judges a record, whose address is in this field. Any one column that opts out is enough.
+    pub fn judge(&mut self, record: &Record, address: Option<usize>) -> Subscribed {
+        let mut yes = None;
+        let mut no = None;
+        let mut unclear = None;
+        let mut is_blank = false;
+        for (at, (name, value)) in record.fields.iter().enumerate() {
+            if Some(at) == address {
                 continue;
             }
-            self.is_told |= about == About::Subscribed && !value.is_null();
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            match read(about, &text) {
-                Word::Nothing => is_blank |= about == About::Subscribed,
-                Word::Yes => yes = yes.or(Some(column)),
-                Word::No => {
-                    self.is_read_from_state |= about == About::State;
-                    no = no.or(Some(column));
-                }
-                Word::Unreadable if about == About::Status => {
+            let text = match value.as_str() {
+                Some(text) => text.to_owned(),
+                None => value.to_string(),
+            };
+            let column = self
+                .columns
+                .entry(Arc::clone(name))
+                .or_insert_with(|| Column::of(name));
+            column.kinds.insert(kind(&text));
+            self.is_told |= column.about == About::Subscribed && !value.is_null();
+            match read(column.about, &text) {
+                Word::Nothing => is_blank |= column.about == About::Subscribed,
+                Word::Yes => yes = yes.or(Some(name)),
+                Word::No => no = no.or(Some(name)),
+                Word::Unreadable if column.about == About::Status => {
                     let word = text.trim().chars().take(40).collect::<String>();
-                    if self.unknown_words.len() < 100 {
-                        self.unknown_words.insert(format!("{column}: {word}"));
+                    if self.unknown_words.len() <= SHOWN {
+                        self.unknown_words.insert(format!("{name}: {word}"));
                     }
                 }
                 Word::Unreadable => {
-                    self.unreadable.get_or_insert_with(|| Arc::clone(column));
-                    let problem = format!("the value of `{column}` must be yes or no");
+                    let problem = format!("the value of `{name}` must be yes or no");
                     unclear = unclear.or(Some(problem));
                 }
             }
         }
-        match (no, unclear, yes) {
-            (Some(no), _, yes) => {
-                if let Some(yes) = yes.filter(|yes| *yes != no) {
-                    let place = || (record.number, Arc::clone(yes), Arc::clone(no));
-                    self.contradiction.get_or_insert_with(place);
-                }
-                Subscribed::No(Arc::clone(no))
+
+        if let Some(no) = no {
+            if let Some(yes) = yes {
+                let place = || (record.number, Arc::clone(yes), Arc::clone(no));
+                self.contradiction.get_or_insert_with(place);
             }
-            (_, Some(problem), _) => Subscribed::Unclear(problem),
-            // A key that is given twice, for example: the record has only one of its values.
-            (.., Some(_)) if !is_blank => match &record.problem {
-                Some(problem) => Subscribed::Unclear(problem.clone()),
-                None => Subscribed::Yes,
-            },
-            _ => Subscribed::Unsaid,
+            return Subscribed::No(Arc::clone(no));
+        }
+        if let Some(problem) = unclear {
+            return Subscribed::Unclear(problem);
+        }
+        if yes.is_none() || is_blank {
+            return Subscribed::Unsaid;
+        }
+        // A key that is given twice, for example: the record has only one of its values.
+        match &record.problem {
+            Some(problem) => Subscribed::Unclear(problem.clone()),
+            None => Subscribed::Yes,
         }
     }
 
     /// Which columns say who has opted out, once all records are read.
     pub fn describe(&self) -> String {
-        let is_address = |about: &About| *about == About::State && !self.is_read_from_state;
-        let is_read = |about: &About| *about != About::Nothing && !is_address(about);
-        let columns = self.columns.iter().filter(|(_, about)| is_read(about));
-        let mut columns = columns
-            .map(|(column, _)| format!("`{column}`"))
-            .collect::<Vec<_>>();
-        columns.sort_unstable();
-        match columns.is_empty() {
-            true => "no column says who has opted out; name one with --opt-out".to_owned(),
-            false => {
-                format!(
-                    "who has opted out is read from {}{}",
-                    columns.join(", "),
-                    self.hint()
-                )
-            }
+        let read = self.columns.keys().filter(|column| self.reads(column));
+        let read = read.map(|column| format!("`{column}`"));
+        let read = read.collect::<Vec<_>>().join(", ");
+        if read.is_empty() {
+            return "no column says who has opted out; name one with --opt-out or --opt-in"
+                .to_owned();
         }
-    }
-
-    /// What to do about a column that cannot be read, once all records are.
-    pub fn hint(&self) -> String {
-        let hint = |column| format!("; if `{column}` says something else: {}", ignore(column));
-        self.unreadable.as_deref().map(hint).unwrap_or_default()
+        format!("who has opted out is read from {read}")
     }
 
     /// The option by which a column that opts out decides.
     pub fn keep(&self, column: &str) -> String {
         match self.about(column) {
-            About::Subscribed => format!("--column '{column}=subscribed'"),
-            About::Status | About::State => format!("--column '{column}=status'"),
+            About::Subscribed => format!("--opt-in '{column}'"),
+            About::Status => format!("--column '{column}=status'"),
             _ => format!("--opt-out '{column}'"),
         }
     }
 
-    /// Asks about words of a status that are not known, once all records are read.
-    pub async fn ask_about_unknown_words(&self, context: &Context) -> Result<(), Failure> {
+    /// Asks about columns that may say who has opted out, and about words of a status that are not
+    /// known, once all records are read.
+    pub async fn ask(&self, context: &Context) -> Result<(), Failure> {
+        self.ask_about_columns(context).await?;
+        self.ask_about_unknown_words(context).await
+    }
+
+    async fn ask_about_columns(&self, context: &Context) -> Result<(), Failure> {
+        let open = self.undeclared();
+        let Some(first) = open.first() else {
+            return Ok(());
+        };
+        let shown = open.iter().map(|column| format!("`{column}`"));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let is_one = open.len() == 1;
+        let columns = if is_one { "the column" } else { "the columns" };
+        let problem = format!("{columns} {shown} may say who gets no email");
+        if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
+            let question = format!("{problem}. Send to everybody, whatever it says?");
+            return confirm(context, &question).await;
+        }
+        Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
+            "if yes means opted out: --opt-out '{first}'\nif yes means subscribed: --opt-in '{first}'\n\
+             if it says something else: --ignore '{first}', or of all columns: --opt-out none"
+        )))
+    }
+
+    /// The columns that nobody has declared, and that look as if they said who gets no email.
+    fn undeclared(&self) -> Vec<&str> {
+        if self.is_none_other {
+            return Vec::new();
+        }
+        let is_open = |name: &str, column: &Column| {
+            column.about == About::Other
+                && !column.has_only_urls()
+                && (column.has_two_kinds() || is_about_consent(name))
+        };
+        let columns = self.columns.iter();
+        let open = columns.filter(|(name, column)| is_open(name, column));
+        open.map(|(name, _)| &**name).collect()
+    }
+
+    async fn ask_about_unknown_words(&self, context: &Context) -> Result<(), Failure> {
         let Some(first) = self.unknown_words.first() else {
             return Ok(());
         };
         let column = first.split(": ").next().unwrap_or_default();
-        let shown = self
-            .unknown_words
-            .iter()
-            .take(5)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ");
-        let more = if self.unknown_words.len() > 5 {
+        let shown = self.unknown_words.iter().take(SHOWN).cloned();
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let more = if self.unknown_words.len() > SHOWN {
             ", …"
         } else {
             ""
@@ -195,17 +294,42 @@ impl OptOuts {
             let question = format!("{problem}. Are people with these words subscribed?");
             return confirm(context, &question).await;
         }
-        Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
-            "if these people are subscribed: --column '{column}=status', which leaves out only \
-             `unsubscribed`, `bounced` and the like\nif not, add a column `unsubscribed` with yes or \
-             no\nif this column says something else: {}",
-            ignore(column)
-        )))
+        Err(Failure::input(problem)
+            .code("opt_outs_unclear")
+            .hint(format!(
+                "if this column says something else: --ignore '{column}'\nif not, add a column \
+             `unsubscribed` with yes or no"
+            )))
     }
 }
 
-fn ignore(column: &str) -> String {
-    format!("--column '{column}=ignore'")
+/// Whether the name of a column has a word about consent.
+fn is_about_consent(name: &str) -> bool {
+    const STARTS: [&str; 5] = ["newsletter", "marketing", "consent", "subscri", "unsub"];
+    const WORDS: [&str; 6] = ["opt", "opts", "opted", "optin", "optout", "dnc"];
+    let words = words(name);
+    let joined = words.concat();
+    let is_word = |word: &String| {
+        STARTS.iter().any(|start| word.starts_with(start)) || WORDS.contains(&word.as_str())
+    };
+    words.iter().any(is_word) || joined.contains("donot") || joined.contains("newsletter")
+}
+
+/// The words of a name, such as `opt` and `out` of `optOut`, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && text.ends_with(char::is_lowercase) {
+            text.push(' ');
+        }
+        text.push(letter);
+    }
+    let text = text.to_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What a value says.
@@ -219,183 +343,104 @@ enum Word {
     Unreadable,
 }
 
-/// Whether one of the words of a list is so.
-fn any(list: &str, is: impl Fn(&str) -> bool) -> bool {
-    list.split_whitespace().any(is)
-}
+/// The words of a status that opt out, and those that do not.
+const OPTED_OUT: [&str; 8] = [
+    "unsubscribed",
+    "optedout",
+    "optout",
+    "bounced",
+    "complained",
+    "cleaned",
+    "suppressed",
+    "blocked",
+];
+const SUBSCRIBED: [&str; 4] = ["subscribed", "optedin", "active", "confirmed"];
 
 fn read(about: About, text: &str) -> Word {
-    const YES: &str = "true t yes y 1 x on ✓ ✔ ✅ ☑ ja j oui si sí ok wahr vrai verdadero vero";
-    const NO: &str = "false f no n 0 off - nein non never none falsch faux falso";
-    const EMPTY: &str = "null n/a #n/a na nan nil \\n 0000-00-00";
-    const SUBSCRIBED: &str = "subscribed active confirmed optedin optin enabled valid \
-        aktiv abonniert angemeldet inscrit";
-    const OPTED_OUT_WORDS: &str =
-        "inactive inaktiv disabled deleted removed donotcontact donotemail";
-    let word = text.trim().to_lowercase();
-    let word = word.strip_suffix(" 00:00:00").unwrap_or(&word);
-    if word.is_empty() || any(EMPTY, |empty| empty == word) {
+    let kind = kind(text);
+    if kind == Kind::Nothing || matches!(about, About::Other | About::Ignored) {
         return Word::Nothing;
     }
-    let letters = compact(word);
-    let is = |list| any(list, |it| it == word || it == letters);
-    // `-1` is none of them.
-    let (yes, no) = (any(YES, |yes| yes == word), any(NO, |no| no == word));
-    let subscribed = is(SUBSCRIBED);
-    let stem = ["hard", "soft"]
-        .iter()
-        .find_map(|kind| letters.strip_prefix(kind));
-    let negated = ["not", "non", "nicht"]
-        .iter()
-        .find_map(|not| letters.strip_prefix(not));
-    let opted_out = is(OPTED_OUT_WORDS)
-        || negated.is_some_and(|rest| any(SUBSCRIBED, |word| word == rest))
-        || any(OPTED_OUT, |word| stem.unwrap_or(&letters).starts_with(word));
-    let number = word.parse::<f64>().ok();
-    let mut digits = word
-        .split(|c: char| !c.is_ascii_digit())
-        .filter(|part| !part.is_empty());
-    let is_date = digits.clone().count() >= 3 || digits.any(|part| part.len() == 4);
+    let word = compact(text);
+    let is_out = OPTED_OUT.contains(&word.as_str());
+    let is_in = SUBSCRIBED.contains(&word.as_str());
     match about {
-        About::Subscribed if yes || subscribed => Word::Yes,
-        About::Subscribed if no || opted_out => Word::No,
-        About::OptedOut if yes || opted_out || number.is_some_and(|n| n > 0.0) => Word::No,
-        About::OptedOut if no || subscribed || number == Some(0.0) => Word::Nothing,
-        About::OptedOut if is_date && number.is_none() => Word::No,
-        About::TimeOfOptOut if no => Word::Nothing,
-        About::TimeOfOptOut => Word::No,
-        About::Status | About::State if opted_out => Word::No,
-        About::Status if subscribed || yes => Word::Yes,
-        About::Nothing | About::State => Word::Nothing,
+        About::Subscribed if is_in || matches!(kind, Kind::Yes | Kind::One) => Word::Yes,
+        About::Subscribed if is_out || matches!(kind, Kind::No | Kind::Zero) => Word::No,
+        About::OptedOut if is_out || matches!(kind, Kind::Yes | Kind::One | Kind::Date) => Word::No,
+        About::OptedOut if is_in || matches!(kind, Kind::No | Kind::Zero) => Word::Nothing,
+        About::Status if is_out => Word::No,
+        About::Status if is_in => Word::Yes,
         _ => Word::Unreadable,
     }
 }
 
-/// What opts out, as part of a column's name and as the beginning of a value.
-const OPTED_OUT: &str = "abbestellt abgemeldet abmeld desabonn désabonn desinscri désinscri \
-    disiscri uitgeschreven widerspruch widerruf gesperrt sperre optout optedout unsub suppress \
-    blocklist blocked blacklist bounce complain spam cleaned deactiv";
-
-/// What a column of this name is about.
-fn about(column: &str) -> About {
-    // As a value, `don't know` is something else.
-    const OPTED_OUT_PARTS: &str = "donot dont cleantime";
-    // `casino_email` is something else.
-    const OPTED_OUT_STARTS: &str = "noemail nomail nospam";
-    // As the whole name: `deleted_items` is something else.
-    const OPTED_OUT_NAMES: &str = "dnc inactive deleted removed disabled emaildisabled baja";
-    const SUBSCRIBED: &str = "canemail einwilligung emailallowed optin optedin subscribed consent \
-        permission acceptsemail acceptsmarketing angemeldet abonniert abonné inscrit";
-    // `newsletter_url` is something else.
-    const SUBSCRIBED_ENDS: &str = "newsletter newsletters marketing marketingemail \
-        marketingemails subscribe subscription gdpr werbung";
-    const SUBSCRIBED_NAMES: &str = "active enabled emailenabled subscriber";
-    // As the first word, they turn the meaning round. A number of bounces is not `no bounces`.
-    const NOT: &str = "not non nicht";
-    const NO: &str = "no nein never without kein keine keinen ohne sans geen";
-    const JOINED: &str =
-        "nonsubscribed notsubscribed nonewsletter nomarketing nooptin noconsent keinnewsletter";
-    // As the last word.
-    const WITHDRAWN: &str = "withdr revok denied declin refus expired";
-    // As in `Newsletter (yes/no)`: the name has the values, too.
-    const VALUES: &str = "yes y ja j oui o si sí s true t n f or oder ou granted given erteilt";
-    const TIMES: &str = "at on date time when reason type am le datum";
-    const TIMES_FIRST: &str = "date datum last when fecha";
-    const OTHERS: &str = "url link token id key hash code source ip group";
-    const NUMBERS: &str = "no nr number";
-    let mut words = words(column);
-    if words.len() > 1 && words[0] == "is" {
-        words.remove(0);
-    }
-    let name = words.concat();
-    let has = |parts: &str| any(parts, |part| name.contains(part));
-    let has_word = |list: &str| any(list, |it| words.iter().any(|word| word == it));
-    let is_last = |list: &str| any(list, |it| words.last().is_some_and(|last| last == it));
-    let is_first = |list: &str| any(list, |it| words.first().is_some_and(|first| first == it));
-    let begins = |list: &str, at| {
-        any(list, |it| {
-            words
-                .get(at)
-                .is_some_and(|word: &String| word.starts_with(it))
-        })
-    };
-    let has_values = has_word(VALUES);
-    if is_last(OTHERS)
-        || (words.len() > 1 && is_last(NUMBERS) && !has_values)
-        || (has_word("sms") && !has("mail newsletter"))
-    {
-        return About::Nothing;
-    }
-    let starts = (0..words.len()).map(|at| words[at..].concat());
-    let is_own = |word: &&String| {
-        ![NOT, NO, VALUES, TIMES, TIMES_FIRST, "de"]
-            .iter()
-            .any(|list| any(list, |it| it == *word))
-    };
-    let whole = words
-        .iter()
-        .filter(is_own)
-        .map(String::as_str)
-        .collect::<String>();
-    let mut untimed = words
-        .iter()
-        .rev()
-        .skip_while(|word| any(TIMES, |it| it == *word));
-    let is_withdrawn = !has_values
-        && untimed
-            .next()
-            .is_some_and(|word| any(WITHDRAWN, |it| word.starts_with(it)));
-    let is_opted_out = has(OPTED_OUT) || any(OPTED_OUT_NAMES, |it| whole == it);
-    let is_subscribed = has(SUBSCRIBED)
-        || any(SUBSCRIBED_ENDS, |end| whole.ends_with(end))
-        || any(SUBSCRIBED_NAMES, |it| whole == it)
-        || (is_withdrawn && has(SUBSCRIBED_ENDS));
-    let opts_out = match () {
-        () if has(OPTED_OUT_PARTS) => Some(true),
-        () if starts
-            .into_iter()
-            .any(|rest| any(OPTED_OUT_STARTS, |it| rest.starts_with(it))) =>
-        {
-            Some(true)
+fn kind(text: &str) -> Kind {
+    let word = text.trim().to_lowercase();
+    match word.as_str() {
+        "" | "null" | "n/a" | "0000-00-00" | "0000-00-00 00:00:00" => Kind::Nothing,
+        "yes" | "y" | "true" | "t" | "x" | "✓" | "on" | "ja" | "oui" | "si" | "sí" | "wahr" => {
+            Kind::Yes
         }
-        () if is_opted_out => Some(!(is_first(NOT) && begins(OPTED_OUT, 1))),
-        () if is_subscribed => {
-            Some(is_first(NOT) || is_first(NO) || has_word(JOINED) || is_withdrawn)
-        }
-        () => None,
-    };
-    let is_time = is_last(TIMES) || is_first(TIMES_FIRST);
-    match opts_out {
-        _ if name == "state" => About::State,
-        _ if name.contains("status") => About::Status,
-        Some(true) if is_time || any("date datum", |end| name.ends_with(end)) => {
-            About::TimeOfOptOut
-        }
-        Some(true) => About::OptedOut,
-        Some(false) if !is_time => About::Subscribed,
-        _ => About::Nothing,
+        "no" | "n" | "false" | "f" | "-" | "off" | "nein" | "nee" | "non" | "falsch" => Kind::No,
+        "1" => Kind::One,
+        "0" => Kind::Zero,
+        word if word.starts_with("http://") || word.starts_with("https://") => Kind::Url,
+        word if is_date(word) => Kind::Date,
+        _ => Kind::Text,
     }
 }
 
-/// The words of a name, such as `opt` and `out` of `optOut`, in lower case.
-fn words(name: &str) -> Vec<String> {
-    let mut text = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && text.ends_with(char::is_lowercase) {
-            text.push(' ');
-        }
-        text.push(letter);
+/// Whether a text begins with a date such as 2026-01-31, 31.1.2026 or 1/31/26.
+fn is_date(text: &str) -> bool {
+    let day = text.split([' ', 't']).next().unwrap_or_default();
+    let parts = day.split(['-', '.', '/']).collect::<Vec<_>>();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    parts.len() == 3 && parts.iter().all(is_number)
+}
+
+/// The addresses of a row that opts out, however they are spelt: several in a cell, with `mailto:`,
+/// quotes, brackets, or characters that cannot be seen. The error is for a text that cannot be read
+/// for sure.
+pub fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
+    if let Ok(address) = email::check(text.trim()) {
+        return Ok(vec![address]);
     }
-    let text = text.to_lowercase();
-    let words = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
+    let visible = text.chars().filter(|c| !is_invisible(*c)).map(narrow);
+    let visible = visible.collect::<String>();
+    let is_between = |c: char| c.is_whitespace() || ",;|<>()[]{}\"'`".contains(c);
+    let mut found = Vec::new();
+    for part in visible.split(is_between) {
+        let part = part.trim_matches(['.', ':']);
+        let bare = part
+            .get(..7)
+            .filter(|start| start.eq_ignore_ascii_case("mailto:"));
+        let bare = if bare.is_some() { &part[7..] } else { part };
+        let bare = bare.split('?').next().unwrap_or_default();
+        if bare.contains('@') {
+            found.push(email::check(bare)?);
+        }
+    }
+    if found.is_empty() {
+        return Err("no email address");
+    }
+    Ok(found)
+}
+
+/// The ASCII character of a full-width or small one.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xff01 + 0x21).unwrap_or(c),
+        '\u{fe6b}' => '@',
+        '\u{3002}' | '\u{ff61}' | '\u{2024}' | '\u{fe52}' => '.',
+        c => c,
+    }
 }
 
 /// The letters and digits of a name, in lower case.
 pub fn compact(name: &str) -> String {
-    name.to_lowercase()
+    let lower = name.to_lowercase();
+    lower
         .chars()
         .filter(|letter| letter.is_alphanumeric())
         .collect()
@@ -403,268 +448,103 @@ pub fn compact(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    fn judge(fields: &[(&str, Value)]) -> Subscribed {
-        let fields = fields
-            .iter()
-            .map(|(name, value)| (Arc::from(*name), value.clone()));
-        OptOuts::default().judge(&Record {
-            number: 2,
-            fields: fields.collect(),
-            problem: None,
-        })
-    }
-
-    fn opts_out(column: &str, value: &str) -> Option<bool> {
-        match judge(&[("subscribed", json!("yes")), (column, json!(value))]) {
-            Subscribed::No(by) => {
-                assert_eq!(&*by, column);
-                Some(true)
-            }
-            Subscribed::Yes => Some(false),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn columns_are_recognized_by_their_names() {
-        for column in [
-            "Unsubscribed",
-            "Opt out",
-            "opted_out",
-            "Unsub",
-            "do not email",
-            "suppressed",
-            "bounced",
-            "complained",
-            "Hard Bounces",
-            "is_spam",
-            "blocked",
-            "DNC",
-            "inactive",
-            "is_deleted",
-            "no_newsletter",
-            "noNewsletter",
-            "nonewsletter",
-            "not_subscribed",
-            "nonsubscribed",
-            "kein Newsletter",
-            "Keine Werbung",
-            "No marketing",
-            "no_consent",
-            "consent_withdrawn",
-            "marketing revoked",
-            "Newsletter denied",
-            "not active",
-            "email_disabled",
-            "deactivated",
-            "Werbesperre",
-            "Gesperrt",
-            "désinscrit",
-            "Baja",
-            "uitgeschreven",
-            "disiscritto",
-            "Email and SMS opt-out",
-            "Bounced (not delivered)",
-            "Not delivered (bounced)",
-            "Abgemeldet (nicht mehr schreiben)",
-            "Opted out of SMS and newsletter",
-            "Opt-Out Bounces_msg",
-            "No longer subscribed",
-        ] {
-            assert_eq!(about(column), About::OptedOut, "{column}");
-        }
-        for column in [
-            "unsubscribed_at",
-            "bounced on",
-            "Opt-out date",
-            "unsubscribedAt",
-            "bounce_reason",
-        ]
-        .into_iter()
-        .chain([
-            "CLEAN_TIME",
-            "deleted_at",
-            "Bounce Type",
-            "Abmeldedatum",
-            "Abgemeldet am",
-        ])
-        .chain([
-            "Widerrufen am",
-            "Désabonné le",
-            "Date unsubscribed",
-            "last_bounce",
-        ])
-        .chain(["Fecha de baja", "consent_withdrawn_at"])
-        {
-            assert_eq!(about(column), About::TimeOfOptOut, "{column}");
-        }
-        for column in [
-            "subscribed",
-            "is_subscribed",
-            "Subscribed?",
-            "Opted-In",
-            "opt_in",
-            "email_permission",
-            "Accepts Marketing",
-            "newsletter",
-            "Wants newsletter",
-            "email marketing",
-            "Subscribe",
-            "marketing_emails",
-            "is active",
-            "Newsletter (yes/no)",
-            "not_unsubscribed",
-            "Subscriber",
-            "angemeldet",
-            "Abonniert",
-            "inscrit",
-            "enabled",
-            "Newsletter (J/N)",
-            "Opt-in (J/N)",
-            "Einwilligung J/N",
-            "Consent O/N",
-            "Consentement (oui/non)",
-            "Permission (s/n)",
-            "subscribed_t_n",
-            "subscribed_or_not",
-            "Einwilligung (nicht) erteilt",
-            "Consent granted/denied",
-            "optin_product_update",
-            "Consent to update",
-        ] {
-            assert_eq!(about(column), About::Subscribed, "{column}");
-        }
-        for column in ["status", "Member status", "bounce_status"] {
-            assert_eq!(about(column), About::Status, "{column}");
-        }
-        for column in [
-            "newsletter_url",
-            "city",
-            "plan",
-            "marketing_source",
-            "last_active",
-            "deleted_items",
-            "subscriber_id",
-            "unsubscribe_link",
-            "unsub token",
-            "Subscribed on",
-            "subscribed_at",
-            "subscribedAt",
-            "OPTIN_IP",
-            "SMS_BLACKLISTED",
-            "Accepts SMS Marketing",
-            "Subscriber Email",
-            "Casino",
-            "Angemeldet am",
-            "Subscriber No",
-            "Newsletter No.",
-            "Casino email",
-        ] {
-            assert_eq!(about(column), About::Nothing, "{column}");
-        }
-    }
-
-    #[test]
-    fn any_one_column_that_opts_out_is_enough_and_what_cannot_be_read_is_unclear() {
-        for value in [
-            "yes",
-            "x",
-            "on",
-            "✓",
-            "ja",
-            "opted out",
-            "bounced",
-            "TRUE",
-            "1",
-            "3",
-        ] {
-            assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
-        }
-        for value in ["2026-01-02", "02.01.2026", "3 Jan 2026", "WAHR", "vrai"] {
-            assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
-        }
-        for value in [
-            "",
-            "no",
-            "0",
-            "false",
-            "subscribed",
-            "-",
-            "FALSCH",
-            "NULL",
-            "n/a",
-        ] {
-            assert_eq!(opts_out("unsubscribed", value), Some(false), "{value}");
-        }
-        for value in ["maybe", "?"] {
-            assert_eq!(opts_out("unsubscribed", value), None, "{value}");
-        }
-        for (column, value) in [
-            ("unsubscribed_at", "2026-01-02"),
-            ("unsubscribed_at", "x"),
-            ("status", "Unsubscribed"),
-            ("status", "cleaned"),
-            ("status", "Opted out"),
-            ("status", "complained"),
-            ("State", "bounced"),
-            ("opt_in", "no"),
-            ("newsletter", "unsubscribed"),
-            ("no_newsletter", "yes"),
-            ("Bounce Type", "Hard"),
-            ("status", "nicht abonniert"),
-            ("status", "non-subscribed"),
-        ] {
-            assert_eq!(opts_out(column, value), Some(true), "{column} {value}");
-        }
-        for (column, value) in [
-            ("State", "NY"),
-            ("bounced_at", ""),
-            ("status", "active"),
-            ("Status", "aktiv"),
-            ("no_newsletter", "no"),
-            ("unsubscribed_at", "NULL"),
-            ("unsubscribed_at", "0000-00-00 00:00:00"),
-        ] {
-            assert_eq!(opts_out(column, value), Some(false), "{column} {value}");
-        }
-        assert_eq!(judge(&[("subscribed", json!("yes"))]), Subscribed::Yes);
-        assert_eq!(
-            judge(&[("subscribed", json!(false))]),
-            Subscribed::No("subscribed".into())
-        );
-        assert_eq!(judge(&[("bounced", json!(0))]), Subscribed::Unsaid);
-        let blank = [("newsletter", json!("")), ("status", json!("active"))];
-        assert_eq!(judge(&blank), Subscribed::Unsaid);
-        let both = [("Subscribed", json!("no")), ("subscribed", json!("yes"))];
-        assert_eq!(judge(&both), Subscribed::No("Subscribed".into()));
-    }
-
-    #[test]
-    fn words_of_a_status_that_are_not_known_are_kept_for_the_question() {
+    fn judged(rows: &[&[(&str, &str)]]) -> (OptOuts, Vec<Subscribed>) {
         let mut rule = OptOuts::default();
-        let fields = |word: &str| {
-            let fields = vec![(Arc::from("status"), json!(word))];
-            Record {
+        let judge = |row: &&[(&str, &str)]| {
+            let fields = row
+                .iter()
+                .map(|(name, value)| (Arc::from(*name), json!(value)));
+            let record = Record {
                 number: 2,
-                fields,
+                fields: fields.collect(),
                 problem: None,
-            }
+            };
+            rule.judge(&record, None)
         };
-        assert_eq!(rule.judge(&fields("trial")), Subscribed::Unsaid);
-        assert_eq!(
-            OptOuts::default().judge(&fields("don't know")),
-            Subscribed::Unsaid
-        );
-        assert_eq!(
-            rule.unknown_words.first().map(String::as_str),
-            Some("status: trial")
-        );
-        let mut rule = OptOuts::default();
-        rule.choose("status", About::Nothing);
-        assert_eq!(rule.judge(&fields("bounced")), Subscribed::Unsaid);
+        let said = rows.iter().map(judge).collect();
+        (rule, said)
+    }
+
+    #[test]
+    fn exact_names_and_values_are_understood() {
+        let out = |column: &str| Subscribed::No(column.into());
+        for (column, value, expected) in [
+            ("subscribed", "yes", Subscribed::Yes),
+            ("Subscribed?", "0", out("Subscribed?")),
+            ("opt_in", "false", out("opt_in")),
+            ("unsubscribed", "x", out("unsubscribed")),
+            ("unsubscribed_at", "2026-01-02", out("unsubscribed_at")),
+            ("Opted out", "", Subscribed::Unsaid),
+            ("bounced", "no", Subscribed::Unsaid),
+            ("status", "Opted out", out("status")),
+            ("status", "active", Subscribed::Yes),
+            ("newsletter", "no", Subscribed::Unsaid),
+        ] {
+            let (rule, said) = judged(&[&[(column, value)]]);
+            assert_eq!(said, [expected], "{column} {value}");
+            assert_eq!(
+                rule.undeclared().is_empty(),
+                column != "newsletter",
+                "{column}"
+            );
+        }
+        let (_, said) = judged(&[&[("subscribed", "maybe")]]);
+        assert!(matches!(said[0], Subscribed::Unclear(_)));
+    }
+
+    #[test]
+    fn other_columns_with_two_kinds_of_values_or_a_word_about_consent_are_asked_about() {
+        for (column, values) in [
+            ("newsletter_active", ["no", "yes"]),
+            ("nieuwsbrief", ["ja", "nee"]),
+            ("Werbung erlaubt", ["1", "0"]),
+            ("vip", ["true", ""]),
+            ("left", ["2026-01-02", ""]),
+            ("marketing", ["a", "b"]),
+            ("Do Not Contact", ["a", "b"]),
+            ("emailOptIn", ["a", "b"]),
+        ] {
+            let rows = values.map(|value| [(column, value)]);
+            let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
+            assert_eq!(judged(&rows).0.undeclared(), [column]);
+        }
+        for (column, values) in [
+            ("name", ["Ada", ""]),
+            ("orders", ["1", "1"]),
+            ("orders", ["1", "2"]),
+            ("born", ["2026-01-02", "2026-01-03"]),
+            ("unsubscribe_url", ["https://x.test/1", "https://x.test/2"]),
+            ("option", ["a", "b"]),
+        ] {
+            let rows = values.map(|value| [(column, value)]);
+            let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
+            assert!(judged(&rows).0.undeclared().is_empty(), "{column}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_opts_out_is_read_however_it_is_spelt() {
+        for text in [
+            "a@b.test",
+            " A@B.test. ",
+            "mailto:a@b.test?subject=x",
+            "\"a@b.test\",",
+            "<a@b.test>",
+            "[a@b.test]",
+            "\u{200b}a@b.test",
+            "a\u{ff20}b.test",
+            "Ada Lovelace (a@b.test)",
+        ] {
+            assert_eq!(addresses(text), Ok(vec!["a@b.test".to_owned()]), "{text}");
+        }
+        let two = ["a@b.test", "c@d.test"].map(str::to_owned).to_vec();
+        assert_eq!(addresses("a@b.test; c@d.test"), Ok(two));
+        for text in ["", "ada", "a@b@c.test", "a@b.test c@"] {
+            assert!(addresses(text).is_err(), "{text}");
+        }
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::columns::{ColumnOptions, names};
-use super::opt_outs::{OptOuts, Subscribed};
+use super::email;
+use super::opt_outs::{OptOuts, Subscribed, addresses};
 use super::records::{Record, Records};
 use crate::failure::Failure;
 
@@ -25,6 +26,8 @@ pub struct Person {
     /// The position of the value with the address.
     pub address: Option<usize>,
     pub subscribed: Subscribed,
+    /// The addresses that opt out, however they are spelt, if the record does so.
+    pub opted_out: Vec<String>,
 }
 
 impl PeopleFile {
@@ -39,6 +42,10 @@ impl PeopleFile {
             let found = options.address(&columns.iter().map(AsRef::as_ref));
             let found = found.and_then(|at| {
                 at.ok_or_else(|| {
+                    if columns.iter().any(|name| email::check(name).is_ok()) {
+                        return Failure::input("the first line looks like data")
+                            .hint("add a first line with the names of the columns: email,name");
+                    }
                     let hint = "name the column with the address: --column 'E-Mail Address'";
                     Failure::input("no column is named `email`")
                         .hint(format!("{}; {hint}", names(columns)))
@@ -60,7 +67,6 @@ impl PeopleFile {
         let Some(mut record) = self.records.next()? else {
             return Ok(None);
         };
-        let subscribed = self.opt_outs.judge(&record);
         // Each object of JSON has its own keys.
         let of_keys = || {
             self.options
@@ -72,10 +78,25 @@ impl PeopleFile {
             record.problem.get_or_insert(problem);
             None
         });
+        let subscribed = self.opt_outs.judge(&record, address);
+        let mut opted_out = Vec::new();
+        if let (Subscribed::No(column), Some(at)) = (&subscribed, address) {
+            let text = record.fields.get(at).and_then(|(_, value)| value.as_str());
+            opted_out = addresses(text.unwrap_or_default()).map_err(|why| {
+                let number = record.number;
+                let problem = format!(
+                    "row {number} opts out, as `{column}` says, but its address cannot be read: {why}"
+                );
+                let failure = Failure::input(problem).code("opt_out_unreadable");
+                self.records
+                    .in_file(failure.hint("correct the address, or remove the row"))
+            })?;
+        }
         Ok(Some(Person {
             record,
             address,
             subscribed,
+            opted_out,
         }))
     }
 }

@@ -257,6 +257,7 @@ fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
 struct Csv {
     reader: Box<dyn BufRead + Send>,
     delimiter: u8,
+    line_end: u8,
     columns: Vec<Arc<str>>,
     /// Whether white space around values is removed.
     trims: bool,
@@ -264,6 +265,66 @@ struct Csv {
     lines: u64,
     /// The rows so far, as a spreadsheet counts them: a value may have several lines.
     rows: u64,
+}
+
+/// The delimiter that a first line such as `sep=;` names, and the length of that line.
+fn named_delimiter(start: &[u8]) -> Option<(u8, usize)> {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let end = start.iter().position(is_end).unwrap_or(start.len());
+    let line = &start[..end];
+    let bare = line
+        .strip_prefix(b"\"")
+        .and_then(|it| it.strip_suffix(b"\""));
+    let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] = bare.unwrap_or(line) else {
+        return None;
+    };
+    let is_pair = start[end..].starts_with(b"\r\n");
+    let length = end + if is_pair { 2 } else { 1 };
+    Some((*delimiter, length.min(start.len())))
+}
+
+/// What the beginning of a file says about its rows.
+struct Header {
+    line_end: u8,
+    /// How often each possible delimiter is in the first row, outside of quotes.
+    counts: [(u8, usize); 3],
+}
+
+impl Header {
+    fn of(start: &[u8]) -> Self {
+        let mut header = Self {
+            line_end: b'\n',
+            counts: [(b'\t', 0), (b';', 0), (b',', 0)],
+        };
+        let mut is_quoted = false;
+        for (at, byte) in start.iter().enumerate() {
+            match byte {
+                b'"' => is_quoted = !is_quoted,
+                _ if is_quoted => {}
+                b'\n' => break,
+                b'\r' if start.get(at + 1).is_some_and(|next| *next != b'\n') => {
+                    header.line_end = b'\r';
+                    break;
+                }
+                byte => {
+                    let mut counts = header.counts.iter_mut();
+                    if let Some((_, count)) = counts.find(|(delimiter, _)| delimiter == byte) {
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        // A single CR in a file with LF is more likely a mistake, which is told.
+        if start.contains(&b'\n') {
+            header.line_end = b'\n';
+        }
+        header
+    }
+
+    fn delimiter(&self) -> u8 {
+        let most = self.counts.iter().max_by_key(|(_, count)| *count);
+        most.map_or(b',', |(delimiter, _)| *delimiter)
+    }
 }
 
 /// Where in a row a byte is.
@@ -276,37 +337,22 @@ enum Place {
 }
 
 impl Csv {
-    /// Reads the header. Its delimiter is the most frequent one, as many spreadsheets write
-    /// semicolons, or that of a first line such as `sep=;`.
+    /// Reads the header. Its delimiter is the most frequent one outside of quotes, as many
+    /// spreadsheets write semicolons, or that of a first line such as `sep=;`. Lines end with LF, or
+    /// with CR in files without LF.
     fn new(mut reader: Box<dyn BufRead + Send>) -> Result<Self, Failure> {
         let start = reader.fill_buf()?;
-        let line = start
-            .split(|byte| *byte == b'\n')
-            .next()
-            .unwrap_or_default();
-        let bare = line.trim_ascii_end();
-        let bare = bare
-            .strip_prefix(b"\"")
-            .and_then(|it| it.strip_suffix(b"\""))
-            .unwrap_or(bare);
-        let (delimiter, length) = match bare {
-            [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] => {
-                (*delimiter, (line.len() + 1).min(start.len()))
-            }
-            _ => {
-                let count = |wanted: u8| line.iter().filter(|byte| **byte == wanted).count();
-                let frequent = [b'\t', b';', b','].into_iter().max_by_key(|d| count(*d));
-                (frequent.unwrap_or(b','), 0)
-            }
-        };
+        let named = named_delimiter(start);
+        let header = Header::of(start);
+        let (delimiter, length) = named.unwrap_or((header.delimiter(), 0));
         reader.consume(length);
-        let (columns, lines) = (Vec::new(), u64::from(length > 0));
         let mut csv = Self {
             reader,
             delimiter,
-            columns,
+            line_end: header.line_end,
+            columns: Vec::new(),
             trims: true,
-            lines,
+            lines: u64::from(length > 0),
             rows: 0,
         };
         let (_, header) = csv.next()?.unwrap_or_default();
@@ -324,7 +370,7 @@ impl Csv {
         let mut rest = self.reader.by_ref().take(MAX_RECORD);
         loop {
             let mut text = Vec::new();
-            if rest.read_until(b'\n', &mut text)? == 0 && rest.limit() > 0 {
+            if rest.read_until(self.line_end, &mut text)? == 0 && rest.limit() > 0 {
                 if place == Place::Start {
                     return Ok(None);
                 }
@@ -345,7 +391,7 @@ impl Csv {
                         value.push(byte);
                         Place::Quoted
                     }
-                    (_, b'\n') => break,
+                    (_, byte) if byte == self.line_end => break,
                     (_, byte) if byte == self.delimiter => {
                         values.push(mem::take(&mut value));
                         Place::Start
@@ -404,10 +450,11 @@ impl Csv {
         let delimiter = char::from(self.delimiter);
         let is_row =
             |line: &str| line.contains('@') && (self.columns.len() < 2 || line.contains(delimiter));
-        let has_lone_return = value
-            .trim_end_matches('\r')
-            .replace("\r\n", "")
-            .contains('\r');
+        let has_lone_return = self.line_end == b'\n'
+            && value
+                .trim_end_matches('\r')
+                .replace("\r\n", "")
+                .contains('\r');
         has_lone_return || value.split('\n').skip(1).any(is_row)
     }
 }
@@ -460,6 +507,25 @@ mod tests {
             "sep=|\r\nE-Mail|First Name\r\nada@b.test|\"Ada\nK;\"\"x\"\"\"\r\n\r\neve@b.test|\r\n",
         ] {
             assert_eq!(shown(file.as_bytes()), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn the_delimiter_is_outside_of_quotes_and_lines_may_end_with_cr_alone() {
+        for (file, column, value) in [
+            ("email;\"a,b\"\na@b.test;x\n", "a,b", "x"),
+            ("email;\"a\n,,b\"\na@b.test;x\n", "a\n,,b", "x"),
+            ("sep=\t\r\nemail\tn\r\na@b.test\tx;y\r\n", "n", "x;y"),
+            ("email,n\ra@b.test,x\r", "n", "x"),
+            ("sep=;\remail;n\ra@b.test;\"x\ry\"\r", "n", "x\ry"),
+        ] {
+            let records = read(file.as_bytes()).expect("a file");
+            let expected = [
+                (Arc::from("email"), json!("a@b.test")),
+                (Arc::from(column), json!(value)),
+            ];
+            assert_eq!(records.len(), 1, "{file:?}");
+            assert_eq!(records[0].fields, expected, "{file:?}");
         }
     }
 
@@ -522,10 +588,6 @@ mod tests {
             (
                 "email,name\na@b.test,A\rc@d.test,C\n".to_owned(),
                 "line 2: a value looks like",
-            ),
-            (
-                "email\ra@b.test\rc@d.test\r".to_owned(),
-                "line 1: a value looks like",
             ),
             (
                 "email,n\na@b.test,\"A\nc@d.test,B\"\n".to_owned(),

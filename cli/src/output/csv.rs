@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::text::json_safe;
 use super::{Format, Printer, to_value};
 use crate::failure::Failure;
 
@@ -13,8 +14,7 @@ pub struct Items<'a> {
     /// Whether the items are lines of CSV.
     pub are_lines: bool,
     has_header: bool,
-    /// The items of a format that is one document.
-    pub document: Vec<Value>,
+    list: ListWriter,
 }
 
 impl<'a> Items<'a> {
@@ -28,7 +28,7 @@ impl<'a> Items<'a> {
             columns,
             are_lines,
             has_header: false,
-            document: Vec::new(),
+            list: ListWriter::default(),
         }
     }
 
@@ -40,20 +40,20 @@ impl<'a> Items<'a> {
             let line = row(&item, self.columns, self.out.look.safe_cells);
             return self.out.raw_data(&line);
         }
-        match self.out.format() {
-            Format::Ndjson => self.out.part(&item)?,
-            _ => self.document.push(item),
-        }
-        Ok(())
+        self.list.push(self.out, item)
+    }
+
+    /// The items of a table.
+    pub fn document(&self) -> &[Value] {
+        &self.list.document
     }
 
     /// Ends the result.
     pub fn finish(mut self) -> Result<(), Failure> {
-        match self.out.format() {
-            _ if self.are_lines => self.header(),
-            Format::Ndjson => Ok(()),
-            _ => self.out.value(&self.document),
+        if self.are_lines {
+            return self.header();
         }
+        self.list.finish(self.out)
     }
 
     fn header(&mut self) -> Result<(), Failure> {
@@ -61,6 +61,44 @@ impl<'a> Items<'a> {
             return Ok(());
         }
         self.out.raw(&line(self.columns))
+    }
+}
+
+/// A list that is written item by item: lines and JSON at once, other formats at the end.
+#[derive(Default)]
+pub struct ListWriter {
+    count: u64,
+    /// The items of a format that needs all of them.
+    document: Vec<Value>,
+}
+
+impl ListWriter {
+    /// Writes an item. A closed pipe is reported, so that the rest is not read.
+    pub fn push(&mut self, out: &Printer, item: Value) -> Result<(), Failure> {
+        self.count += 1;
+        match out.format() {
+            Format::Ndjson => out.part(&item),
+            Format::Json if !out.has_filter() => {
+                let start = if self.count == 1 { "[" } else { "," };
+                let item = format!("{item:#}").replace('\n', "\n  ");
+                out.raw(&json_safe(&format!("{start}\n  {item}")))
+            }
+            _ => {
+                self.document.push(item);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the list.
+    pub fn finish(self, out: &Printer) -> Result<(), Failure> {
+        match out.format() {
+            Format::Ndjson => Ok(()),
+            Format::Json if !out.has_filter() => {
+                out.raw(if self.count == 0 { "[]\n" } else { "\n]\n" })
+            }
+            _ => out.value(&self.document),
+        }
     }
 }
 

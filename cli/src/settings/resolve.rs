@@ -45,11 +45,13 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The groups that `svc mcp` opens for the profile.
     pub mcp_policy: Option<Vec<String>>,
-    /// The Redis server of `svc bulk work`. Its URL may hold a password.
-    pub bulk_queue: Option<String>,
+    /// The PostgreSQL database with the jobs of `svc bulk`. Its URL may hold a password.
+    pub bulk_ledger: Option<String>,
+    /// How long it is remembered who got the emails of jobs that were removed.
+    pub bulk_memory: Duration,
     /// How long jobs of `svc bulk` that have ended are kept.
     pub bulk_retention: Duration,
-    /// The journals of `svc bulk`.
+    /// Where `bulk.db` is, the ledger of `svc bulk`.
     pub state_dir: PathBuf,
     /// The environment of the run.
     pub env: Env,
@@ -242,7 +244,8 @@ impl Settings {
                 Proxies::resolve(env, &file)
             },
             mcp_policy: values.get("mcp_policy").map(|policy| policy.value),
-            bulk_queue: values.get("bulk_queue").map(|queue| queue.value),
+            bulk_ledger: values.get("bulk_ledger").map(|ledger| ledger.value),
+            bulk_memory: values.duration("bulk_memory")?.value,
             bulk_retention: values.duration("bulk_retention")?.value,
             dry_run: flags.dry_run,
             yes: flags.yes,

@@ -97,7 +97,7 @@ pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 18] = [
+pub static SETTINGS: [Setting; 19] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting(
         "sandbox",
@@ -199,13 +199,21 @@ pub static SETTINGS: [Setting; 18] = [
     .variable("SVC_BULK_RETENTION")
     .or("30d")
     .example("\"7d\""),
+    setting(
+        "bulk_memory",
+        Kind::Duration,
+        "how long svc bulk remembers who got the emails of removed jobs",
+    )
+    .variable("SVC_BULK_MEMORY")
+    .or("395d")
+    .example("\"90d\""),
     // The last, because a URL may hold a password, and `config show` leaves it out.
     setting(
-        "bulk_queue",
+        "bulk_ledger",
         Kind::Text,
-        "Redis server of svc bulk, as --queue",
+        "PostgreSQL database of svc bulk, as --ledger",
     )
-    .variable("SVC_BULK_QUEUE"),
+    .variable("SVC_BULK_LEDGER"),
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.
@@ -236,7 +244,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
-const UNLISTED: [&str; 23] = [
+const UNLISTED: [&str; 24] = [
     "SVC_SANDBOX_ADDR",
     "SVC_SANDBOX_ALLOW_HOST",
     "SVC_SANDBOX_DNS",
@@ -251,6 +259,7 @@ const UNLISTED: [&str; 23] = [
     "SVC_SANDBOX_RATE_LIMIT",
     "SVC_SANDBOX_RELAY",
     "SVC_SANDBOX_RESOLVER",
+    SANDBOX_RUN,
     "SVC_SANDBOX_SEED",
     "SVC_SANDBOX_SET",
     "SVC_SANDBOX_SMTP",
@@ -261,6 +270,9 @@ const UNLISTED: [&str; 23] = [
     "SVC_COMPLETE_TYPE",
     "SVC_COMPLETE_COLUMNS",
 ];
+
+/// A word of its own for each run of `svc sandbox exec`, which is a new service for bulk sending.
+pub const SANDBOX_RUN: &str = "SVC_SANDBOX_RUN";
 
 /// Every variable whose name begins with `SVC_`.
 pub fn variables() -> impl Iterator<Item = &'static str> {

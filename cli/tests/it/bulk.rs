@@ -29,13 +29,11 @@ const SEND: [&str; 10] = [
     "<p>{{ first_name }}</p>",
 ];
 
-/// The folders of all jobs.
-fn jobs(home: &Home) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(home.path(".local/state/svc/bulk")) else {
-        return Vec::new();
-    };
-    entries
-        .map(|entry| entry.expect("an entry").path())
+/// The ids of all jobs.
+fn jobs(home: &Home) -> Vec<String> {
+    let list = home.run(&["bulk", "list"]).json();
+    let jobs = list.as_array().expect("a list").iter();
+    jobs.map(|job| job["job"].as_str().expect("an id").to_owned())
         .collect()
 }
 
@@ -56,7 +54,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     assert_eq!(run.code, 0, "{run:?}");
     assert!(
         run.stderr
-            .contains("2 rows are invalid and left out: row 3: --subject"),
+            .contains("2 rows are invalid and left out: row 3, bob@example.test: --subject"),
         "{run:?}"
     );
     let job = run.json();
@@ -221,7 +219,7 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
         let run = home.run_with_env(&args, &env);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
         assert!(run.stderr.contains(why), "{why}: {run:?}");
-        assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+        assert_eq!(jobs(&home), Vec::<String>::new());
     }
     // Without a terminal and without --yes, nothing is sent either.
     home.file("people.csv", PEOPLE);
@@ -352,17 +350,6 @@ fn wait_follows_delivery_until_every_status_is_final() {
     let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
     assert_eq!(statuses(&report), ["delivered", "bounced"]);
 
-    // A line that a killed process did not complete is asked for again, and only that one.
-    let known = jobs(&home)[0].join("deliveries.ndjson");
-    let lines = std::fs::read_to_string(&known).expect("read");
-    let damaged = [b"\xff\n", &lines.as_bytes()[..lines.len() - 5]].concat();
-    std::fs::write(&known, damaged).expect("written");
-    let one = statuses(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
-    assert_eq!(
-        one.iter().filter(|status| **status == "accepted").count(),
-        1,
-        "{one:?}"
-    );
     let again = home.run(&["--sandbox", "bulk", "resume", &id, "--wait"]);
     assert_eq!(
         (again.code, again.error()["code"].as_str()),
@@ -392,7 +379,7 @@ fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {
     terminal.write("\u{3}");
     let seen = terminal.end();
     assert_eq!(seen.code, 130, "{}", seen.raw);
-    assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+    assert_eq!(jobs(&home), Vec::<String>::new());
 }
 
 /// The way of a user: preview, question, progress, Ctrl-C, resume, report.
@@ -404,7 +391,7 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
         .collect::<String>();
     home.file("people.csv", format!("email,First Name\n{people}"));
     let mut terminal = Terminal::start(&home, &[&SEND[..], &["--rate", "2/s"]].concat(), &[], 120);
-    terminal.until("email 3 to p3@example.test");
+    terminal.until("the first email, to p1@example.test");
     terminal.until("Send 5 emails from hello@sandbox.test to the sandbox? [y/N] ");
     terminal.write("y\n");
     terminal.until(" of 5: ");
@@ -447,7 +434,7 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
 }
 
 #[test]
-fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
+fn jobs_are_listed_newest_first() {
     let home = Home::new();
     home.file("people.csv", "email,First Name\nada@example.test,Ada\n");
     let send = || {
@@ -456,17 +443,8 @@ fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
         run.json()["job"].as_str().expect("an id").to_owned()
     };
     let (first, second) = (send(), send());
-    // The journal says when a job was created, not its folder's name.
-    let folders = home.path(".local/state/svc/bulk");
-    std::fs::rename(folders.join(&first), folders.join("z")).expect("renamed");
-    std::fs::create_dir(folders.join("empty")).expect("created");
-    std::fs::write(folders.join("empty/journal.ndjson"), "").expect("written");
     let list = home.run(&["bulk", "list"]);
     assert_eq!(list.code, 0, "{list:?}");
-    assert!(
-        list.stderr.contains("warning: job empty is left out: "),
-        "{list:?}"
-    );
     let list = list.json();
     let ids = list
         .as_array()
@@ -595,7 +573,8 @@ fn a_row_of_ndjson_that_may_opt_out_is_left_out() {
         "{run:?}"
     );
     assert!(
-        run.stderr.contains("row 1: the row does not say whether"),
+        run.stderr
+            .contains("row 1, a@b.test: the row does not say whether"),
         "{run:?}"
     );
     let job = run.json();
@@ -706,8 +685,8 @@ fn a_job_goes_on_with_another_key_only_after_a_question() {
             .contains("not the key that the job was started with"),
         "{other:?}"
     );
-    let journal = std::fs::read_to_string(jobs(&home)[0].join("journal.ndjson")).expect("read");
-    assert!(!journal.contains("mk_test"), "{journal}");
+    let ledger = std::fs::read(home.path(".local/state/svc/bulk.db")).expect("read");
+    assert!(!String::from_utf8_lossy(&ledger).contains("mk_test"));
     let same = run_at(
         &home,
         &service,
@@ -805,10 +784,7 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
         .expect("a batch")
         .iter()
         .map(|email| &email["to"][0]);
-    assert!(
-        first.eq(["ada@example.test", "fay@example.test"]),
-        "{again:?}"
-    );
+    assert!(first.eq(["ada@example.test"]), "{again:?}");
     let counts = ["emails", "accepted", "refused", "invalid", "unknown"];
     assert_eq!(
         counts.map(|count| shown[count].as_u64()),
@@ -830,7 +806,7 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
     home.file("people.csv", PEOPLE);
     let (listener, url) = crate::support::listen();
     let mut command = home.command(&[&SEND[1..], &["--yes"]].concat());
-    command.env("SVC_EMAIL_URL", url).env("SVC_EMAIL_KEY", "k");
+    command.env("SVC_EMAIL_URL", &url).env("SVC_EMAIL_KEY", "k");
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
@@ -853,6 +829,12 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
     child.kill().expect("killed");
     child.wait().expect("ended");
     drop(stream);
+    // When the lease of the killed process has ended.
+    let resume = home.run_with_env(
+        &["bulk", "resume", id],
+        &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "k")],
+    );
+    assert_eq!(resume.code, 9, "{resume:?}");
     let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
     assert_eq!(statuses(&report), ["unknown", "unknown"]);
 }
@@ -877,35 +859,6 @@ fn a_header_that_unsubscribe_sets_is_refused() {
 }
 
 #[test]
-fn the_draft_of_a_killed_process_is_removed_at_the_next_start() {
-    let home = Home::new();
-    home.file("people.csv", PEOPLE);
-    let send = [
-        "--sandbox",
-        "bulk",
-        "send",
-        "-",
-        "--from",
-        "a@sandbox.test",
-        "--subject",
-        "Hi",
-    ];
-    let mut child = home.spawn(&[&send[..], &["--text", "x"]].concat());
-    let draft = crate::support::wait_until("the draft", || {
-        jobs(&home).into_iter().find(|path| path.is_dir())
-    });
-    let run = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(draft.is_dir(), "its process runs");
-    child.kill().expect("killed");
-    child.wait().expect("ended");
-    assert!(draft.is_dir());
-    let run = home.run(&[&SEND[..], &["--yes", "--again"]].concat());
-    assert_eq!((run.code, jobs(&home).len()), (0, 2), "{run:?}");
-    assert!(!draft.exists());
-}
-
-#[test]
 fn ctrl_c_ends_the_check_of_a_large_file() {
     let home = Home::new();
     let people = (0..60_000)
@@ -918,7 +871,7 @@ fn ctrl_c_ends_the_check_of_a_large_file() {
     let seen = terminal.end();
     assert_eq!(seen.code, 130, "{}", seen.raw);
     assert!(!seen.text.contains("Send? [y/N]"), "{}", seen.raw);
-    assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+    assert_eq!(jobs(&home), Vec::<String>::new());
 }
 
 /// The domain of the sender is not verified: nothing is refused for good, and the job goes on once
@@ -998,175 +951,123 @@ fn people(range: std::ops::Range<usize>) -> String {
     format!("email,First Name\n{rows}")
 }
 
-/// Whatever the subject, and with rows that were added.
+/// Whatever else has changed, and with rows that were added.
 #[test]
-fn sending_again_is_refused_and_names_the_job() {
+fn the_same_email_is_sent_to_nobody_twice() {
     let home = Home::new();
     home.file("people.csv", people(0..10));
     let first = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    let other = [
-        "--sandbox",
-        "bulk",
-        "send",
-        "people.csv",
-        "--from",
-        "hello@sandbox.test",
-    ];
-    let other = [&other[..], &["--subject", "Another", "--text", "x"]].concat();
     home.file("people.csv", people(0..15));
     for more in [&["--yes"][..], &[], &["--dry-run"]] {
-        for send in [&SEND[..], &other] {
-            let run = home.run(&[send, more].concat());
-            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
-            let error = run.error();
-            assert_eq!(error["code"], "sent_again");
-            let message = error["message"].as_str().expect("a message");
-            let named = message.contains(&first) && message.contains("10 of these 15 addresses");
-            assert!(named && message.ends_with("and is complete"), "{message}");
-            assert!(
-                error["hint"]
-                    .as_str()
-                    .is_some_and(|hint| hint.contains("--again"))
-            );
-        }
+        let run = home.run(&[&SEND[..], more].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        let error = run.error();
+        assert_eq!(error["code"], "sent_again");
+        let message = error["message"].as_str().expect("a message");
+        assert!(
+            message.starts_with("10 of 15 recipients already got this email"),
+            "{message}"
+        );
+        assert!(message.contains(&first), "{message}");
+        let hint = error["hint"].as_str().expect("a hint");
+        assert!(
+            hint.contains("--limit 15") && hint.contains("--again"),
+            "{hint}"
+        );
     }
-    assert_eq!(jobs(&home).len(), 1);
-    // Fewer than half of them may get another email, but not the same one twice.
-    home.file("people.csv", people(6..15));
-    let some = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert_eq!(
-        (some.code, &some.error()["code"]),
-        (2, &json!("sent_again")),
-        "{some:?}"
-    );
-    let hint = some.error()["hint"].to_string();
+    assert_eq!(jobs(&home), [first.as_str()]);
+
+    // Also when the rows of the job are gone.
+    assert_eq!(home.run(&["bulk", "remove", &first, "--yes"]).code, 0);
+    let run = home.run(&[&SEND[..], &["--yes"]].concat());
+    assert_eq!(run.error()["code"], "sent_again", "{run:?}");
+    let list = home.run(&["bulk", "list", "--all"]);
     assert!(
-        hint.contains("only to those who have not got it: --limit 9"),
-        "{hint}"
+        list.stderr
+            .contains("10 people got \"Hi {{ first_name }}\""),
+        "{list:?}"
     );
-    let others = home.run(&[&SEND[..], &["--yes", "--limit", "9"]].concat());
-    assert_eq!(
-        (others.code, others.json()["accepted"].as_u64()),
-        (0, Some(5)),
-        "{others:?}"
-    );
-    home.file("people.csv", people(13..22));
-    let few = home.run(&[&other[..], &["--yes"]].concat());
-    assert_eq!(few.code, 0, "{few:?}");
-    home.file("two.csv", people(60..62));
-    let mut two = SEND;
-    two[3] = "two.csv";
-    assert_eq!(home.run(&[&two[..], &["--yes"]].concat()).code, 0);
-    home.file("people.csv", people(50..80));
-    let testers = home.run(&[&other[..], &["--dry-run"]].concat());
-    assert_eq!(testers.code, 0, "{testers:?}");
-    // All people of a job among many others.
-    home.file("people.csv", people(0..40));
-    let many = home.run(&[&other[..], &["--yes"]].concat());
-    assert_eq!(
-        (many.code, &many.error()["code"]),
-        (2, &json!("sent_again")),
-        "{many:?}"
-    );
-    let hint = many.error()["hint"].to_string();
-    assert!(
-        hint.contains("--status accepted,unknown > got.csv, then add --suppress"),
-        "{hint}"
-    );
-    let got = home
-        .run(&["bulk", "report", &first, "--status", "accepted,unknown"])
-        .stdout;
-    let got = home.file("got.csv", got);
-    let rest = home.run(&[&other[..], &["--dry-run", "--again", "--suppress", &got]].concat());
-    assert_eq!(
-        (rest.code, &rest.json()["left_out"]["suppressed"]),
-        (0, &json!(10)),
-        "{rest:?}"
-    );
-    // Another service, or emails to oneself.
-    let env = [
-        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
-        ("SVC_EMAIL_KEY", "k"),
-    ];
-    let elsewhere = home.run_with_env(&[&SEND[1..], &["--dry-run"]].concat(), &env);
-    assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
-    let me = home.run(&[&SEND[..], &["--yes", "--only-to", "me@example.test"]].concat());
-    assert_eq!(me.code, 0, "{me:?}");
-    let report = home.run(&["bulk", "report", me.json()["job"].as_str().expect("an id")]);
-    assert!(
-        report.stdout.contains(",me@example.test,accepted,"),
-        "{report:?}"
-    );
-    home.file("people.csv", people(0..10));
+    let rest = home.run(&[&SEND[..], &["--yes", "--limit", "15"]].concat());
+    assert_eq!(rest.json()["accepted"], 5, "{rest:?}");
+
     let again = home.run(&[&SEND[..], &["--yes", "--again"]].concat());
     assert_eq!(
-        (again.code, again.json()["accepted"].as_u64()),
-        (0, Some(10)),
+        (again.code, &again.json()["accepted"]),
+        (0, &json!(15)),
         "{again:?}"
     );
+    let forgotten = home.run(&["bulk", "forget", "--yes"]);
+    assert_eq!(forgotten.json()["forgotten"], 10, "{forgotten:?}");
 }
 
-/// A job that is not complete keeps its people however old it is, and knows which job has taken its
-/// place.
 #[test]
-fn a_job_that_is_not_complete_and_the_one_in_its_place_know_each_other() {
+fn another_email_to_half_of_the_people_needs_the_word_of_the_sender() {
+    let home = Home::new();
+    home.file("people.csv", people(0..20));
+    job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
+    let mut other = SEND;
+    other[7] = "Another";
+    let refused = home.run(&[&other[..], &["--yes"]].concat());
+    let error = refused.error();
+    assert_eq!(error["code"], "sent_again", "{refused:?}");
+    let message = error["message"].to_string();
+    assert!(
+        message.contains("all 20 recipients already got the email"),
+        "{message}"
+    );
+    for (rows, more) in [(0..20, &["--again"][..]), (0..2, &[]), (15..60, &[])] {
+        home.file("people.csv", people(rows));
+        let run = home.run(&[&other[..], &["--dry-run"], more].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+}
+
+#[test]
+fn a_half_sent_email_is_resumed_and_never_sent_again() {
     let down = crate::support::http_response(403, "", "{}");
-    let ids = (0..4).map(|n| format!("eml_{n}")).collect::<Vec<_>>();
-    let ids = ids.iter().map(String::as_str).collect::<Vec<_>>();
-    let (home, service) = with_service(&[down, no_domains(), accepted(&ids)]);
+    let (home, service) = with_service(&[down]);
     home.file("people.csv", people(0..4));
     let send = [&SEND[1..], &["--yes"]].concat();
     assert_eq!(run_at(&home, &service, "k", &send).code, 6);
-    let list = home.run(&["bulk", "list"]).json();
-    let old = list[0]["job"].as_str().expect("an id").to_owned();
-    let journal = std::fs::File::options()
-        .append(true)
-        .open(jobs(&home)[0].join("journal.ndjson"));
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(90 * 86_400);
-    journal
-        .and_then(|file| file.set_modified(long_ago))
-        .expect("set");
-    let refused = run_at(&home, &service, "k", &send);
-    assert_eq!(
-        (refused.code, &refused.error()["code"]),
-        (2, &json!("sent_again")),
-        "{refused:?}"
-    );
-    let hint = refused.error()["hint"].to_string();
-    assert!(hint.contains(&format!("svc bulk resume {old}")), "{hint}");
+    let id = jobs(&home).remove(0);
+    for more in [&[][..], &["--again"], &["--limit", "1", "--again"]] {
+        let refused = run_at(&home, &service, "k", &[&send[..], more].concat());
+        assert_eq!(
+            refused.error()["code"],
+            "sent_again",
+            "{more:?} {refused:?}"
+        );
+        let hint = refused.error()["hint"].to_string();
+        assert!(hint.contains(&format!("svc bulk resume {id}")), "{hint}");
+    }
+}
 
-    let newer = job_of(&run_at(
-        &home,
-        &service,
-        "k",
-        &[&send[..], &["--again"]].concat(),
-    ));
-    let resume = run_at(&home, &service, "k", &["bulk", "resume", &old]);
+#[test]
+fn a_job_is_paused_resumed_and_cancelled_from_elsewhere() {
+    let home = Home::new();
+    home.file("people.csv", people(0..80));
+    let mut child = home.spawn(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
+    let status = || home.run(&["bulk", "list"]).json()[0].clone();
+    let sent = || status()["accepted"].as_u64().unwrap_or_default();
+    crate::support::wait_until("some are sent", || (sent() > 0).then_some(()));
+    let id = status()["job"].as_str().expect("an id").to_owned();
+    let paused = home.run(&["bulk", "pause", &id]);
     assert_eq!(
-        (resume.code, &resume.error()["code"]),
-        (2, &json!("sent_again")),
-        "{resume:?}"
+        (paused.code, &paused.json()["state"]),
+        (0, &json!("paused")),
+        "{paused:?}"
     );
-    assert!(
-        resume.error()["message"].to_string().contains(&newer),
-        "{resume:?}"
-    );
-    assert_eq!(service.requests().len(), 4);
-    assert_eq!(
-        home.run(&["bulk", "cancel", &old]).json()["state"],
-        "cancelled"
-    );
-    let resume = run_at(&home, &service, "k", &["bulk", "resume", &old, "--again"]);
-    assert_eq!(
-        (resume.code, &resume.error()["code"]),
-        (6, &json!("job_is_cancelled"))
-    );
-    assert!(
-        resume.error()["hint"]
-            .to_string()
-            .contains("--suppress got.csv"),
-        "{resume:?}"
-    );
+    let errors = child.stderr.as_mut().expect("piped");
+    crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; go on: ");
+
+    let cancelled = home.run(&["bulk", "cancel", &id]);
+    assert_eq!(cancelled.json()["state"], "cancelled", "{cancelled:?}");
+    let run = Run::wait(child);
+    assert_eq!(run.error()["code"], "job_is_cancelled", "{run:?}");
+    let resumed = home.run(&["--sandbox", "bulk", "resume", &id]);
+    assert_eq!(resumed.error()["code"], "job_is_cancelled", "{resumed:?}");
+    assert_eq!(home.run(&["bulk", "remove", &id, "--yes"]).code, 0);
+    assert!(jobs(&home).is_empty());
 }
 
 #[test]
@@ -1199,57 +1100,6 @@ fn a_list_to_suppress_without_addresses_is_refused() {
         );
     }
     assert!(jobs(&home).is_empty());
-}
-
-#[test]
-fn with_a_limit_an_incomplete_job_is_resumed_first() {
-    let (home, service) = with_service(&[accepted(&["eml_0"])]);
-    home.file("people.csv", people(0..4));
-    let send = [&SEND[1..], &["--yes", "--limit", "1"]].concat();
-    let run = run_at(&home, &service, "k", &send);
-    assert_eq!(run.code, 0, "{run:?}");
-    // As after a kill before the first request.
-    let job = jobs(&home).remove(0);
-    let journal = job.join("journal.ndjson");
-    let text = std::fs::read_to_string(&journal).expect("a journal");
-    let first = text.lines().next().expect("a line").to_owned() + "\n";
-    std::fs::write(&journal, first).expect("written");
-    let again = run_at(&home, &service, "k", &send);
-    assert_eq!(
-        (again.code, &again.error()["code"]),
-        (2, &json!("sent_again")),
-        "{again:?}"
-    );
-    assert!(
-        again.error()["hint"].to_string().contains("bulk resume"),
-        "{again:?}"
-    );
-}
-
-#[test]
-fn a_job_whose_record_is_damaged_is_removed_and_stops_another_send() {
-    let home = Home::new();
-    home.file("people.csv", people(0..3));
-    let send = [&SEND[..], &["--yes"]].concat();
-    let id = home.run(&send).json()["job"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    let journal = jobs(&home).remove(0).join("journal.ndjson");
-    let damaged = std::fs::read_to_string(&journal).expect("a journal") + "{\"x\":1}\n{\"x\":1}\n";
-    std::fs::write(&journal, damaged).expect("written");
-    let again = home.run(&send);
-    assert_eq!(
-        (again.code, &again.error()["code"]),
-        (2, &json!("sent_again")),
-        "{again:?}"
-    );
-    let shown = home.run(&["bulk", "remove", &id, "--yes", "--dry-run"]);
-    assert!(shown.code == 0 && !jobs(&home).is_empty(), "{shown:?}");
-    let removed = home.run(&["bulk", "remove", &id, "--yes"]);
-    assert_eq!(removed.code, 0, "{removed:?}");
-    assert!(jobs(&home).is_empty());
-    assert_eq!(home.run(&send).code, 0);
 }
 
 #[test]
@@ -1336,8 +1186,9 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
         "{settle:?}"
     );
     assert_eq!(settle.json()["not_sent"], 1);
-    let report = home.run(&["bulk", "report", &id, "--status", "unknown"]);
-    assert!(report.stdout.contains("is to be sent again"), "{report:?}");
+    let report = home.run(&["bulk", "report", &id, "--status", "not_sent"]);
+    let why = "an earlier request has no known outcome";
+    assert!(report.stdout.contains(why), "{report:?}");
     let empty = home.file("empty.txt", "");
     let agreed = [
         "bulk",
@@ -1376,112 +1227,6 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
     assert_eq!(report.matches("perhaps sent twice").count(), 1, "{report}");
 }
 
-#[test]
-fn a_job_is_paused_continued_and_cancelled_from_elsewhere() {
-    let home = Home::new();
-    home.file("people.csv", people(0..60));
-    let mut child = home.spawn(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
-    let list = || home.run(&["bulk", "list"]).json();
-    let sent = || list()[0]["accepted"].as_u64().unwrap_or_default();
-    crate::support::wait_until("some are sent", || (sent() > 0).then_some(()));
-    let id = list()[0]["job"].as_str().expect("an id").to_owned();
-    let paused = home.run(&["bulk", "pause", &id]);
-    assert_eq!(
-        (paused.code, &paused.json()["state"]),
-        (0, &json!("paused")),
-        "{paused:?}"
-    );
-    let errors = child.stderr.as_mut().expect("piped");
-    crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; svc bulk continue");
-    assert_eq!(home.run(&["bulk", "status", &id]).json()["unknown"], 0);
-    // Meanwhile, another job at this rate sends its second request.
-    let others = || {
-        let other = Home::new();
-        other.file("people.csv", people(0..11));
-        let run = other.run(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
-        assert_eq!(
-            (run.code, &run.json()["accepted"]),
-            (0, &json!(11)),
-            "{run:?}"
-        );
-    };
-    // What was in flight is completed.
-    others();
-    let before = sent();
-    others();
-    assert_eq!(sent(), before, "a paused job is sent");
-    assert_eq!(
-        home.run(&["bulk", "remove", &id, "--yes"]).error()["code"],
-        "job_is_running"
-    );
-    // Whatever else is wrong with the resumption.
-    let limit = [("SVC_MAX_RECIPIENTS_PER_RUN", "1")];
-    let resumed = home.run_with_env(&["--sandbox", "bulk", "resume", &id], &limit);
-    assert_eq!(
-        (resumed.code, &resumed.error()["code"]),
-        (6, &json!("job_is_running"))
-    );
-    assert!(
-        resumed.error()["hint"].to_string().contains("bulk status"),
-        "{resumed:?}"
-    );
-    let twice = home.run(&[&SEND[..], &["--yes"]].concat());
-    assert!(
-        twice.error()["hint"]
-            .to_string()
-            .contains(&format!("bulk status {id}")),
-        "{twice:?}"
-    );
-    assert_eq!(
-        home.run(&["bulk", "continue", &id]).json()["state"],
-        "running"
-    );
-    crate::support::wait_until("it goes on", || (sent() > before).then_some(()));
-    assert_eq!(home.run(&["bulk", "cancel", &id]).code, 0);
-    let run = Run::wait(child);
-    assert_eq!(
-        (run.code, &run.error()["code"]),
-        (1, &json!("job_is_cancelled")),
-        "{run:?}"
-    );
-    assert_eq!(list()[0]["state"], "cancelled");
-    let removed = home.run(&["bulk", "remove", &id, "--yes"]);
-    assert_eq!((removed.code, jobs(&home).len()), (0, 0), "{removed:?}");
-}
-
-#[test]
-fn a_job_that_ended_long_ago_is_removed() {
-    let home = Home::new();
-    home.file("people.csv", people(0..2));
-    let old = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    let journal = std::fs::File::options()
-        .append(true)
-        .open(jobs(&home)[0].join("journal.ndjson"));
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(29 * 86_400);
-    journal
-        .and_then(|file| file.set_modified(long_ago))
-        .expect("set");
-    home.file("people.csv", people(2..4));
-    job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
-    assert_eq!(jobs(&home).len(), 2);
-    assert_eq!(home.run(&["bulk", "list"]).json()[0]["profile"], "sandbox");
-    home.file("people.csv", people(4..6));
-    let env = [("SVC_BULK_RETENTION", "28d")];
-    job_of(&home.run_with_env(&[&SEND[..], &["--yes"]].concat(), &env));
-    assert!(jobs(&home).len() == 2 && home.run(&["bulk", "status", &old]).code == 5);
-    let short = home.run_with_env(
-        &[&SEND[..], &["--yes"]].concat(),
-        &[("SVC_BULK_RETENTION", "1s")],
-    );
-    assert_eq!((short.code, jobs(&home).len()), (2, 2), "{short:?}");
-    assert!(
-        short
-            .stderr
-            .contains("`1s` is shorter than 20h, for which a job"),
-        "{short:?}"
-    );
-}
-
 /// The service keeps the emails until then.
 #[test]
 fn emails_that_are_scheduled_are_cancelled_with_their_job() {
@@ -1498,7 +1243,7 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
     let twice = home.run(&[&SEND[..], &["--yes"]].concat());
     let message = twice.error()["message"].to_string();
     assert!(
-        twice.code == 2 && message.contains("and is scheduled for 2"),
+        twice.code == 2 && message.contains("will get this email, 2"),
         "{twice:?}"
     );
     let elsewhere = [
@@ -1612,14 +1357,15 @@ fn a_problem_of_all_rows_is_told_once() {
         .concat(),
     );
     let error = run.error();
-    let problem =
-        json!({"field": "row 2", "message": "--text: line 1: the row has no `Firstname`"});
+    let problem = json!({"field": "row 2, p0@example.test", "message": "--text: line 1: the row has no `Firstname`"});
     assert_eq!(
         (run.code, &error["fields"]),
         (2, &json!([problem])),
         "{run:?}"
     );
     assert_eq!(error["message"], "no row can be sent: 3 invalid left out");
+    let columns = "no column is named `Firstname`; its columns are `First Name`, `email`";
+    assert_eq!(error["hint"], columns);
     // If others can be sent, it is one of those rows.
     home.file("people.csv", "email\na@b.test\nbad\nc@d.test\nworse\n");
     let text = [
@@ -1633,6 +1379,11 @@ fn a_problem_of_all_rows_is_told_once() {
     ];
     let run = home.run(&[&SEND[..3], &text, &["--dry-run"]].concat());
     assert_eq!((run.code, &run.json()["emails"]), (0, &json!(2)), "{run:?}");
+    // One email is shown, and everyone who gets none.
+    assert_eq!(run.json()["body"].as_array().map(Vec::len), Some(1));
+    for left_out in ["left out: row 3, bad: ", "left out: row 5, worse: "] {
+        assert!(run.stderr.contains(left_out), "{run:?}");
+    }
 }
 
 #[test]
@@ -1733,7 +1484,7 @@ fn mistakes_are_named_with_the_next_step() {
     );
     let message = error["message"].as_str().expect("a message");
     assert!(
-        message.starts_with("cannot keep a record of the job in "),
+        message.starts_with("cannot keep a record of jobs in "),
         "{message}"
     );
     assert!(
@@ -1784,5 +1535,154 @@ fn a_column_named_like_a_field_of_an_email_is_not_passed_over_in_silence() {
         (used.code, used.stderr.contains("is not used")),
         (0, false),
         "{used:?}"
+    );
+}
+
+/// `timeout`, supervisors and terminals send two.
+#[test]
+fn two_signals_within_a_second_are_one() {
+    let home = Home::new();
+    home.file("people.csv", people(0..2));
+    let (listener, url) = crate::support::listen();
+    let mut command = home.command(&[&SEND[1..], &["--yes"]].concat());
+    command.env("SVC_EMAIL_URL", &url).env("SVC_EMAIL_KEY", "k");
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("starts");
+    // The check of the sender's domain.
+    drop(crate::support::accept(&listener));
+    let mut stream = crate::support::accept(&listener);
+    crate::support::read_request(&stream).expect("a request");
+    let pid = child.id().to_string();
+    for signal in ["-INT", "-TERM"] {
+        let killed = std::process::Command::new("kill")
+            .args([signal, &pid])
+            .status();
+        assert!(killed.expect("kill runs").success());
+    }
+    let accepted = accepted(&["eml_1", "eml_2"]);
+    std::io::Write::write_all(&mut stream, accepted.as_bytes()).expect("sent");
+    let run = Run::wait(child);
+    let job = run.json();
+    assert_eq!(
+        (run.code, &job["accepted"], &job["unknown"]),
+        (0, &json!(2), &json!(0)),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn emails_whose_time_is_over_are_sent_only_after_a_question() {
+    let down = crate::support::http_response(403, "", "{}");
+    let (home, service) = with_service(&[down]);
+    let send = [&SEND[1..], &["--yes", "--at", "+2s"]].concat();
+    let run = run_at(&home, &service, "k", &send);
+    assert_eq!(run.code, 6, "{run:?}");
+    let id = run.json()["job"].as_str().expect("an id").to_owned();
+    for command in ["resume", "work"] {
+        let refused = crate::support::wait_until("the time of the job is over", || {
+            let run = run_at(&home, &service, "k", &["bulk", command, &id]);
+            (run.code == 2).then_some(run)
+        });
+        assert_eq!(refused.error()["code"], "job_is_overdue", "{refused:?}");
+    }
+    let requests = service.requests().len();
+    let listed = run_at(&home, &service, "k", &["bulk", "resume", &id, "--yes"]);
+    assert_eq!(listed.error()["code"], "job_is_overdue", "{listed:?}");
+    assert_eq!(service.requests().len(), requests);
+}
+
+#[test]
+fn a_report_says_what_is_not_checked_yet_and_asks_the_service_on_request() {
+    let home = Home::new();
+    home.file(
+        "people.csv",
+        "email,First Name\nada@example.test,Ada\nbounced@example.test,Bob\n",
+    );
+    let job = job_of(&home.run(&[&SEND[..], &["--yes"]].concat()));
+    home.sandbox_json(&["sandbox", "settle"]);
+    let report = home.run(&["bulk", "report", &job, "--status", "bounced"]);
+    assert_eq!(report.stdout.lines().count(), 1, "{report:?}");
+    let unchecked = "whether 2 accepted emails were delivered is not checked yet: ";
+    assert!(report.stderr.contains(unchecked), "{report:?}");
+    let refresh = ["--refresh", "--status", "bounced", "--jq", ".[].address"];
+    let report = home.run(&[&["--sandbox", "bulk", "report", &job][..], &refresh].concat());
+    assert_eq!(
+        (report.code, report.stdout.as_str()),
+        (0, "bounced@example.test\n"),
+        "{report:?}"
+    );
+    let report = home.run(&["bulk", "report", &job, "--status", "bounced"]);
+    assert!(
+        report.stdout.contains(",bounced@example.test,bounced,") && report.stderr.is_empty(),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn an_audience_of_which_not_all_is_known_gets_nothing() {
+    let send = [
+        "bulk",
+        "send",
+        "--audience",
+        "aud_0198c0de-0000-7000-8000-000000000000",
+        "--from",
+        "a@b.test",
+        "--subject",
+        "s",
+        "--text",
+        "t",
+        "--yes",
+    ];
+    let contact = |n: u8| json!({"id": format!("con_{n}"), "email": format!("p{n}@b.test")});
+    let subscribed = |n: u8| {
+        let mut contact = contact(n);
+        contact["subscribed"] = json!(true);
+        contact
+    };
+    for (list, said) in [
+        // The service does not say who wants emails.
+        (json!([subscribed(1), contact(2)]), "`opt-out`"),
+        // There are more contacts, which it does not say how to get.
+        (
+            json!({"data": [subscribed(1)], "has_more": true, "total": 9}),
+            "more",
+        ),
+    ] {
+        let list = crate::support::http_response(200, "", &list.to_string());
+        let service = Service::with_responses(&[list]);
+        let home = Home::new();
+        let run = run_at(&home, &service, "k", &send);
+        assert_ne!(run.code, 0, "{run:?}");
+        assert!(run.stderr.contains(said), "{run:?}");
+        assert!(jobs(&home).is_empty());
+        let requests = service.requests();
+        assert!(
+            requests.iter().all(|request| request.starts_with("GET ")),
+            "{requests:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_need_not_have_a_name_in_utf_8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::new();
+    let name = std::ffi::OsStr::from_bytes(b"Empf\xe4nger.csv");
+    let path = std::path::Path::new(&home.file("people.csv", people(0..2))).with_file_name(name);
+    std::fs::write(&path, people(0..2)).expect("written");
+    let options = [&SEND[..3], &SEND[4..], &["--yes"]].concat();
+    let mut command = home.command(&options);
+    command.arg(&path);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let run = Run::wait(command.spawn().expect("starts"));
+    assert_eq!(
+        (run.code, &run.json()["accepted"]),
+        (0, &json!(2)),
+        "{run:?}"
     );
 }

@@ -85,7 +85,7 @@ fn the_lines_cover_every_command_that_calls_an_operation() {
         // These query both services and report partial results, or run until they are stopped.
         // To resume a job needs one.
         let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "conform" | "listen" | "bulk resume")
-            // These need a job or a Redis server: `bulk.rs`, `tests/it/bulk_queue.rs`.
+            // These need a job: `bulk.rs`.
                 || matches!(&*spec.path, "bulk cancel" | "bulk work");
         assert!(
             is_special || lines.contains(&spec.path),

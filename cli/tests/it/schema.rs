@@ -131,7 +131,8 @@ fn the_output_of_every_command_matches_its_schema() {
     serving.wait().expect("ends");
     checker.run("sandbox stop");
     checker.run_words(&["sandbox", "status", "--url", "http://127.0.0.1:1"], 1);
-    // The first speaks a protocol: `mcp.rs`. A release needs a relay. The others need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
+    // The first speaks a protocol: `mcp.rs`. A release needs a relay. The others need a job that runs or has unknown rows:
+    // `bulk.rs`.
     let needs_more = |path: &str| {
         matches!(
             path,
@@ -182,7 +183,7 @@ fn emails(checker: &mut Checker) {
         checker.run(&line);
     }
     checker.fail(&format!("bulk pause {job}"), 6);
-    checker.run(&format!("bulk continue {job}"));
+    checker.run("bulk forget --yes");
     checker.fail(&format!("bulk settle {job} --resend 2"), 2);
     let later = checker.run(&format!("--sandbox {send} --at +2h --again"));
     checker.run(&format!("--sandbox bulk cancel {}", text(&later, "/job")));

@@ -79,61 +79,53 @@ impl App {
 
 type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 
-/// Responds to the commands of a client of Redis: there are no jobs.
-fn serve_redis(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
+/// Asks a client of PostgreSQL for its password, and closes the connection.
+fn serve_postgres(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
+    // The client asks for TLS before it begins.
+    stream.sock.read_exact(&mut [0; 8]).ok()?;
+    stream.sock.write_all(b"S").ok()?;
     let mut buffer = [0; 4096];
-    loop {
-        let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
-        let commands = String::from_utf8_lossy(&buffer[..read]).into_owned();
-        // Before the response: the client may end with it.
-        requests.lock().expect("no panic").push(commands.clone());
-        for command in commands
-            .split_inclusive("\r\n")
-            .filter(|line| line.starts_with('*'))
-        {
-            let is_query = command == "*4\r\n" && commands.contains("ZRANGE");
-            stream
-                .write_all(if is_query { b"*0\r\n" } else { b"+OK\r\n" })
-                .ok()?;
-        }
-        stream.flush().ok()?;
-    }
+    stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+    let ask_for_password = [b'R', 0, 0, 0, 8, 0, 0, 0, 3];
+    stream.write_all(&ask_for_password).ok()?;
+    stream.flush().ok()?;
+    let read = stream.read(&mut buffer).ok()?;
+    let password = String::from_utf8_lossy(&buffer[..read]).into_owned();
+    requests.lock().expect("no panic").push(password);
+    Some(())
 }
 
 #[test]
-fn a_queue_over_tls_trusts_only_the_bundle_and_keeps_its_password() {
-    let (home, redis) = (Home::new(), App::serving(IsCa::NoCa, serve_redis));
-    let bundle = home.file("ca.pem", &redis.pem);
-    let url = format!("rediss://:hunter2@localhost:{}", redis.port);
-    let env = [("SVC_BULK_QUEUE", url.as_str())];
-    let list = home.run_with_env(&["bulk", "list", "--ca-bundle", &bundle], &env);
-    assert_eq!(
-        (list.code, list.json()),
-        (0, serde_json::json!([])),
-        "{list:?}"
-    );
-    assert!(
-        redis.requests().concat().contains("hunter2"),
-        "{:?}",
-        redis.requests()
-    );
-
-    let trusted = redis.requests().len();
-    let other = url.replace("localhost", "127.0.0.1");
-    for (args, queue) in [
-        (&["bulk", "list"][..], &url),
-        // The certificate is for another name.
-        (&["bulk", "list", "--ca-bundle", &bundle], &other),
-    ] {
-        let run = home.run_with_env(args, &[("SVC_BULK_QUEUE", queue)]);
+fn a_ledger_over_tls_trusts_only_the_bundle_and_keeps_its_password() {
+    let home = Home::new();
+    let postgres = App::serving(IsCa::NoCa, serve_postgres);
+    let bundle = home.file("ca.pem", &postgres.pem);
+    let port = postgres.port;
+    let url = |host: &str| format!("postgres://svc:hunter2@{host}:{port}/svc?sslmode=require");
+    let list = |args: &[&str], host: &str| {
+        let run = home.run_with_env(args, &[("SVC_BULK_LEDGER", &url(host))]);
         assert_eq!(
             (run.code, run.error()["code"].as_str()),
-            (8, Some("queue_unreachable"))
+            (8, Some("ledger_unreachable")),
+            "{run:?}"
         );
-        assert!(run.stderr.contains("certificate"), "{run:?}");
         assert!(!run.stderr.contains("hunter2"), "{run:?}");
+        run.stderr
+    };
+
+    list(&["bulk", "list", "--ca-bundle", &bundle], "localhost");
+    let passwords = postgres.requests();
+    assert!(passwords.concat().contains("hunter2"), "{passwords:?}");
+
+    // The second certificate is for another name.
+    for (args, host) in [
+        (&["bulk", "list"][..], "localhost"),
+        (&["bulk", "list", "--ca-bundle", &bundle], "127.0.0.1"),
+    ] {
+        let stderr = list(args, host);
+        assert!(stderr.contains("certificate"), "{stderr}");
     }
-    assert_eq!(redis.requests().len(), trusted);
+    assert_eq!(postgres.requests().len(), passwords.len());
 }
 
 /// Records one request before it responds, so that the request is recorded when the client ends.

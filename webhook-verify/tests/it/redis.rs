@@ -321,7 +321,7 @@ async fn sentinel_names_the_primary() {
         .unwrap();
     let address = vec![format!("redis://127.0.0.1:{sentinel}")];
     let kind = SentinelServerType::Master;
-    let client = SentinelClient::build(address, "mymaster", None, kind).unwrap();
+    let client = SentinelClient::build(address, "mymaster".to_owned(), None, kind).unwrap();
     let dedup = Dedup::new(Arc::new(RedisStore::sentinel(client)));
     let handled = async {
         while dedup.run_once(delivery(BODY), handle).await.is_err() {

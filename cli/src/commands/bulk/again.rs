@@ -1,108 +1,186 @@
-//! What earlier jobs mean for a new one: who would get another email, who has got it already, and
-//! which jobs are kept.
+//! What earlier jobs mean for a new one: who would get another email, and who has got it already.
 
-use std::collections::HashSet;
+use chrono::Utc;
+use svc_bulk::Ledger;
 
-use svc_bulk::RedisQueue;
-
+use super::ledger::{JobState, LedgerOption, StoredJob, all};
 use super::plan::Plan;
-use super::store::{JobState, StoredJob, all};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::table::RECENT;
 
-/// Refuses to send if a job shares too many people with this one: half of these or more, half of its
-/// own or more (ten at least), or any if it sends the same email. Jobs count that are not complete, that
-/// ended within the last hours, or that are newer than the one that is `continued`.
-pub async fn refuse(
-    context: &Context,
-    jobs: &[StoredJob],
-    plan: &Plan,
-    addresses: &HashSet<u64>,
-    continued: Option<&StoredJob>,
-) -> Result<(), Failure> {
-    if plan.only_to.is_some() {
-        return Ok(());
-    }
-    let mut found: Option<(usize, &StoredJob)> = None;
-    for job in jobs {
-        let is_of_interest = match continued {
-            Some(old) => old.info.job != job.info.job && job.info.at >= old.info.at,
-            None => !job.has_ended() || job.age() <= RECENT,
+/// Fewer people are no reason to refuse another email to them.
+const FEW: u64 = 10;
+
+/// How long a draft is kept that no process has declined.
+const DRAFTS: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
+/// A job whose rows wait to be sent.
+pub struct Candidate<'a> {
+    pub ledger: &'a Ledger,
+    pub option: &'a LedgerOption,
+    pub id: &'a str,
+    pub plan: &'a Plan,
+    /// The identity of the email.
+    pub email: Option<&'a str>,
+    /// How many rows wait.
+    pub count: u64,
+}
+
+impl Candidate<'_> {
+    /// Refuses to send if these people have got the same email, or will; and, unless `again`, if half
+    /// of them have got another one within the last hours.
+    pub async fn refuse(&self, context: &Context, again: bool) -> Result<(), Failure> {
+        if self.plan.only_to.is_some() {
+            return Ok(());
+        }
+        let mut found: Option<(u64, StoredJob)> = None;
+        for (people, job) in self.others(context).await? {
+            let is_same = job.record.email.as_deref() == self.email;
+            let is_refused = match is_same {
+                // This very email is half sent: that job is to be continued, whatever else.
+                true => !again || !job.has_ended(),
+                false => !again && self.is_too_soon(people, &job),
+            };
+            let is_more = found.as_ref().is_none_or(|(most, _)| people > *most);
+            if is_refused && is_more {
+                found = Some((people, job));
+            }
+        }
+        if let Some((people, job)) = found {
+            return Err(self.refusal(context, people, &job));
+        }
+        if again {
+            return Ok(());
+        }
+        let Some(before) = self.ledger.got_before(self.id).await? else {
+            return Ok(());
         };
-        if job.plan.only_to.is_some() || job.plan.service != plan.service || !is_of_interest {
-            continue;
-        }
-        let others = job.addresses().await?;
-        let same = others.intersection(addresses).count();
-        // A few testers of another email are no reason.
-        let is_half = same * 2 >= addresses.len() || (same >= 10 && same * 2 >= others.len());
-        let is_refused = is_half || job.plan.sends_same_email(plan);
-        if is_refused && same > 0 && found.is_none_or(|(most, _)| same > most) {
-            found = Some((same, job));
-        }
+        let when = context.out.local_time(&before.last.to_rfc3339());
+        let message = format!(
+            "{} already got this email, {when}",
+            self.part(before.people)
+        );
+        Err(Failure::input(message).code("sent_again").hint(self.rest()))
     }
-    let Some((same, job)) = found else {
-        return Ok(());
-    };
-    let next = match (job.state, continued) {
-        (JobState::Running | JobState::Paused, _) => {
-            format!("see how far it is: {}", job.svc(context, "status"))
+
+    /// Refuses to continue this job if a newer one has sent emails to half of its people.
+    pub async fn refuse_after(&self, context: &Context, old: &StoredJob) -> Result<(), Failure> {
+        for (people, job) in self.others(context).await? {
+            let is_half = people * 2 >= self.count;
+            if job.record.created_at >= old.record.created_at && is_half {
+                let message = format!(
+                    "{} got an email of the newer job {}",
+                    self.part(people),
+                    job.id()
+                );
+                let cancel = old.svc(context, "cancel");
+                let hint = format!(
+                    "give up this job: {cancel}, and {}\nsend it all the same: --again",
+                    job.without(context)
+                );
+                return Err(Failure::input(message).code("sent_again").hint(hint));
+            }
         }
-        (JobState::Incomplete, _) => {
-            let [resume, cancel] = ["resume", "cancel"].map(|verb| job.svc(context, verb));
-            format!("go on with that job: {resume}, or give it up: {cancel}")
+        Ok(())
+    }
+
+    /// The other jobs with these people, and how many of them each has.
+    async fn others(&self, context: &Context) -> Result<Vec<(u64, StoredJob)>, Failure> {
+        let shared = self.ledger.shared(self.id).await?;
+        if shared.is_empty() {
+            return Ok(Vec::new());
         }
-        (_, Some(old)) => {
-            format!(
-                "give up this job: {}, and {}",
-                old.svc(context, "cancel"),
+        let jobs = all(context, self.ledger, self.option).await?;
+        let with_people = |job: StoredJob| {
+            let shared = shared.iter().find(|shared| shared.id == job.id())?;
+            (job.plan.service == self.plan.service).then_some((shared.people, job))
+        };
+        Ok(jobs.into_iter().filter_map(with_people).collect())
+    }
+
+    /// Whether another job with so many of these people is not complete, or has just ended.
+    fn is_too_soon(&self, people: u64, job: &StoredJob) -> bool {
+        let age = Utc::now() - job.sent_at();
+        let is_recent =
+            age.to_std().is_ok_and(|age| age <= RECENT) || age < chrono::TimeDelta::zero();
+        let is_half = people * 2 >= self.count || people * 2 >= job.record.totals.total();
+        people >= FEW && is_half && (is_recent || !job.has_ended())
+    }
+
+    fn refusal(&self, context: &Context, people: u64, job: &StoredJob) -> Failure {
+        let is_same = job.record.email.as_deref() == self.email;
+        let email = match is_same {
+            true => "this email".to_owned(),
+            false => format!("the email \"{}\"", job.plan.email.subject),
+        };
+        let when = context.out.local_time(&job.sent_at().to_rfc3339());
+        let people = self.part(people);
+        let (message, next) = if job.has_ended() {
+            let got = match job.sent_at() > Utc::now() {
+                true => "will get",
+                false => "already got",
+            };
+            let message = format!("{people} {got} {email}, {when} (job {})", job.id());
+            let next = if is_same {
+                self.rest()
+            } else {
                 job.without(context)
-            )
-        }
-        _ if job.plan.sends_same_email(plan) => {
-            let of = addresses.len();
-            format!("send this email only to those who have not got it: --limit {of}")
-        }
-        _ => job.without(context),
-    };
-    let message = format!(
-        "job {} of {} has {same} of these {} addresses, and is {}",
-        job.info.job,
-        context.out.local_time(&job.info.at.to_rfc3339()),
-        addresses.len(),
-        job.summary().summary
-    );
-    let hint = format!("{next}\nsend them another email all the same: --again");
-    Err(Failure::input(message).code("sent_again").hint(hint))
-}
+            };
+            (message, next)
+        } else {
+            let summary = job.summary().summary;
+            let message = format!(
+                "{people} are in the unfinished job {} with {email}, which is {summary}",
+                job.id()
+            );
+            let next = match job.state() {
+                JobState::Running => {
+                    format!("see how far it is: {}", job.svc(context, "status"))
+                }
+                _ => {
+                    let [resume, cancel] = ["resume", "cancel"].map(|verb| job.svc(context, verb));
+                    format!("go on with that job: {resume}, or give it up: {cancel}")
+                }
+            };
+            (message, next)
+        };
+        let hint = match is_same && !job.has_ended() {
+            true => next,
+            false => format!("{next}\nsend to them all the same: --again"),
+        };
+        Failure::input(message).code("sent_again").hint(hint)
+    }
 
-/// The addresses that jobs with the same email have sent to or are sending to, for one that goes on
-/// after them. An incomplete job is left out, so that [`refuse`] names it: it has to be resumed first.
-pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
-    let mut addresses = HashSet::new();
-    for job in jobs {
-        let is_same = job.state != JobState::Incomplete && job.plan.sends_same_email(plan);
-        if is_same && job.plan.only_to.is_none() && job.plan.service == plan.service {
-            addresses.extend(job.addresses().await?);
+    fn rest(&self) -> String {
+        let count = self.count;
+        format!("send this email only to those who have not got it: --limit {count}")
+    }
+
+    /// Such as `12 of 40 recipients`.
+    fn part(&self, people: u64) -> String {
+        match (people, self.count) {
+            (1, 1) => "the recipient".to_owned(),
+            (people, count) if people >= count => format!("all {count} recipients"),
+            (people, count) => format!("{people} of {count} recipients"),
         }
     }
-    Ok(addresses)
 }
 
-/// The jobs of this machine and of a queue. Those of this machine that ended long ago are removed: they
-/// hold addresses. One that cannot be removed stays.
-pub async fn earlier(
+/// Removes jobs that ended long ago, old drafts, and what was remembered for long enough: they hold
+/// addresses.
+pub async fn clean_up(
     context: &Context,
-    queue: Option<&RedisQueue>,
-    are_needed: bool,
-) -> Result<Vec<StoredJob>, Failure> {
-    let mut kept = Vec::new();
-    for job in all(context, true, queue, are_needed).await? {
-        let is_old = job.has_ended() && job.age() > context.settings.bulk_retention;
-        if !(is_old && job.is_here() && job.remove().await.is_ok()) {
-            kept.push(job);
+    ledger: &Ledger,
+    option: &LedgerOption,
+) -> Result<(), Failure> {
+    let settings = &context.settings;
+    ledger.clean_up(DRAFTS, settings.bulk_memory).await?;
+    for job in all(context, ledger, option).await? {
+        let age = (Utc::now() - job.sent_at()).to_std().unwrap_or_default();
+        if job.has_ended() && age > settings.bulk_retention {
+            ledger.remove(job.id()).await?;
         }
     }
-    Ok(kept)
+    Ok(())
 }

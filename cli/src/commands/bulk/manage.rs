@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
-use svc_bulk::{Journal, SendState};
-use svc_sdk::Operation::EmailsCancel;
+use schemars::JsonSchema;
+use serde::Serialize;
+use svc_bulk::{FinalStatus, SendState};
+use svc_sdk::Operation::{EmailsCancel, EmailsGet};
 
-use super::jobs::{self, Jobs};
-use super::outcomes::{FinalStatus, Outcome};
-use super::store::{self, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW};
+use super::again::clean_up;
+use super::ledger::{JobOption, JobState, JobSummary, LedgerOption, StoredJob, VIEW, all};
+use super::outcomes::Outcome;
+use super::wait::refresh;
 use crate::command_spec::{changes, local, removes};
 use crate::context::{Context, Deleted};
 use crate::failure::{Failure, Kind};
@@ -23,42 +26,98 @@ use crate::output::{Column, Items, Show, View};
 use crate::output_schema::of;
 use crate::prepared::confirm;
 
-/// List the jobs of this machine and of a queue, newest first
+/// List the jobs, newest first
 ///
-/// With --queue, only those in Redis; with SVC_BULK_QUEUE, both.
+/// With --all, also the emails of jobs that were removed: who has got them is remembered for 13
+/// months, as a hash of each address (`bulk_memory`). `svc bulk forget` removes that.
 #[derive(Args, Debug)]
 #[command(add = local(of::<Vec<JobSummary>>))]
 #[command(after_long_help = "\
   svc bulk list
   svc bulk list --jq '.[] | select(.state != \"complete\") | .job'
-  svc bulk list --queue redis://10.0.0.5")]
+  svc bulk list --all")]
 pub struct List {
     #[command(flatten)]
-    queue: QueueOption,
+    ledger: LedgerOption,
+    /// Name the emails of removed jobs, too
+    #[arg(long)]
+    all: bool,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let queue = self.queue.if_set(context).await?;
-        let is_here = self.queue.queue.is_none();
-        let mut all = store::all(context, is_here, queue.as_ref(), false).await?;
-        all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
-        let all = all.iter().map(StoredJob::summary).collect::<Vec<_>>();
+        let ledger = self.ledger.open(context).await?;
+        clean_up(context, &ledger, &self.ledger).await?;
+        let mut jobs = all(context, &ledger, &self.ledger).await?;
+        jobs.reverse();
+        let jobs = jobs.iter().map(StoredJob::summary).collect::<Vec<_>>();
+        if self.all {
+            for email in ledger.memory().await? {
+                let last = context.out.local_time(&email.last.to_rfc3339());
+                context.out.note(&format!(
+                    "remembered: {} people got \"{}\", the last one {last}",
+                    email.people, email.label
+                ));
+            }
+        }
         context
             .out
-            .list(&all, VIEW, "no jobs; start one with `svc bulk send`")
+            .list(&jobs, VIEW, "no jobs; start one with `svc bulk send`")
+    }
+}
+
+/// Forget who has got the emails of removed jobs
+///
+/// Of a job that was removed, a hash of each address is kept for 13 months (`bulk_memory`), so that
+/// nobody gets the same email again. Jobs that are not removed stay.
+#[derive(Args, Debug)]
+#[command(add = removes(&[], of::<Forgotten>))]
+#[command(after_long_help = "\
+  svc bulk forget
+  svc bulk forget --yes")]
+pub struct Forget {
+    #[command(flatten)]
+    ledger: LedgerOption,
+}
+
+/// How much was forgotten.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Forgotten {
+    forgotten: u64,
+}
+
+impl Forget {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let ledger = self.ledger.open(context).await?;
+        let people = ledger
+            .memory()
+            .await?
+            .iter()
+            .map(|it| it.people)
+            .sum::<u64>();
+        let question = format!(
+            "Forget {people} people who got emails of removed jobs? They may get them again."
+        );
+        confirm(context, &question).await?;
+        if context.settings.dry_run {
+            context.out.note(&format!("{people} would be forgotten"));
+            return Ok(());
+        }
+        let forgotten = ledger.forget().await?;
+        let sentence = format!("{forgotten} forgotten");
+        context.out.done(&sentence, &Forgotten { forgotten })
     }
 }
 
 /// Show how far a job is
 ///
-/// Of a job in Redis, that of all workers together.
+/// That of all processes together which send it.
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
   svc bulk status 20261122-101500-1f3a9c02
-  svc bulk status 20261122 --jq .unknown
-  svc bulk status 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
+  svc bulk status 20261122 --jq .unknown")]
 pub struct Status {
     #[command(flatten)]
     job: JobOption,
@@ -71,7 +130,7 @@ impl Status {
 }
 
 fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
-    if let Some(cause) = &job.cause {
+    if let Some(cause) = &job.record.cause {
         let reason = cause.message.as_ref().or(cause.code.as_ref());
         let reason = reason.map_or("no reason given", String::as_str);
         context.out.note(&format!(
@@ -83,32 +142,36 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 
 /// Show the outcome of every row of a job
 ///
-/// CSV, unless --json or another --output selects another format. Rows that are not sent yet are missing. The
-/// status is accepted, refused, invalid, unknown, left_out or, while the job runs, in_flight; after
-/// --wait, the final status of the email, such as delivered or bounced. The code of an unknown row is
+/// CSV, unless --json or another --output selects another format. The status is accepted, refused,
+/// invalid, unknown, left_out, not_sent or, while the job runs, in_flight; after --wait or --refresh,
+/// the final status of the email, such as delivered or bounced. The code of an unknown row is
 /// its cause, and the message of an accepted one tells if it was perhaps sent twice.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Vec<Outcome>>))]
+#[command(add = local(of::<Vec<Outcome>>).calling(&[EmailsGet]))]
 #[command(after_long_help = "\
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
   svc bulk report 20261122 --status unknown,refused -o ndjson --jq .address
-  svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv")]
+  svc bulk report 20261122 --refresh --status bounced")]
 pub struct Report {
     #[command(flatten)]
     job: JobOption,
     /// Only rows with this status, or left out for this reason; repeatable
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', hide_possible_values = true, value_parser = STATUSES)]
     status: Vec<String>,
+    /// Ask the service for the final status of the accepted emails first
+    #[arg(long)]
+    refresh: bool,
 }
 
 /// The statuses of rows, the reasons why some are left out, and the final statuses of emails.
-const STATUSES: [&str; 15] = [
+const STATUSES: [&str; 16] = [
     "accepted",
     "refused",
     "invalid",
     "unknown",
     "left_out",
     "in_flight",
+    "not_sent",
     "unsubscribed",
     "suppressed",
     "duplicate",
@@ -135,6 +198,17 @@ const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "m
 impl Report {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = self.job.find(context).await?;
+        if self.refresh {
+            job.plan.check_service(context)?;
+            let client = context.email_client().await?;
+            let open = refresh(context, &client, &job).await?;
+            if open > 0 {
+                context
+                    .out
+                    .note(&format!("{open} accepted emails have no final status yet"));
+            }
+        }
+        let mut unchecked = 0_u64;
         let mut items = Items::new(&context.out, &COLUMNS);
         let is_asked_for = |row: &Outcome| {
             let reason = row.code.as_deref().filter(|_| row.status == "left_out");
@@ -145,7 +219,8 @@ impl Report {
                 .flatten();
             self.status.is_empty() || words.any(|word| self.status.iter().any(|it| it == word))
         };
-        let each = |row| {
+        let each = |row: Outcome| {
+            unchecked += u64::from(row.status == "accepted");
             if is_asked_for(&row) {
                 items.push(&row)
             } else {
@@ -153,22 +228,27 @@ impl Report {
             }
         };
         job.report(each).await?;
+        if unchecked > 0 && !self.refresh {
+            let refresh = job.svc(context, "report");
+            context.out.note(&format!(
+                "whether {unchecked} accepted emails were delivered is not checked yet: {refresh} --refresh"
+            ));
+        }
         match context.out.is_table() && !items.are_lines {
-            true => context.out.list(&items.document, REPORT_VIEW, "no rows"),
+            true => context.out.list(items.document(), REPORT_VIEW, "no rows"),
             false => items.finish(),
         }
     }
 }
 
-/// Let the sender of a job wait
+/// Let the senders of a job wait
 ///
-/// The process that sends it, or all workers of a job in Redis, wait within a second until
-/// `svc bulk continue`. Requests in flight are completed.
+/// All processes that send it wait within a second until `svc bulk resume`. Requests in flight are
+/// completed.
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
-  svc bulk pause 20261122-101500-1f3a9c02
-  svc bulk pause 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
+  svc bulk pause 20261122-101500-1f3a9c02")]
 pub struct Pause {
     #[command(flatten)]
     job: JobOption,
@@ -177,36 +257,11 @@ pub struct Pause {
 impl Pause {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        job.set(SendState::Paused).await?;
-        show(context, &job)
-    }
-}
-
-/// Let the sender of a paused job go on
-///
-/// If no process is sending the job any more: svc bulk resume.
-#[derive(Args, Debug)]
-#[command(add = local(of::<JobSummary>))]
-#[command(after_long_help = "\
-  svc bulk continue 20261122-101500-1f3a9c02
-  svc bulk continue 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
-pub struct Continue {
-    #[command(flatten)]
-    job: JobOption,
-}
-
-impl Continue {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut job = self.job.find(context).await?;
-        job.set(SendState::Running).await?;
-        if job.state == JobState::Incomplete {
-            return Err(Failure::new(Kind::Refused, "no process is sending the job")
-                .code("job_is_not_running")
-                .hint(format!(
-                    "send its other emails: {}",
-                    job.svc(context, "resume")
-                )));
+        if matches!(job.state(), JobState::Complete | JobState::Unknown) {
+            return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
+        job.ledger.set_state(job.id(), SendState::Paused).await?;
+        job.reload().await?;
         show(context, &job)
     }
 }
@@ -218,8 +273,7 @@ impl Continue {
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsCancel], of::<JobSummary>))]
 #[command(after_long_help = "\
-  svc bulk cancel 20261122-101500-1f3a9c02
-  svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
+  svc bulk cancel 20261122-101500-1f3a9c02")]
 pub struct Cancel {
     #[command(flatten)]
     job: JobOption,
@@ -229,7 +283,7 @@ impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
         let is_scheduled = job.plan.email.scheduled_at.is_some();
-        if job.state == JobState::Complete && !is_scheduled {
+        if job.state() == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
         if is_scheduled {
@@ -238,18 +292,23 @@ impl Cancel {
         if context.settings.dry_run {
             context
                 .out
-                .note(&format!("job {} would be cancelled", job.info.job));
+                .note(&format!("job {} would be cancelled", job.id()));
             return Ok(());
         }
-        if job.state != JobState::Complete {
-            job.set(SendState::Cancelled).await?;
+        if job.state() != JobState::Complete {
+            job.ledger.set_state(job.id(), SendState::Cancelled).await?;
+            job.reload().await?;
         }
         let late = if is_scheduled {
             cancel_scheduled(context, &mut job).await?
         } else {
             None
         };
-        let unknown = if is_scheduled { job.totals.unknown } else { 0 };
+        let unknown = if is_scheduled {
+            job.record.totals.unknown
+        } else {
+            0
+        };
         let late = late.or_else(|| (unknown > 0).then(|| still_unknown(context, &job, unknown)));
         show(context, &job)?;
         late.map_or(Ok(()), Err)
@@ -266,7 +325,7 @@ fn still_unknown(context: &Context, job: &StoredJob, unknown: u64) -> Failure {
 }
 
 /// Cancels the emails that the service keeps until their time. Returns the failure if some were sent
-/// already. Those of a job of this machine that are cancelled are recorded in its folder.
+/// already. Those that are cancelled are recorded.
 async fn cancel_scheduled(
     context: &Context,
     job: &mut StoredJob,
@@ -292,17 +351,17 @@ async fn cancel_scheduled(
             Ok(_) => {
                 count += 1;
                 let status = FinalStatus {
-                    row,
                     status: "cancelled".to_owned(),
                     reason: None,
                 };
-                status.write(job.folder())?;
+                job.ledger.set_final(job.id(), &[(row, status)]).await?;
             }
             // It was sent already.
             Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {}
             Err(failure) => failed = Some(failure),
         }
     }
+    drop(cancelled);
     drop(progress);
     let said = format!("{count} of {total} scheduled emails are cancelled");
     if let Some(mut failure) = failed {
@@ -311,7 +370,8 @@ async fn cancel_scheduled(
         return Err(failure.hint("cancel the job again"));
     }
     if count > 0 {
-        job.set(SendState::Cancelled).await?;
+        job.ledger.set_state(job.id(), SendState::Cancelled).await?;
+        job.reload().await?;
     }
     context.out.note(&said);
     let kind = if count == 0 {
@@ -338,7 +398,7 @@ async fn cancel_scheduled(
 #[command(add = removes(&[], of::<Deleted<'_>>))]
 #[command(after_long_help = "\
   svc bulk remove 20261122-101500-1f3a9c02
-  svc bulk remove 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes")]
+  svc bulk remove 20261122-101500-1f3a9c02 --yes")]
 pub struct Remove {
     #[command(flatten)]
     job: JobOption,
@@ -346,27 +406,22 @@ pub struct Remove {
 
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let job = match self.job.find(context).await {
-            Err(failure) if failure.kind() == Kind::Other => {
-                return self.remove_unreadable(context, failure).await;
-            }
-            job => job?,
-        };
-        let id = job.info.job.clone();
-        if job.state == JobState::Running {
+        let job = self.job.find(context).await?;
+        let id = job.id().to_owned();
+        if job.state() == JobState::Running {
             return Err(Failure::new(Kind::Refused, "the job is being sent")
                 .code("job_is_running")
                 .hint(format!("stop it first: {}", job.svc(context, "cancel"))));
         }
         let waits = match &job.plan.email.scheduled_at {
-            Some(at) if job.state != JobState::Cancelled => {
+            Some(at) if job.state() != JobState::Cancelled => {
                 let at = context.out.local_time(at.as_str());
                 format!(" Emails that wait until {at} can then no longer be cancelled.")
             }
             _ => String::new(),
         };
         let question = format!(
-            "Delete job {id} ({}), its addresses and the record of what was sent?{waits}",
+            "Delete job {id} ({}) with its addresses? Who got the email is remembered.{waits}",
             job.summary().summary
         );
         confirm(context, &question).await?;
@@ -374,54 +429,9 @@ impl Remove {
             context.out.note(&format!("job {id} would be deleted"));
             return Ok(());
         }
-        job.remove().await?;
+        job.ledger.remove(&id).await?;
         context.deleted("job", &id, &id)
     }
-
-    /// Removes a job whose record is damaged: that one alone, and only if it is still unreadable.
-    async fn remove_unreadable(self, context: &Context, why: Failure) -> Result<(), Failure> {
-        let start = &self.job.job;
-        let here = Jobs::of(&context.settings).find(start).ok();
-        if let Some(folder) = here.filter(|_| self.job.queue.queue.is_none()) {
-            let id = jobs::name(&folder);
-            if StoredJob::here(&folder).is_ok() {
-                return Err(why);
-            }
-            if Journal::is_open(jobs::journal(&folder))? {
-                return Err(
-                    Failure::new(Kind::Refused, "the job is being sent").code("job_is_running")
-                );
-            }
-            if is_agreed(context, &id).await? {
-                std::fs::remove_dir_all(folder)?;
-                context.deleted("job", &id, &id)?;
-            }
-            return Ok(());
-        }
-        let queue = self.job.queue.connect(context).await?;
-        let id = store::find_id(&queue, start).await?;
-        if StoredJob::queued(&queue, &id).await.is_ok() {
-            return Err(why);
-        }
-        if is_agreed(context, &id).await? {
-            queue.remove(&id).await?;
-            context.deleted("job", &id, &id)?;
-        }
-        Ok(())
-    }
-}
-
-/// Whether an unreadable job is to be deleted. A dry run only says so.
-async fn is_agreed(context: &Context, id: &str) -> Result<bool, Failure> {
-    confirm(
-        context,
-        &format!("Delete job {id}, whose record cannot be read?"),
-    )
-    .await?;
-    if context.settings.dry_run {
-        context.out.note(&format!("job {id} would be deleted"));
-    }
-    Ok(!context.settings.dry_run)
 }
 
 /// Decide about emails whose outcome is unknown
@@ -453,7 +463,7 @@ pub struct Settle {
 impl Settle {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        if job.state == JobState::Cancelled && !self.resend.is_empty() {
+        if job.state() == JobState::Cancelled && !self.resend.is_empty() {
             return Err(Failure::new(
                 Kind::Refused,
                 "the job was cancelled, which cannot be undone",
@@ -498,15 +508,15 @@ impl Settle {
                 "row {both} is in both --sent and --resend"
             )));
         }
-        let (sent, resend) = job.settle(&sent, &resend).await?;
+        let (sent, resend) = job.ledger.settle(job.id(), &sent, &resend).await?;
+        job.reload().await?;
         context.out.note(&format!(
             "{sent} rows count as sent; {resend} will be sent again"
         ));
         if resend > 0 {
-            let verb = if job.is_here() { "resume" } else { "work" };
             context
                 .out
-                .hint(&format!("send them: {}", job.svc(context, verb)));
+                .hint(&format!("send them: {}", job.svc(context, "resume")));
         }
         show(context, &job)
     }

@@ -1,6 +1,6 @@
 //! How a row fills the placeholders of an email.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
@@ -41,7 +41,7 @@ pub struct Renderer {
     /// The text that is made of the HTML, if that is constant.
     text_of_html: Option<String>,
     /// The names that the placeholders use.
-    used: HashSet<String>,
+    used: BTreeSet<String>,
 }
 
 impl Renderer {
@@ -103,6 +103,11 @@ impl Renderer {
     /// Whether the email of a row may depend on the value of this name.
     pub fn uses(&self, name: &str) -> bool {
         self.email.template_id.is_some() || self.used.contains(name)
+    }
+
+    /// The names of values that the placeholders use, in alphabetical order.
+    pub fn used(&self) -> impl Iterator<Item = &str> {
+        self.used.iter().map(String::as_str)
     }
 
     /// The email with these values to this address. The error names the part and the missing value.

@@ -1,38 +1,37 @@
 //! The people that a job is for. The rows of a file or the contacts of an audience are read once, in
-//! order; then each is checked, because a later row may opt out, and what will be sent is written
-//! into the folder of the job.
+//! order, into a draft in the ledger; then each is checked, because a later row may opt out.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use svc_bulk::{Ledger, NewRow, RowRefusal, RowStatus};
 use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, Email};
+use tokio::sync::mpsc;
 
 use super::message::Renderer;
-use super::outcomes::Outcome;
-use super::plan::{LEFT_OUT, Plan, PreparedRow, ROWS, hash, hash_of, lines};
+use super::plan::{Plan, PreparedRow};
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::{ColumnOptions, placeholder};
-use crate::input::email::check;
+use crate::input::columns::{ColumnOptions, names, placeholder};
+use crate::input::email::{check, hash, hash_of};
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Record;
-use crate::private;
+use crate::output::one_line;
 use crate::stop::StopSignal;
 
-/// The people as they were read, in the folder of a job that is being prepared.
-const PEOPLE: &str = "people.ndjson";
-
-/// How many emails and problems are kept to be shown.
+/// How many emails go to the address of --only-to, and how many problems are shown.
 pub const SHOWN: usize = 3;
+
+/// How many rows that are left out are kept to be shown.
+const LEFT_OUT: usize = 20;
+
+/// The most names of columns that are kept.
+const COLUMNS: usize = 200;
 
 /// Columns that look like fields of an email, which only a placeholder reads.
 const FIELDS: [&str; 7] = [
@@ -45,22 +44,10 @@ const FIELDS: [&str; 7] = [
     "attachments",
 ];
 
-/// A line of the file [`PEOPLE`].
-#[derive(Serialize, Deserialize)]
-struct PersonLine {
-    row: u64,
-    address: String,
-    values: Map<String, Value>,
-    /// Why the row cannot be sent, whatever others say: a code and a message.
-    left_out: Option<(String, String)>,
-    /// Whether the row says that the person is subscribed.
-    is_subscribed: bool,
-}
-
 /// Those who were read.
 pub struct People {
-    folder: PathBuf,
-    file: Lines,
+    rows: Pages,
+    page: Vec<NewRow>,
     renderer: Renderer,
     pub opt_outs: OptOuts,
     /// The addresses with a row that opts out.
@@ -69,6 +56,8 @@ pub struct People {
     unclear: HashMap<u64, u64>,
     /// Those of [`FIELDS`] that have values, and that no placeholder reads.
     pub unused_columns: BTreeSet<&'static str>,
+    /// The columns of the rows.
+    columns: BTreeSet<Arc<str>>,
 }
 
 /// Which rows are sent, beside what the file says.
@@ -79,8 +68,6 @@ pub struct Selection {
     pub keep_duplicates: bool,
     /// Those who get no email.
     pub suppressed: HashSet<u64>,
-    /// Those who have got it from earlier jobs.
-    pub sent_before: HashSet<u64>,
     /// The client, if its recipient guard has to allow every email.
     pub guard: Option<EmailClient>,
 }
@@ -89,29 +76,67 @@ pub struct Selection {
 #[derive(Default)]
 pub struct Checked {
     pub count: u64,
-    /// The first emails.
-    pub first: Vec<Email>,
-    /// The first reasons why rows are invalid, one after the other without repetitions, such as for a placeholder that no
-    /// column has.
+    pub first: Option<Email>,
+    /// The first rows that are left out, and why.
+    pub left_out: Vec<String>,
+    /// The first reasons why rows are invalid, one after the other without repetitions, such as for
+    /// a placeholder that no column has.
     pub problems: Vec<(String, String)>,
-    /// The hash of each address.
-    pub addresses: HashSet<u64>,
 }
 
+impl Checked {
+    fn add(&mut self, email: Email) {
+        self.count += 1;
+        self.first.get_or_insert(email);
+    }
+
+    /// Keeps the reason of a row that is left out, to show it.
+    fn explain(&mut self, row: u64, address: &str, code: &str, message: &str) {
+        let is_new = self.problems.last().is_none_or(|(_, last)| last != message);
+        let is_problem = code == "invalid" && is_new && self.problems.len() < 10;
+        if !is_problem && self.left_out.len() >= LEFT_OUT {
+            return;
+        }
+        let shown = one_line(address).chars().take(80).collect::<String>();
+        let place = match shown.as_str() {
+            "" => format!("row {row}"),
+            shown => format!("row {row}, {shown}"),
+        };
+        if self.left_out.len() < LEFT_OUT {
+            self.left_out.push(format!("{place}: {message}"));
+        }
+        if is_problem {
+            self.problems.push((place, message.to_owned()));
+        }
+    }
+}
+
+/// Where the rows go that were read, a page at a time.
+pub enum Pages {
+    /// Those of a file, which is read on a thread of its own: it waits for the ledger.
+    OfFile(mpsc::Sender<Vec<NewRow>>),
+    /// Those of an audience, which comes over the network.
+    OfAudience(mpsc::UnboundedSender<Vec<NewRow>>),
+    /// All was read.
+    Closed,
+}
+
+/// How many rows are stored at a time.
+const PAGE: usize = 1_000;
+
 impl People {
-    /// Starts to read. `renderer` is that of the job.
-    pub fn new(folder: &Path, renderer: Renderer) -> Result<Self, Failure> {
-        let (folder, file) = (folder.to_owned(), Lines::create(&folder.join(PEOPLE))?);
-        let (opt_outs, opted_out, unclear, unused_columns) = Default::default();
-        Ok(Self {
-            folder,
-            file,
+    /// Starts to read into these pages. `renderer` is that of the job.
+    pub fn new(rows: Pages, renderer: Renderer) -> Self {
+        Self {
+            rows,
+            page: Vec::new(),
             renderer,
-            opt_outs,
-            opted_out,
-            unclear,
-            unused_columns,
-        })
+            opt_outs: OptOuts::default(),
+            opted_out: HashSet::new(),
+            unclear: HashMap::new(),
+            unused_columns: BTreeSet::new(),
+            columns: BTreeSet::new(),
+        }
     }
 
     /// Reads a file. It blocks, until `stop` is set.
@@ -121,12 +146,17 @@ impl People {
             self.add(person, &file.options)?;
         }
         self.opt_outs = file.opt_outs;
-        Ok(())
+        self.flush()
     }
 
-    /// Adds a contact of an audience. Only the service says whether it is subscribed; without a word
-    /// from it, the contact is left out.
-    pub fn add_contact(&mut self, number: u64, contact: Contact) -> Result<(), Failure> {
+    /// Adds a contact of an audience. Only the service says whether it is subscribed.
+    pub fn add_contact(
+        &mut self,
+        context: &Context,
+        number: u64,
+        contact: Contact,
+    ) -> Result<(), Failure> {
+        let is_subscribed = is_subscribed(context, &contact)?;
         let mut values = contact.metadata.unwrap_or_default();
         for (name, value) in [
             ("email", contact.email),
@@ -141,9 +171,13 @@ impl People {
             .collect::<Vec<_>>();
         // Metadata may have another key that looks like the address.
         let address = fields.iter().position(|(name, _)| **name == *"email");
-        let subscribed = match contact.subscribed {
-            Some(true) => Subscribed::Yes,
-            _ => Subscribed::No("subscribed".into()),
+        let subscribed = match is_subscribed {
+            true => Subscribed::Yes,
+            false => Subscribed::No("subscribed".into()),
+        };
+        let opted_out = match (&subscribed, address.and_then(|at| fields[at].1.as_str())) {
+            (Subscribed::No(_), Some(address)) => check(address).into_iter().collect(),
+            _ => Vec::new(),
         };
         let record = Record {
             number,
@@ -155,6 +189,7 @@ impl People {
                 record,
                 address,
                 subscribed,
+                opted_out,
             },
             &ColumnOptions::default(),
         )
@@ -165,6 +200,7 @@ impl People {
             mut record,
             address,
             subscribed,
+            opted_out,
         } = person;
         let address = address.and_then(|at| record.fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
@@ -175,7 +211,7 @@ impl People {
             ..
         } = record;
         match (&subscribed, hash_of(&address)) {
-            (Subscribed::No(_), Some(hash)) => _ = self.opted_out.insert(hash),
+            (Subscribed::No(_), _) => self.opted_out.extend(opted_out.iter().map(|it| hash(it))),
             (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
             _ => {}
         }
@@ -189,13 +225,39 @@ impl People {
             Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),
             Subscribed::Yes | Subscribed::Unsaid => problem.map(invalid),
         };
-        self.file.write(&PersonLine {
-            row,
-            address,
-            values,
-            left_out,
-            is_subscribed,
-        })
+        let prepared = PreparedRow(address.clone(), values, is_subscribed);
+        let mut stored = NewRow::new(row, &address, &prepared).map_err(std::io::Error::from)?;
+        stored.person = check(&address).ok();
+        if let Some((code, message)) = left_out {
+            stored.data = String::new();
+            stored.left_out = Some(RowRefusal::new(Some(&code), Some(&message)));
+        }
+        self.page.push(stored);
+        if self.page.len() >= PAGE {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Hands over what was read.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let page = std::mem::take(&mut self.page);
+        let sent = match &self.rows {
+            Pages::OfFile(pages) => pages.blocking_send(page).is_ok(),
+            Pages::OfAudience(pages) => pages.send(page).is_ok(),
+            Pages::Closed => page.is_empty(),
+        };
+        // The ledger has failed, and says so.
+        if sent {
+            Ok(())
+        } else {
+            Err(Failure::other("the rows cannot be stored"))
+        }
+    }
+
+    /// Tells that all was read.
+    pub fn close(&mut self) {
+        self.rows = Pages::Closed;
     }
 
     /// The values of a row: by the names of their columns, and as placeholders. `First Name` is
@@ -212,6 +274,9 @@ impl People {
         let (mut values, mut columns) = (Map::new(), HashMap::<String, &Arc<str>>::new());
         let mut problem = None;
         for (name, value) in &record.fields {
+            if self.columns.len() < COLUMNS && !self.columns.contains(name) {
+                self.columns.insert(Arc::clone(name));
+            }
             if is_missing(value) || name.is_empty() {
                 continue;
             }
@@ -248,58 +313,75 @@ impl People {
         values
     }
 
-    /// Checks and renders all rows, and writes those that are sent and those that are left out. It
-    /// blocks, until `stop` is set.
-    pub fn check(
-        mut self,
+    /// What to do about placeholders that no column fills.
+    pub fn missing_columns(&self) -> Option<String> {
+        let has_column = |used: &str| {
+            let mut columns = self.columns.iter();
+            used == "row" || columns.any(|name| **name == *used || placeholder(name) == used)
+        };
+        let missing = self.renderer.used().filter(|used| !has_column(used));
+        let missing = missing.map(|name| format!("`{name}`")).collect::<Vec<_>>();
+        if missing.is_empty() {
+            return None;
+        }
+        let columns = self.columns.iter().cloned().collect::<Vec<_>>();
+        let columns = names(&columns);
+        Some(format!(
+            "no column is named {}; {columns}",
+            missing.join(", ")
+        ))
+    }
+
+    /// Checks and renders all rows of a draft, and leaves out those that are not sent.
+    pub async fn check(
+        &self,
+        ledger: &Ledger,
+        id: &str,
         plan: &mut Plan,
         selection: &Selection,
-        stop: &AtomicBool,
     ) -> Result<Checked, Failure> {
-        self.file.0.flush()?;
-        let folder = &self.folder;
-        let (mut rows, mut left_out) = (
-            Lines::create(&folder.join(ROWS))?,
-            Lines::create(&folder.join(LEFT_OUT))?,
-        );
+        let statuses = [RowStatus::Waiting, RowStatus::LeftOut];
         let mut checked = Checked::default();
-        for person in lines(BufReader::new(File::open(folder.join(PEOPLE))?), PEOPLE) {
-            if selection.limit.is_some_and(|limit| checked.count >= limit) {
-                break;
+        let mut seen = HashSet::new();
+        let mut last = 0;
+        loop {
+            let rows = ledger.rows(id, last, &statuses).await?;
+            if rows.is_empty() {
+                return Ok(checked);
             }
-            interrupted(stop)?;
-            let person: PersonLine = person?;
-            let (row, address) = (person.row, person.address.clone());
-            match self.judge(plan, selection, person, &mut checked.addresses)? {
-                Ok((prepared, email)) => {
-                    rows.write(&(row, prepared))?;
-                    checked.count += 1;
-                    if checked.first.len() < SHOWN {
-                        checked.first.push(email);
+            let mut left_out = Vec::new();
+            let mut is_enough = false;
+            for row in rows {
+                is_enough = selection.limit.is_some_and(|limit| checked.count >= limit);
+                if is_enough {
+                    break;
+                }
+                last = row.number;
+                let reason = if row.status == RowStatus::LeftOut {
+                    let why = row.why;
+                    Err((
+                        why.code.unwrap_or_default(),
+                        why.message.unwrap_or_default(),
+                    ))
+                } else {
+                    self.judge(plan, selection, row.number, &row.data, &mut seen)?
+                };
+                match reason {
+                    Ok(email) => checked.add(email),
+                    Err((code, message)) => {
+                        plan.left_out.count(&code);
+                        checked.explain(row.number, &row.address, &code, &message);
+                        let why = RowRefusal::new(Some(&code), Some(&message));
+                        left_out.push((row.number, why));
                     }
                 }
-                Err((code, message)) => {
-                    plan.left_out.count(&code);
-                    if code == "invalid" {
-                        let last = checked.problems.last();
-                        let is_new = last.is_none_or(|(_, last)| *last != message);
-                        if is_new && checked.problems.len() < 10 {
-                            checked
-                                .problems
-                                .push((format!("row {row}"), message.clone()));
-                        }
-                    }
-                    left_out.write(&Outcome::left_out(row, address, code, message))?;
-                }
+            }
+            ledger.leave_out(id, &left_out).await?;
+            if is_enough {
+                ledger.cut(id, last).await?;
+                return Ok(checked);
             }
         }
-        // Nothing of it may be lost once the journal exists.
-        for mut file in [rows, left_out] {
-            file.0.flush()?;
-            file.0.get_ref().sync_all()?;
-        }
-        std::fs::remove_file(folder.join(PEOPLE))?;
-        Ok(checked)
     }
 
     /// The email of a person, or why there is none. A failure concerns the whole job.
@@ -307,21 +389,14 @@ impl People {
         &self,
         plan: &Plan,
         selection: &Selection,
-        person: PersonLine,
+        row: u64,
+        data: &str,
         seen: &mut HashSet<u64>,
     ) -> Result<EmailOrReason, Failure> {
-        let PersonLine {
-            row,
-            address,
-            values,
-            left_out,
-            is_subscribed,
-        } = person;
+        let prepared: PreparedRow = serde_json::from_str(data).map_err(std::io::Error::from)?;
+        let PreparedRow(address, _, is_subscribed) = &prepared;
         let because = |code: &str, why: &str| Ok(Err((code.to_owned(), why.to_owned())));
-        if let Some(reason) = left_out {
-            return Ok(Err(reason));
-        }
-        let hash = match check(&address) {
+        let hash = match check(address) {
             Ok(address) => hash(&address),
             Err(problem) => return because("invalid", problem),
         };
@@ -335,19 +410,12 @@ impl People {
             let why = format!("row {unclear} has the same address, and may opt out");
             return because("invalid", &why);
         }
-        if self.opt_outs.is_told && !is_subscribed {
+        if self.opt_outs.is_told && !*is_subscribed {
             return because("invalid", NOT_SAID);
         }
         if selection.suppressed.contains(&hash) {
             return because("suppressed", "the address is in the file of --suppress");
         }
-        if selection.sent_before.contains(&hash) {
-            return because(
-                "sent_before",
-                "an earlier job has sent the email to this address",
-            );
-        }
-        let prepared = PreparedRow(address, values);
         let email = match plan.render(&self.renderer, &prepared) {
             Ok(email) => email,
             Err(problem) => return because("invalid", &problem),
@@ -361,12 +429,28 @@ impl People {
         if let Some(client) = &selection.guard {
             guard_allows(client, row, &email)?;
         }
-        Ok(Ok((prepared, email)))
+        Ok(Ok(email))
     }
 }
 
-/// An email with its row, or the code and the reason why there is none.
-type EmailOrReason = Result<(PreparedRow, Email), (String, String)>;
+/// An email, or the code and the reason why there is none.
+type EmailOrReason = Result<Email, (String, String)>;
+
+/// Whether a contact is subscribed. If the service does not tell it clearly, nobody of the audience
+/// gets an email.
+fn is_subscribed(context: &Context, contact: &Contact) -> Result<bool, Failure> {
+    contact.subscribed.ok_or_else(|| {
+        let message = format!(
+            "the service does not tell clearly whether the contact {} is subscribed",
+            contact.id
+        );
+        let conform = context.svc("conform", &[]);
+        Failure::input(message).code("opt_outs_unclear").hint(format!(
+            "set the point `opt-out` of the dialect: svc config set dialect opt-out=CHOICE; find it \
+             out: {conform}"
+        ))
+    })
+}
 
 /// The hashes of those who are subscribed to the audience of a job, if it has one: people may have
 /// unsubscribed since the job was started.
@@ -382,8 +466,7 @@ pub async fn subscribers(
     let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
     let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
-        let is_subscribed = contact.subscribed == Some(true);
-        let hashes = if is_subscribed {
+        let hashes = if is_subscribed(context, &contact)? {
             &mut subscribed
         } else {
             &mut opted_out
@@ -411,27 +494,11 @@ fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Fai
         })
 }
 
-/// A private file with a JSON text per line.
-struct Lines(BufWriter<File>);
-
-impl Lines {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let file = private::create_new(path);
-        let file = file.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-        Ok(Self(BufWriter::new(file)))
-    }
-
-    fn write(&mut self, line: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.0, line).map_err(std::io::Error::from)?;
-        Ok(self.0.write_all(b"\n")?)
-    }
-}
-
 fn interrupted(stop: &AtomicBool) -> Result<(), Failure> {
-    match stop.load(Ordering::Relaxed) {
-        true => Err(Failure::new(Kind::Interrupted, "interrupted")),
-        false => Ok(()),
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::new(Kind::Interrupted, "interrupted"));
     }
+    Ok(())
 }
 
 /// Runs work that blocks, until a signal arrives. The work looks at its flag now and then.

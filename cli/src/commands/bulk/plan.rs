@@ -1,11 +1,8 @@
 //! What a job sends to whom. It is stored with the job, so that any process can continue it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -16,14 +13,9 @@ use super::message::Renderer;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::AttachedFile;
-use crate::input::email::check;
-use crate::recorded_path;
+use crate::input::email::hash_of;
 use crate::settings::Key;
-
-/// The rows that are sent, in the folder of a job.
-pub const ROWS: &str = "rows.ndjson";
-/// The rows that are left out, with their outcomes, in the folder of a job and in Redis.
-pub const LEFT_OUT: &str = "left-out.ndjson";
+use crate::settings::table::SANDBOX_RUN;
 
 /// What a job sends to whom.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,9 +23,8 @@ pub struct Plan {
     /// The base URL of the service, or `sandbox`.
     pub service: String,
     pub profile: String,
-    /// The file that the rows were read from.
-    #[serde(default, with = "recorded_path")]
-    pub file: Option<PathBuf>,
+    /// The file that the rows were read from, as it is shown.
+    pub file: Option<String>,
     /// The audience that the rows were read from.
     pub audience: Option<String>,
     /// The email, without recipients and attachments. Its texts may contain placeholders such as
@@ -41,7 +32,7 @@ pub struct Plan {
     pub email: Email,
     /// The address with which a recipient unsubscribes.
     pub unsubscribe: Option<String>,
-    /// Their contents are files of the job.
+    /// Their contents are files of the job in the ledger.
     pub attachments: Vec<AttachedFile>,
     /// Where all emails go instead.
     pub only_to: Option<String>,
@@ -56,9 +47,10 @@ pub struct Plan {
     pub left_out: LeftOut,
 }
 
-/// A row of a job: its address, and the values of its placeholders.
+/// A row of a job: its address, the values of its placeholders, and whether it says that the person
+/// is subscribed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PreparedRow(pub String, pub Map<String, Value>);
+pub struct PreparedRow(pub String, pub Map<String, Value>, pub bool);
 
 /// How many rows are left out, by the code that says why.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -107,7 +99,7 @@ impl Plan {
 
     /// The email of a row.
     pub fn render(&self, renderer: &Renderer, row: &PreparedRow) -> Result<Email, String> {
-        let PreparedRow(address, values) = row;
+        let PreparedRow(address, values, _) = row;
         match &self.only_to {
             Some(only_to) => renderer.render(values, only_to),
             None => renderer.render(values, &named(address, values.get("name"))?),
@@ -131,7 +123,7 @@ impl Plan {
         if here == *there {
             return Ok(());
         }
-        let hint = match there == "sandbox" {
+        let hint = match is_sandbox(there) {
             true => "add --sandbox".to_owned(),
             false => format!(
                 "use the profile or base URL of `svc bulk send`: {}",
@@ -141,39 +133,27 @@ impl Plan {
         Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
     }
 
-    /// Whether it sends the same email, whenever it is sent.
-    pub fn sends_same_email(&self, other: &Self) -> bool {
-        let sent = |plan: &Self| {
-            let mut email = plan.email.clone();
-            email.scheduled_at = None;
-            (email, plan.unsubscribe.clone(), plan.attachments.clone())
-        };
-        sent(self) == sent(other)
+    /// When the service is to send the emails.
+    pub fn scheduled_at(&self) -> Option<DateTime<Utc>> {
+        self.email.scheduled_at.as_ref()?.as_str().parse().ok()
+    }
+
+    /// The identity of the email, with these contents of its attachments: nobody gets it twice,
+    /// whenever it is sent.
+    pub fn identity(&self, contents: &[Vec<u8>]) -> Result<String, Failure> {
+        let mut email = self.email.clone();
+        email.scheduled_at = None;
+        let parts = (&self.service, &email, &self.unsubscribe, &self.attachments);
+        let parts = serde_json::to_vec(&parts).map_err(|e| Failure::other(e.to_string()))?;
+        let mut digest = Sha256::new_with_prefix(parts);
+        for content in contents {
+            digest.update(Sha256::digest(content));
+        }
+        Ok(hex::encode(&digest.finalize()[..16]))
     }
 }
 
-/// The rows of the job in this folder, in their order.
-pub fn rows(
-    folder: &Path,
-) -> Result<impl Iterator<Item = io::Result<(u64, PreparedRow)>> + use<>, Failure> {
-    let path = folder.join(ROWS);
-    let file = File::open(&path)
-        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-    Ok(lines(BufReader::new(file), ROWS))
-}
-
-/// What the lines of a file of a job say.
-pub fn lines<T: DeserializeOwned>(
-    file: impl BufRead,
-    name: &'static str,
-) -> impl Iterator<Item = io::Result<T>> {
-    file.lines().map(move |line| {
-        serde_json::from_str(&line?)
-            .map_err(|_| io::Error::other(format!("{name} of the job is damaged")))
-    })
-}
-
-/// The name of the copy of an attachment, in the folder of a job and in Redis.
+/// The name of an attachment in the ledger.
 pub fn attachment(number: usize) -> String {
     format!("attachment-{number}")
 }
@@ -198,24 +178,21 @@ fn named(address: &str, name: Option<&Value>) -> Result<String, String> {
     })
 }
 
-/// A number for each address, in place of a million addresses.
-pub fn hash(address: &str) -> u64 {
-    let digest = Sha256::digest(address);
-    digest[..8]
-        .iter()
-        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
-}
-
-/// As [`hash`], for text that may be no valid address.
-pub fn hash_of(text: &str) -> Option<u64> {
-    check(text).ok().map(|address| hash(&address))
-}
-
-/// The service of this run, so that a job is not continued with another one.
+/// The service of this run, so that a job is not continued with another one. Each run of
+/// `svc sandbox exec` has one of its own.
 pub fn service(context: &Context) -> String {
-    let url = context.settings.url(Service::Email);
-    url.map_or("sandbox", |url| url.value.trim_end_matches('/'))
-        .to_owned()
+    if let Some(url) = context.settings.url(Service::Email) {
+        return url.value.trim_end_matches('/').to_owned();
+    }
+    match context.settings.variable(SANDBOX_RUN) {
+        Ok(Some(run)) => format!("sandbox {}", run.value),
+        _ => "sandbox".to_owned(),
+    }
+}
+
+/// Whether a service is a sandbox.
+pub fn is_sandbox(service: &str) -> bool {
+    !service.contains("://")
 }
 
 /// A fingerprint of the key, from which the key cannot be told.

@@ -1,20 +1,19 @@
 //! The `svc bulk resume` command.
 
 use clap::{Args, ValueEnum};
-use svc_bulk::{Job, SendState, Totals};
+use svc_bulk::{Again, RowStatus, SendState, Totals};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
-use super::again;
-use super::jobs;
+use super::again::Candidate;
+use super::ledger::{JobOption, JobState, JobSummary, StoredJob};
 use super::people::subscribers;
-use super::plan::{Plan, fingerprint};
+use super::plan::{Plan, PreparedRow, fingerprint};
 use super::run;
-use super::send::check_limits;
-use super::store::{self, Again, JobOption, Left, StoredJob, VIEW};
+use super::send::{check_limits, rate};
 use super::wait::Wait;
 use crate::command_spec::changes;
-use crate::commands::bulk::store::JobSummary;
+use crate::prepared::confirm;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
@@ -32,7 +31,7 @@ use crate::stop::StopSignal;
 /// What is sent is what was checked at the start, whatever has happened to the files since. The
 /// audience of --audience is read again, and those who have unsubscribed since are left out.
 ///
-/// A job in Redis is made ready for its workers; start them with `svc bulk work`.
+/// A paused job goes on, also in the other processes that send it.
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsSendBatch, ContactsList, EmailsGet], of::<JobSummary>).until_interrupted().with_scope("emails:send (and contacts:manage for a job with --audience, emails:read with --wait)"))]
 #[command(after_long_help = "\
@@ -53,6 +52,12 @@ pub struct Resume {
     /// Send refused emails again
     #[arg(long)]
     refused: bool,
+    /// Try rows again of which no valid email could be made
+    #[arg(long)]
+    invalid: bool,
+    /// Maximum emails per second from now on, such as 50/s
+    #[arg(long, value_name = "N/s", value_parser = rate)]
+    rate: Option<f64>,
     /// Send although a newer job has sent emails to half of these people
     #[arg(long)]
     again: bool,
@@ -71,69 +76,100 @@ enum Unknown {
 
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let again = Again {
-            unknown: self.unknown == Unknown::Resend,
-            refused: self.refused,
-        };
+        let is_resent = self.unknown == Unknown::Resend;
+        let again = Again::new(self.refused, self.invalid, is_resent);
         let mut job = self.job.find(context).await?;
-        if !job.is_here() {
-            job.set(SendState::Running).await?;
-            let count = job.reopen(again).await?;
-            if count > 0 {
-                context.out.note(&format!("{count} emails are sent again"));
-            }
-            context
-                .out
-                .hint(&format!("send them: {}", job.svc(context, "work")));
-            return context.out.one(&job.summary(), VIEW);
-        }
-        if job
-            .folder()
-            .is_some_and(|folder| jobs::wish(folder) == SendState::Cancelled)
-        {
+        if job.state() == JobState::Cancelled {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
                 .hint(format!("send the file again: {}", job.without(context))));
         }
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        may_continue(context, &job.plan, &job.info.job, &key).await?;
+        may_continue(context, &job.plan, job.id(), &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
-        // No other process sends the job from here on.
-        let dry_run = context.settings.dry_run;
-        let mut journal = (!dry_run).then(|| job.open_journal()).transpose()?;
-        let left = context.unless_stopped(&mut stop, job.left(again)).await?;
-        if !self.again {
-            let queue = self.job.queue.if_set(context).await?;
-            let jobs = store::all(context, true, queue.as_ref(), false).await?;
-            again::refuse(context, &jobs, &job.plan, &left.addresses, Some(&job)).await?;
+        let count = left(&job, again);
+        let candidate = Candidate {
+            ledger: &job.ledger,
+            option: &self.job.ledger,
+            id: job.id(),
+            plan: &job.plan,
+            email: job.record.email.as_deref(),
+            count: job.record.totals.not_sent,
+        };
+        if !self.again && job.plan.only_to.is_none() {
+            candidate.refuse_after(context, &job).await?;
         }
-        if left.count > 0 {
-            check_limits(context, left.count)?;
+        if count > 0 {
+            check_limits(context, count)?;
+            check_time(context, &job.plan).await?;
         }
-        if dry_run {
-            return show_left(context, &client, &job, left, again).await;
+        if context.settings.dry_run {
+            return show_left(context, &client, &job, again).await;
         }
+
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
-        if let Some(journal) = &mut journal {
-            journal.reopen(again.refused, again.unknown).await?;
+        job.ledger.reopen(job.id(), again).await?;
+        if let Some(rate) = self.rate {
+            job.ledger.set_rate(job.id(), rate).await?;
         }
-        job.set(SendState::Running).await?;
-        let sender = Job::new(&client).concurrency(job.plan.concurrency);
+        job.ledger.set_state(job.id(), SendState::Running).await?;
+        let concurrency = job.plan.concurrency;
         let subscribers = subscribers.as_ref();
-        let sent = run::run(context, sender, &mut job, journal, subscribers, &mut stop).await;
+        let sent = run::run(
+            context,
+            &client,
+            concurrency,
+            &mut job,
+            subscribers,
+            &mut stop,
+        )
+        .await;
         self.wait
             .after(sent, context, &client, &job, &mut stop)
             .await
     }
 }
 
-/// Shows the first emails of those that are left, and how far the job is.
+/// How many emails are to be sent.
+fn left(job: &StoredJob, again: Again) -> u64 {
+    let totals = job.record.totals;
+    let mut count = totals.not_sent;
+    if again.refused {
+        count += totals.refused;
+    }
+    if again.invalid {
+        count += totals.invalid;
+    }
+    if again.unknown {
+        count += totals.unknown;
+    }
+    count
+}
+
+/// Asks whether emails whose time is over are sent now.
+pub async fn check_time(context: &Context, plan: &Plan) -> Result<(), Failure> {
+    let Some(at) = plan.scheduled_at().filter(|at| *at < chrono::Utc::now()) else {
+        return Ok(());
+    };
+    let at = context.out.local_time(&at.to_rfc3339());
+    if !context.out.can_ask() {
+        return Err(Failure::input(format!("the time of the job is over: {at}"))
+            .code("job_is_overdue")
+            .hint("resume it on a terminal, or send the file again with another --at"));
+    }
+    confirm(
+        context,
+        &format!("The emails were for {at}. Send them now?"),
+    )
+    .await
+}
+
+/// Shows the first email of those that are left, and how far the job is.
 pub async fn show_left(
     context: &Context,
     client: &EmailClient,
     job: &StoredJob,
-    left: Left,
     again: Again,
 ) -> Result<(), Failure> {
     let Totals {
@@ -142,29 +178,44 @@ pub async fn show_left(
         invalid,
         unknown,
         ..
-    } = job.totals;
-    let count = match left.count {
+    } = job.record.totals;
+    let count = left(job, again);
+    context.out.note(&match count {
         0 => "nothing is left to send".to_owned(),
         count => format!("{count} emails are left to send"),
-    };
-    context.out.note(&count);
+    });
     if unknown > 0 && !again.unknown {
-        let resend = context.svc("bulk resume {} --unknown resend", &[&job.info.job]);
+        let resend = job.svc(context, "resume");
         context.out.note(&format!(
-            "the outcome of {unknown} is unknown; to send them again: {resend}"
+            "the outcome of {unknown} is unknown; to send them again: {resend} --unknown resend"
         ));
     }
-    if left.count == 0 {
+    if count == 0 {
         return Ok(());
     }
+
+    let mut statuses = vec![RowStatus::Waiting, RowStatus::Held];
+    let asked = [
+        (again.refused, RowStatus::Refused),
+        (again.invalid, RowStatus::Invalid),
+        (again.unknown, RowStatus::Unknown),
+    ];
+    statuses.extend(
+        asked
+            .iter()
+            .filter(|(is_asked, _)| *is_asked)
+            .map(|it| it.1),
+    );
+    let rows = job.ledger.rows(job.id(), 0, &statuses).await?;
     let renderer = job.renderer().await?;
-    let first = left.first.iter().map(|row| job.plan.render(&renderer, row));
-    let first = first
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Failure::input)?;
+    let mut first = Vec::new();
+    if let Some(row) = rows.first() {
+        let row: PreparedRow = serde_json::from_str(&row.data).map_err(std::io::Error::from)?;
+        first.push(job.plan.render(&renderer, &row).map_err(Failure::input)?);
+    }
     let request = client.emails().send_batch(&first).to_request()?;
     let counts = [
-        ("emails", left.count.into()),
+        ("emails", count.into()),
         ("accepted", accepted.into()),
         ("refused", refused.into()),
         ("invalid", invalid.into()),

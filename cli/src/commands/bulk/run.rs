@@ -1,20 +1,17 @@
 //! Runs a job in the terminal: progress, Ctrl-C, and the result.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use futures_util::stream;
-use svc_bulk::{ErrorKind, Job, Journal, RowRefusal, SendState, Totals};
+use svc_bulk::{BulkSend, ErrorKind, RowRefusal, Totals};
+use svc_sdk::EmailClient;
 use tokio::sync::{mpsc, oneshot};
 
-use super::jobs;
-use super::plan::rows;
-use super::store::{JobState, Place, StoredJob};
+use super::ledger::{JobState, StoredJob};
+use super::plan::PreparedRow;
 use crate::advice;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -25,110 +22,120 @@ use crate::stop::StopSignal;
 /// How long a service that honors idempotency keys remembers them.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Signals within this time are one: `timeout`, supervisors and terminals send two.
+const ONE_SIGNAL: Duration = Duration::from_secs(1);
+
 /// Sends the rows of a job that are left, to those who are still among the `subscribers`, and reports
-/// the result. `journal` is that of the job if it is open already.
+/// the result.
 pub async fn run(
     context: &Context,
-    sender: Job,
+    client: &EmailClient,
+    concurrency: usize,
     job: &mut StoredJob,
-    journal: Option<Journal>,
     subscribers: Option<&HashSet<u64>>,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = job.renderer().await?;
-    let render = |row: &_| job.plan.email_to_subscriber(&renderer, subscribers, row);
-    let (interrupted, result) = match &job.place {
-        Place::Here { folder, .. } => {
-            let mut journal = journal.map_or_else(|| job.open_journal(), Ok)?;
-            let rows = rows(folder)?;
-            let run =
-                async |sender: Job| sender.run(stream::iter(rows), render, &mut journal).await;
-            supervise(context, sender, job, stop, run).await
-        }
-        Place::Redis { queue, .. } => {
-            let run = async |sender: Job| sender.work(queue, &job.info.job, render).await;
-            supervise(context, sender, job, stop, run).await
-        }
-    };
+    let render = |row: &PreparedRow| job.plan.email_to_subscriber(&renderer, subscribers, row);
+    let sender = sender(context, client, concurrency);
+    let (interrupted, result) = supervise(context, sender, job, render, stop).await;
     job.reload().await?;
-    report(context, job, interrupted, result.and_then(Result::err))
+    report(context, job, interrupted, result.err())
 }
 
-/// Runs a job with progress, the settings of this run, and Ctrl-C. Returns whether Ctrl-C has stopped
-/// it, and its result unless it was stopped at once.
-async fn supervise(
-    context: &Context,
-    sender: Job,
-    stored: &StoredJob,
-    stop: &mut StopSignal,
-    run: impl AsyncFnOnce(Job) -> Result<Totals, svc_bulk::Error>,
-) -> (bool, Option<Result<Totals, svc_bulk::Error>>) {
-    let (stopper, stopped) = oneshot::channel::<()>();
-    // How long the service asks to wait, or that the job is paused.
-    let (notes, mut noted) = mpsc::unbounded_channel::<Option<Duration>>();
-    let (paused, was_paused) = (notes.clone(), AtomicBool::new(false));
-    let progress = Arc::new(context.out.progress("sending"));
-    let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
-    let total = stored.total();
-    let mut job = sender
-        .rate(stored.plan.rate.unwrap_or_default())
-        .stop_when(async { drop(stopped.await) })
-        .on_request(move |request| {
-            if request.pause.is_some() {
-                let _ = notes.send(request.pause);
-            }
-            sent += request.outcomes.len() as u64;
-            shown.set_text(describe(request.totals, total, sent, start.elapsed()));
-        });
-    if let Some(folder) = stored.folder().map(Path::to_owned) {
-        job = job.state(move || {
-            let wish = jobs::wish(&folder);
-            let is_paused = wish == SendState::Paused;
-            if !was_paused.swap(is_paused, Ordering::Relaxed) && is_paused {
-                let _ = paused.send(None);
-            }
-            wish
-        });
+/// A sender with the settings of this run.
+fn sender(context: &Context, client: &EmailClient, concurrency: usize) -> BulkSend {
+    let settings = &context.settings;
+    let mut sender = BulkSend::new(client).concurrency(concurrency);
+    if settings.retries.source != Source::Default {
+        sender = sender.retries(settings.retries.value);
     }
-    if context.settings.retries.source != Source::Default {
-        job = job.retries(context.settings.retries.value);
+    if settings.timeout.source != Source::Default {
+        sender = sender.timeout(settings.timeout.value);
     }
-    if context.settings.timeout.source != Source::Default {
-        job = job.timeout(context.settings.timeout.value);
-    }
-    job = job.local_checks(context.settings.checks_limits());
-    if context.settings.honors_idempotency_key() {
-        job = job.idempotency_key_life(KEY_LIFE);
+    sender = sender.local_checks(settings.checks_limits());
+    if settings.honors_idempotency_key() {
+        sender = sender.idempotency_key_life(KEY_LIFE);
     }
     // Requests that are no larger than the limit of the guard use it up.
-    if let Some(limit) = context.settings.guard.max_recipients_per_run {
-        job = job.request_size(usize::try_from(limit).unwrap_or(usize::MAX));
+    if let Some(limit) = settings.guard.max_recipients_per_run {
+        sender = sender.request_size(usize::try_from(limit).unwrap_or(usize::MAX));
     }
-    let (mut running, mut stopper) = (pin!(run(job)), Some(stopper));
+    sender
+}
+
+/// Runs a job with progress and Ctrl-C. Returns whether Ctrl-C has stopped it.
+async fn supervise(
+    context: &Context,
+    sender: BulkSend,
+    job: &StoredJob,
+    render: impl FnMut(&PreparedRow) -> Result<svc_sdk::email::Email, String>,
+    stop: &mut StopSignal,
+) -> (bool, Result<Totals, svc_bulk::Error>) {
+    let (stopper, stopped) = oneshot::channel::<()>();
+    let (aborter, aborted) = oneshot::channel::<()>();
+    // How long the service asks to wait, or that the job is paused.
+    let (notes, mut noted) = mpsc::unbounded_channel::<Option<Duration>>();
+    let progress = Arc::new(context.out.progress("sending"));
+    let shown = Arc::clone(&progress);
+    let start = Instant::now();
+    let mut sent = 0;
+    let mut was_paused = false;
+    let sender = sender
+        .stop_when(async { drop(stopped.await) })
+        .abort_when(async move {
+            // It is dropped at the end, which is no wish.
+            if aborted.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+        .on_request(move |request| {
+            if request.pause.is_some() || (request.is_paused && !was_paused) {
+                let _ = notes.send(request.pause);
+            }
+            was_paused = request.is_paused;
+            sent += request.outcomes.len() as u64;
+            shown.set_text(describe(request.totals, sent, start.elapsed()));
+        });
+
+    let mut running = pin!(sender.run(&job.ledger, job.id(), render));
+    let mut stopper = Some(stopper);
+    let mut aborter = Some(aborter);
+    let mut first_signal = None;
     loop {
         tokio::select! {
-            result = &mut running => return (stopper.is_none(), Some(result)),
-            Some(pause) = noted.recv() => context.out.note(&match pause {
-                None => "paused; svc bulk continue lets it go on".to_owned(),
-                Some(pause) => {
-                    let until = context.out.local_time(&(Utc::now() + pause).to_rfc3339());
-                    let pause = pause.as_secs();
-                    format!(
-                        "rate limit: the service asks to wait {pause} s, until {until}; Ctrl-C stops the job"
-                    )
-                }
-            }),
+            result = &mut running => return (first_signal.is_some(), result),
+            Some(pause) = noted.recv() => note_pause(context, job, pause),
             _ = stop.recv() => {
-                let Some(stopper) = stopper.take() else { return (true, None) };
-                let _ = stopper.send(());
-                progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
+                let first = *first_signal.get_or_insert_with(Instant::now);
+                if let Some(stopper) = stopper.take() {
+                    let _ = stopper.send(());
+                    progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
+                } else if first.elapsed() >= ONE_SIGNAL
+                    && let Some(aborter) = aborter.take()
+                {
+                    let _ = aborter.send(());
+                }
             }
         }
     }
+}
+
+fn note_pause(context: &Context, job: &StoredJob, pause: Option<Duration>) {
+    let Some(pause) = pause else {
+        let resume = job.svc(context, "resume");
+        return context.out.note(&format!("paused; go on: {resume}"));
+    };
+    let until = context.out.local_time(&(Utc::now() + pause).to_rfc3339());
+    let pause = pause.as_secs();
+    context.out.note(&format!(
+        "rate limit: the service asks to wait {pause} s, until {until}; Ctrl-C stops the job"
+    ));
 }
 
 /// What was done, how fast, and how long the rest takes.
-fn describe(totals: Totals, total: u64, sent: u64, elapsed: Duration) -> String {
+fn describe(totals: Totals, sent: u64, elapsed: Duration) -> String {
+    let total = totals.total();
     let done = totals.accepted + totals.refused + totals.invalid + totals.unknown;
     let seconds = elapsed.as_secs_f64().max(0.001);
     let rate = sent as f64 / seconds;
@@ -164,39 +171,31 @@ fn report(
     interrupted: bool,
     error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
-    let (
-        id,
-        Totals {
-            accepted,
-            refused,
-            invalid,
-            unknown,
-            ..
-        },
-    ) = (&job.info.job, job.totals);
-    let (total, not_sent) = (job.total(), job.not_sent());
+    let id = job.id();
+    let Totals {
+        accepted,
+        refused,
+        invalid,
+        unknown,
+        left_out,
+        ..
+    } = job.record.totals;
+    let total = job.record.totals.total();
+    let not_sent = job.not_sent();
     let sentence = format!(
         "job {id}: {accepted} of {total} emails accepted, {refused} refused, {invalid} invalid, \
-         {unknown} unknown, {not_sent} not sent; {} rows left out",
-        job.plan.left_out.total()
+         {unknown} unknown, {not_sent} not sent; {left_out} rows left out"
     );
     context.out.done(&sentence, &job.summary())?;
     let svc = |verb: &str| job.svc(context, verb);
-    let list = format!("list them: {}", svc("report"));
-    let resume = match (&job.place, job.state) {
-        (Place::Here { .. }, _) => format!("go on: {}", svc("resume")),
-        (_, JobState::Paused) => {
-            format!("go on: {}\nthen: {}", svc("continue"), svc("work"))
-        }
-        _ => format!("go on: {}", svc("work")),
-    };
+    let list = |status: &str| format!("list them: {} --status {status}", svc("report"));
+    let resume = format!("go on: {}", svc("resume"));
     let again = |why: &str| format!("{why}, perhaps twice: {} --unknown resend", svc("resume"));
     if let Some(error) = error {
         let mut failure = match error.kind {
             ErrorKind::Service(error) => Failure::from(error),
             ErrorKind::Refused(refusal) => refused_as_a_whole(refusal),
-            ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
-            ErrorKind::Rows(error) => Failure::input(error.to_string()),
+            ErrorKind::Ledger(error) => Failure::from(error),
             _ => Failure::other("the job stopped"),
         };
         if failure.kind() == Kind::Unauthenticated {
@@ -229,37 +228,47 @@ fn report(
         hints.extend((unknown > 0).then(|| again("also those that are unknown")));
         return Err(failure.hint(hints.join("\n")));
     }
-    Err(match () {
-        () if interrupted && not_sent > 0 => {
-            let message = format!("interrupted: {not_sent} emails are not sent");
-            Failure::new(Kind::Interrupted, message).hint(resume)
+    let mut settle = format!("{}\n{}", list("unknown"), again("send them again"));
+    settle.push_str(&format!(
+        "\nor decide about each: {} --sent FILE --resend FILE",
+        svc("settle")
+    ));
+    if interrupted && not_sent > 0 {
+        let message = format!("interrupted: {not_sent} emails are not sent");
+        let mut hint = resume;
+        if unknown > 0 {
+            hint.push_str(&format!("\nthe outcome of {unknown} is unknown: {settle}"));
         }
-        () if unknown > 0 => {
-            let message = format!(
-                "the outcome of {unknown} emails is unknown: the service may have accepted them"
-            );
-            let hint = format!("{list}\n{}", again("send them again"));
-            Failure::new(Kind::OutcomeUnknown, message)
-                .code("bulk_unknown")
-                .hint(hint)
-        }
-        () if job.state == JobState::Cancelled && not_sent > 0 => {
-            let message = format!("the job was cancelled: {not_sent} emails are not sent");
-            Failure::other(message).code("job_is_cancelled")
-        }
-        () if not_sent > 0 => {
-            let message = format!("{not_sent} of {total} emails are not sent");
-            Failure::other(message).code("bulk_not_sent").hint(resume)
-        }
-        () if refused > 0 => {
-            let message = format!("{refused} of {total} emails were refused");
-            let hint = format!("{list}\nsend them again: {} --refused", svc("resume"));
-            Failure::new(Kind::PartlyRefused, message)
-                .code("bulk_partly_refused")
-                .hint(hint)
-        }
-        () => return Ok(()),
-    })
+        return Err(Failure::new(Kind::Interrupted, message).hint(hint));
+    }
+    if unknown > 0 {
+        let message = format!(
+            "the outcome of {unknown} emails is unknown: the service may have accepted them"
+        );
+        return Err(Failure::new(Kind::OutcomeUnknown, message)
+            .code("bulk_unknown")
+            .hint(settle));
+    }
+    if job.state() == JobState::Cancelled && not_sent > 0 {
+        let message = format!("the job was cancelled: {not_sent} emails are not sent");
+        return Err(Failure::other(message).code("job_is_cancelled"));
+    }
+    if not_sent > 0 {
+        let message = format!("{not_sent} of {total} emails are not sent");
+        return Err(Failure::other(message).code("bulk_not_sent").hint(resume));
+    }
+    if refused > 0 {
+        let message = format!("{refused} of {total} emails were refused");
+        let hint = format!(
+            "{}\nsend them again: {} --refused",
+            list("refused"),
+            svc("resume")
+        );
+        return Err(Failure::new(Kind::PartlyRefused, message)
+            .code("bulk_partly_refused")
+            .hint(hint));
+    }
+    Ok(())
 }
 
 /// Whether a failure of [`report`] means that a job has ended, if not as one would like.

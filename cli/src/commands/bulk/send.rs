@@ -1,28 +1,28 @@
-//! The `svc bulk send` command: reads the rows, checks them, asks, and sends them or puts them into
-//! Redis.
+//! The `svc bulk send` command: reads the rows, checks them, asks, and sends them.
 
 use std::collections::HashSet;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
-use svc_bulk::{Job, JobInfo};
+use futures_util::future::join;
+use svc_bulk::{Ledger, NewRow, NewSend};
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::{Audience, Email};
 use svc_sdk::{EmailClient, Service};
+use tokio::sync::mpsc;
 
-use super::again;
-use super::jobs::Jobs;
+use super::again::{Candidate, clean_up};
+use super::ledger::{JobSummary, LedgerOption, StoredJob};
 use super::manage::list;
-use super::people::{Checked, People, SHOWN, Selection, in_background};
-use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
+use super::message::Renderer;
+use super::people::{Checked, Pages, People, SHOWN, Selection, in_background};
+use super::plan::{self, LeftOut, Plan};
 use super::run::run;
-use super::store::{self, QueueOption, StoredJob, check_durability, enqueue};
 use super::wait::Wait;
 use crate::command_spec::changes;
-use crate::commands::bulk::store::JobSummary;
 use crate::commands::emails::content::Content;
 use crate::complete::Values;
 use crate::contact_pages;
@@ -31,14 +31,13 @@ use crate::dns::is_same_domain;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
-use crate::input::columns::ColumnOptions;
-use crate::input::email::check;
+use crate::input::columns::{ColumnOptions, DECLARED};
+use crate::input::email::{check, hash_of};
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::output::{one_line, to_value};
 use crate::output_schema::of;
 use crate::prepared::confirm;
-use crate::private;
 use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
@@ -59,8 +58,8 @@ The default is now. `svc bulk cancel` cancels the emails that wait.";
 /// sent. Who has opted out gets no email; the guide on bulk sending lists the columns that say so.
 ///
 /// What is sent is recorded, so that a job can be killed at any point: `svc bulk resume` sends only
-/// what was not sent. Half of the people of a job that is not complete, or has ended in the last 20
-/// hours, get another email only with --again. The exit code is 11 if emails are refused, 9 if the
+/// what was not sent. Nobody gets the same email twice, and half of the people of a job that is not
+/// complete, or has ended in the last 20 hours, get another email only with --again. The exit code is 11 if emails are refused, 9 if the
 /// outcome of some is unknown, 10 if --wait finds emails that are not delivered, and 130 after
 /// Ctrl-C; of several, 9 comes before 11, and 11 before 10.
 #[derive(Args, Debug)]
@@ -92,7 +91,7 @@ pub struct Send {
     /// Send to the subscribed contacts of an audience
     ///
     /// Its id or name.
-    #[arg(long, value_name = "AUDIENCE", conflicts_with_all = ["file", "column", "opt_out"], add = Values::Audience.candidates())]
+    #[arg(long, value_name = "AUDIENCE", conflicts_with_all = ["file", "column", "opt_out", "opt_in", "ignore"], add = Values::Audience.candidates())]
     audience: Option<String>,
     #[command(flatten)]
     columns: ColumnOptions,
@@ -133,14 +132,11 @@ pub struct Send {
         default_value = "skip"
     )]
     duplicates: Duplicates,
-    /// Send although another job has, or will have, sent emails to half of these people
+    /// Send although half of these people have just got another email
     #[arg(long, hide_short_help = true)]
     again: bool,
-    /// Put the job into Redis, for `svc bulk work` [default URL: SVC_BULK_QUEUE]
-    ///
-    /// Nothing is sent by this command. The rows, texts and attachments are copied into Redis.
-    #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
-    queue: Option<String>,
+    #[command(flatten)]
+    ledger: LedgerOption,
     #[command(flatten)]
     wait: Wait,
 }
@@ -155,7 +151,7 @@ enum Duplicates {
 }
 
 /// Parses `N/s`, as clap's `value_parser`.
-fn rate(text: &str) -> Result<f64, String> {
+pub fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text);
     let is_plain = number
         .bytes()
@@ -166,32 +162,147 @@ fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a rate such as 50/s or 0.5/s"))
 }
 
+/// What became of a draft.
+enum Prepared {
+    Started,
+    DryRun,
+}
+
+/// A job that may still be declined.
+struct Draft {
+    ledger: Ledger,
+    new: NewSend,
+    plan: Plan,
+}
+
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut info = JobInfo::new("");
         let (url, key) = self.endpoint(context).await?;
         let client = context.email_client_at(&url, &key)?;
-        let mut plan = self.plan(context, &info, &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
-        let option = QueueOption {
-            queue: self.queue.clone(),
+        let ledger = self.ledger.open(context).await?;
+        clean_up(context, &ledger, &self.ledger).await?;
+
+        let mut new = NewSend::new("");
+        let mut plan = self.plan(context, &new.id, &key).await?;
+        let contents = self.read_attachments(context)?;
+        plan.attachments = self
+            .content
+            .attach
+            .iter()
+            .map(|it| it.file.clone())
+            .collect();
+        new.email = match plan.only_to {
+            None => Some(plan.identity(&contents)?),
+            Some(_) => None,
         };
-        // Jobs there may have the same people.
-        let is_to_queue = self.queue.is_some() && !context.settings.dry_run;
-        let queue = match is_to_queue || !self.again {
-            true => option.if_set(context).await?,
-            false => None,
-        };
-        if let Some(queue) = queue.as_ref().filter(|_| is_to_queue) {
-            check_durability(context, queue).await?;
+        new.label.clone_from(&plan.email.subject);
+        new.rate = plan.rate.unwrap_or_default();
+        ledger.draft(&new).await?;
+        let draft = Draft { ledger, new, plan };
+        let (ledger, id) = (draft.ledger.clone(), draft.new.id.clone());
+
+        let prepared = self.prepare(context, &client, &key, draft, contents, &mut stop);
+        match prepared.await {
+            Ok(Prepared::Started) => {}
+            Ok(Prepared::DryRun) => return Ok(ledger.discard(&id).await?),
+            Err(failure) => {
+                ledger.discard(&id).await?;
+                return Err(failure);
+            }
         }
-        let jobs = Jobs::of(&context.settings);
-        let mut draft = jobs.draft(&info.job)?;
-        let earlier = again::earlier(context, queue.as_ref(), !self.again).await?;
-        let contents = self.copy_attachments(context, &mut plan, &draft.folder)?;
-        let people = People::new(&draft.folder, plan.renderer(contents)?)?;
-        let people = self.read(context, &client, people, &mut stop).await?;
-        people.opt_outs.ask_about_unknown_words(context).await?;
+
+        let option = self.ledger.as_option(context);
+        let mut job = StoredJob::read(&ledger, &id, option).await?;
+        let concurrency = usize::from(self.concurrency);
+        let sent = run(context, &client, concurrency, &mut job, None, &mut stop).await;
+        self.wait
+            .after(sent, context, &client, &job, &mut stop)
+            .await
+    }
+
+    /// Reads and checks the rows, asks, and starts the job.
+    async fn prepare(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        key: &Key,
+        mut draft: Draft,
+        contents: Vec<Vec<u8>>,
+        stop: &mut StopSignal,
+    ) -> Result<Prepared, Failure> {
+        let id = draft.new.id.clone();
+        for (number, content) in contents.iter().enumerate() {
+            let name = plan::attachment(number);
+            draft.ledger.add_file(&id, &name, content).await?;
+        }
+        let renderer = draft.plan.renderer(contents)?;
+        let people = self.read(context, client, &draft, renderer, stop).await?;
+        people.opt_outs.ask(context).await?;
+        self.note_columns(context, &people);
+
+        if self.goes_on() {
+            draft.ledger.leave_out_sent(&id).await?;
+        }
+        let selection = self.selection(context, client)?;
+        let check = people.check(&draft.ledger, &id, &mut draft.plan, &selection);
+        let checked = context.unless_stopped(stop, check).await?;
+        if checked.count == 0 {
+            return Err(nothing_to_send(&draft.plan, &people, checked));
+        }
+        check_limits(context, checked.count)?;
+        self.refuse_again(context, &draft, checked.count).await?;
+        self.note_problems(context, &draft.plan, &people, &checked);
+        if context.settings.dry_run {
+            self.show_dry_run(context, client, &draft.plan, &checked)?;
+            return Ok(Prepared::DryRun);
+        }
+
+        if context.out.can_ask() && !context.settings.yes {
+            let preview = checked.first.as_ref().map(preview).unwrap_or_default();
+            preview.lines().for_each(|line| context.out.note(line));
+        }
+        let question = self.question(context, &draft.plan, checked.count, key);
+        confirm(context, &question).await?;
+        check_sender(context, client, &draft.plan.email.from).await?;
+        if stop.recv().now_or_never().is_some() {
+            return Err(context.changes.interruption());
+        }
+        let settings =
+            serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
+        loop {
+            // Another process may have started a job with the same people in the meantime.
+            let starts = draft.ledger.starts().await?;
+            self.refuse_again(context, &draft, checked.count).await?;
+            if draft.ledger.start(&id, &settings, Some(starts)).await? {
+                return Ok(Prepared::Started);
+            }
+        }
+    }
+
+    /// Whether the same command goes on with those who have not got the email.
+    fn goes_on(&self) -> bool {
+        self.limit.is_some() && self.only_to.is_none()
+    }
+
+    async fn refuse_again(
+        &self,
+        context: &Context,
+        draft: &Draft,
+        count: u64,
+    ) -> Result<(), Failure> {
+        let candidate = Candidate {
+            ledger: &draft.ledger,
+            option: &self.ledger,
+            id: &draft.new.id,
+            plan: &draft.plan,
+            email: draft.new.email.as_deref(),
+            count,
+        };
+        candidate.refuse(context, self.again).await
+    }
+
+    fn note_columns(&self, context: &Context, people: &People) {
         if self.audience.is_none() {
             context.out.note(&people.opt_outs.describe());
         }
@@ -200,92 +311,64 @@ impl Send {
                 "the column `{column}` is not used: only placeholders read columns"
             ));
         }
-        let selection = self.selection(context, &client, &plan, &earlier).await?;
-        let (checked, plan) = in_background(context, &mut stop, move |stop| {
-            Ok((people.check(&mut plan, &selection, stop)?, plan))
-        })
-        .await?;
-        if checked.count == 0 {
-            let why = plan.left_out.describe().map(|why| format!(": {why}"));
-            let message = format!("no row can be sent{}", why.unwrap_or_default());
-            let mut failure = Failure::input(message);
-            failure.details_mut().fields = checked.problems;
-            return Err(failure);
+    }
+
+    fn note_problems(&self, context: &Context, plan: &Plan, people: &People, checked: &Checked) {
+        let invalid = plan.left_out.of("invalid");
+        if let Some(missing) = people.missing_columns().filter(|_| invalid > 0) {
+            context.out.warning(&missing);
         }
-        check_limits(context, checked.count)?;
-        if !self.again {
-            again::refuse(context, &earlier, &plan, &checked.addresses, None).await?;
+        // A dry run shows all kinds of rows that are left out.
+        if invalid > 0 && !context.settings.dry_run {
+            let problems = checked.problems.iter().take(SHOWN);
+            let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
+            let problems = problems.collect::<Vec<_>>().join("; ");
+            let rows = if invalid == 1 { "row is" } else { "rows are" };
+            let more = if invalid > SHOWN as u64 { "; …" } else { "" };
+            context.out.warning(&format!(
+                "{invalid} {rows} invalid and left out: {problems}{more}"
+            ));
         }
-        if context.settings.dry_run {
-            let count = if checked.count == 1 {
-                "1 email"
-            } else {
-                &*format!("{} emails", checked.count)
-            };
-            let left_out = plan
-                .left_out
-                .describe()
-                .map(|it| format!("; {it}"))
-                .unwrap_or_default();
-            context.out.note(&format!("{count} to send{left_out}"));
-            if self.again {
-                context
-                    .out
-                    .note("--again: people who have just got an email are included");
-            }
-        }
-        note_problems(context, &plan, &checked);
         if !self.suppress.is_empty() && plan.left_out.of("suppressed") == 0 {
             context
                 .out
                 .warning("--suppress has no effect: its addresses are not in the rows");
         }
-        if context.settings.dry_run {
-            let first = client.emails().send_batch(&checked.first).to_request()?;
-            let counts = [
-                ("emails", checked.count.into()),
-                ("left_out", to_value(&plan.left_out)?),
-            ];
-            return dry_run::show_job(&context.out, &first, counts);
+    }
+
+    fn show_dry_run(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        plan: &Plan,
+        checked: &Checked,
+    ) -> Result<(), Failure> {
+        let count = match checked.count {
+            1 => "1 email".to_owned(),
+            count => format!("{count} emails"),
+        };
+        let left_out = plan.left_out.describe().map(|it| format!("; {it}"));
+        let left_out = left_out.unwrap_or_default();
+        context.out.note(&format!("{count} to send{left_out}"));
+        for row in &checked.left_out {
+            context.out.note(&format!("left out: {row}"));
         }
-        if context.out.can_ask() && !context.settings.yes {
-            for (number, email) in checked.first.iter().enumerate() {
-                let preview = preview(number + 1, email);
-                preview.lines().for_each(|line| context.out.note(line));
-            }
+        let more = plan.left_out.total() - checked.left_out.len() as u64;
+        if more > 0 {
+            context.out.note(&format!("left out: {more} more rows"));
         }
-        let question = self.question(context, &plan, checked.count, &key, &draft.folder);
-        confirm(context, &question).await?;
-        check_sender(context, &client, &plan.email.from).await?;
-        if stop.recv().now_or_never().is_some() {
-            return Err(context.changes.interruption());
-        }
-        let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
-        (info.rows, info.settings) = (Some(checked.count), settings);
-        // Another process may have started a job with the same people while the question was open.
-        let lock = jobs.lock()?;
-        if !self.again {
-            let now = store::all(context, true, queue.as_ref(), true).await?;
-            again::refuse(context, &now, &plan, &checked.addresses, None).await?;
-        }
-        if let Some(queue) = queue.filter(|_| is_to_queue) {
-            let stored = enqueue(&queue, &draft.folder, &plan, &info);
-            let job = context.unless_stopped(&mut stop, stored).await?;
-            let work = job.svc(context, "work");
+        if self.again {
             context
                 .out
-                .hint(&format!("send it, on any number of machines: {work}"));
-            let sentence = format!("queued job {}: {} emails", info.job, checked.count);
-            return context.out.done(&sentence, &job.summary());
+                .note("--again: people who have just got an email are included");
         }
-        draft.start(&info)?;
-        let mut job = StoredJob::here(&draft.folder)?;
-        drop(lock);
-        let sender = Job::new(&client).concurrency(plan.concurrency);
-        let sent = run(context, sender, &mut job, None, None, &mut stop).await;
-        self.wait
-            .after(sent, context, &client, &job, &mut stop)
-            .await
+        let first = checked.first.as_slice();
+        let first = client.emails().send_batch(first).to_request()?;
+        let counts = [
+            ("emails", checked.count.into()),
+            ("left_out", to_value(&plan.left_out)?),
+        ];
+        dry_run::show_job(&context.out, &first, counts)
     }
 
     async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
@@ -298,7 +381,7 @@ impl Send {
     }
 
     /// What the options say.
-    async fn plan(&self, context: &Context, info: &JobInfo, key: &Key) -> Result<Plan, Failure> {
+    async fn plan(&self, context: &Context, job: &str, key: &Key) -> Result<Plan, Failure> {
         let mut email = Email::default();
         self.content.apply(context, &mut email).await?;
         if email.html.is_none() && email.text.is_none() && email.template_id.is_none() {
@@ -322,6 +405,7 @@ impl Send {
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
             std::path::absolute(context.settings.path(path))
+                .map(|path| path.display().to_string())
                 .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
         });
         Ok(Plan {
@@ -335,57 +419,36 @@ impl Send {
             only_to: self.only_to.clone(),
             rate: self.rate,
             concurrency: usize::from(self.concurrency),
-            key: plan::fingerprint(&info.job, key),
+            key: plan::fingerprint(job, key),
             recipients: context.settings.guard.recipients(),
             left_out: LeftOut::default(),
         })
     }
 
-    /// Reads and copies the attachments, so that nothing that happens to their files changes what is sent.
-    fn copy_attachments(
-        &self,
-        context: &Context,
-        plan: &mut Plan,
-        folder: &Path,
-    ) -> Result<Vec<Vec<u8>>, Failure> {
+    /// Reads the attachments, so that nothing that happens to their files changes what is sent.
+    fn read_attachments(&self, context: &Context) -> Result<Vec<Vec<u8>>, Failure> {
         let mut contents = Vec::new();
-        for (number, Attach { path, file }) in self.content.attach.iter().enumerate() {
+        for Attach { path, .. } in &self.content.attach {
             if path.as_os_str() == "-" {
                 let problem = "--attach: standard input cannot be attached to several emails";
                 return Err(Failure::usage(problem));
             }
-            let content = context.inputs.bytes(&context.out, "--attach", path)?;
-            private::replace(&folder.join(plan::attachment(number)), &content)?;
-            contents.push(content);
-            plan.attachments.push(file.clone());
+            contents.push(context.inputs.bytes(&context.out, "--attach", path)?);
         }
         Ok(contents)
     }
 
-    /// Reads the file or the audience, once.
+    /// Reads the file or the audience, once, into the draft.
     async fn read(
         &self,
         context: &Context,
         client: &EmailClient,
-        mut people: People,
+        draft: &Draft,
+        renderer: Renderer,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let Some(audience) = &self.audience else {
-            let path = self.file.clone().unwrap_or_else(|| "-".into());
-            let (file, columns) = (
-                context.inputs.open(&context.out, &path)?,
-                self.columns.clone(),
-            );
-            let progress = context.out.progress("reading the rows");
-            let read = in_background(context, stop, move |stop| {
-                let reader = BufReader::with_capacity(64 * 1024, file);
-                let records = Records::new(Box::new(reader), &path)?;
-                people.read(PeopleFile::new(records, &columns)?, stop)?;
-                Ok(people)
-            });
-            let people = read.await;
-            drop(progress);
-            return people;
+            return self.read_file(context, draft, renderer, stop).await;
         };
         let audience = match context.settings.dry_run {
             true => {
@@ -397,22 +460,54 @@ impl Send {
             }
             false => audience.clone(),
         };
+        let (pages, mut read) = mpsc::unbounded_channel();
+        let mut people = People::new(Pages::OfAudience(pages), renderer);
         let mut count = 0_u64;
-        let read = contact_pages::of_audience(context, client, &audience, None, |contact| {
+        let reading = contact_pages::of_audience(context, client, &audience, None, |contact| {
             count += 1;
-            people.add_contact(count, contact)
+            people.add_contact(context, count, contact)
         });
-        context.unless_stopped(stop, read).await?;
+        context.unless_stopped(stop, reading).await?;
+        people.flush()?;
+        while let Ok(page) = read.try_recv() {
+            draft.ledger.add(&draft.new.id, &page).await?;
+        }
         Ok(people)
     }
 
-    async fn selection(
+    async fn read_file(
         &self,
         context: &Context,
-        client: &EmailClient,
-        plan: &Plan,
-        earlier: &[StoredJob],
-    ) -> Result<Selection, Failure> {
+        draft: &Draft,
+        renderer: Renderer,
+        stop: &mut StopSignal,
+    ) -> Result<People, Failure> {
+        let path = self.file.clone().unwrap_or_else(|| "-".into());
+        let file = context.inputs.open(&context.out, &path)?;
+        let mut columns = self.columns.clone();
+        let declared = context.settings.state_dir.join(DECLARED);
+        let progress = context.out.progress("reading the rows");
+        let (pages, read) = mpsc::channel(4);
+        let reading = in_background(context, stop, move |stop| {
+            let mut people = People::new(Pages::OfFile(pages), renderer);
+            let reader = BufReader::with_capacity(64 * 1024, file);
+            let records = Records::new(Box::new(reader), &path)?;
+            if let Some(names) = records.columns() {
+                columns.remember(&declared, names)?;
+            }
+            people.read(PeopleFile::new(records, &columns)?, stop)?;
+            people.close();
+            Ok(people)
+        });
+        let storing = store(&draft.ledger, &draft.new.id, read);
+        // If the ledger fails, that is what went wrong.
+        let (people, stored) = join(reading, storing).await;
+        drop(progress);
+        stored?;
+        people
+    }
+
+    fn selection(&self, context: &Context, client: &EmailClient) -> Result<Selection, Failure> {
         let mut suppressed = HashSet::new();
         for path in &self.suppress {
             for address in list(context, "--suppress", path)? {
@@ -425,61 +520,60 @@ impl Send {
                 })?);
             }
         }
-        let goes_on = self.limit.is_some() && self.only_to.is_none() && !self.again;
         Ok(Selection {
             limit: self.limit.or(self.only_to.as_ref().map(|_| SHOWN as u64)),
             keep_duplicates: self.duplicates == Duplicates::Keep,
             suppressed,
-            sent_before: match goes_on {
-                true => again::sent_before(earlier, plan).await?,
-                false => HashSet::new(),
-            },
             guard: context.settings.guard.to_sdk().map(|_| client.clone()),
         })
     }
 
     /// What is at stake: how many, which sender, which service and key, how many are left out.
-    fn question(
-        &self,
-        context: &Context,
-        plan: &Plan,
-        count: u64,
-        key: &Key,
-        folder: &Path,
-    ) -> String {
+    fn question(&self, context: &Context, plan: &Plan, count: u64, key: &Key) -> String {
         let mut text = String::new();
         if let Some(left_out) = plan.left_out.describe() {
-            text.push_str(&left_out);
-            // Without a question, the file is removed before anybody can read it.
-            if context.out.can_ask() {
-                text.push_str(&format!(" (see {})", folder.join(LEFT_OUT).display()));
-            }
-            text.push_str(". ");
+            text.push_str(&format!("{left_out}. "));
         }
         let emails = if count == 1 { "email" } else { "emails" };
-        let verb = if self.queue.is_some() {
-            "Queue"
-        } else {
-            "Send"
-        };
-        text.push_str(&format!("{verb} {count} {emails} from {}", plan.email.from));
+        text.push_str(&format!("Send {count} {emails} from {}", plan.email.from));
         if let Some(address) = &plan.only_to {
             text.push_str(&format!(", all to {address},"));
         }
-        match plan.service.as_str() {
-            "sandbox" => text.push_str(" to the sandbox"),
-            url => {
-                let kind = key
-                    .mode()
-                    .map(|mode| format!(", {mode} key"))
-                    .unwrap_or_default();
-                text.push_str(&format!(" to {url} (profile {}{kind})", plan.profile));
-            }
+        if plan::is_sandbox(&plan.service) {
+            text.push_str(" to the sandbox");
+        } else {
+            let kind = key.mode().map(|mode| format!(", {mode} key"));
+            let (url, profile) = (&plan.service, &plan.profile);
+            let kind = kind.unwrap_or_default();
+            text.push_str(&format!(" to {url} (profile {profile}{kind})"));
         }
         if let Some(at) = &plan.email.scheduled_at {
             text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));
         }
         text + "?"
+    }
+}
+
+/// Stores pages of rows until there is no further one.
+async fn store(
+    ledger: &Ledger,
+    id: &str,
+    mut pages: mpsc::Receiver<Vec<NewRow>>,
+) -> Result<(), Failure> {
+    while let Some(page) = pages.recv().await {
+        ledger.add(id, &page).await?;
+    }
+    Ok(())
+}
+
+fn nothing_to_send(plan: &Plan, people: &People, checked: Checked) -> Failure {
+    let why = plan.left_out.describe().map(|why| format!(": {why}"));
+    let message = format!("no row can be sent{}", why.unwrap_or_default());
+    let mut failure = Failure::input(message);
+    failure.details_mut().fields = checked.problems;
+    match people.missing_columns() {
+        Some(missing) => failure.hint(missing),
+        None => failure,
     }
 }
 
@@ -549,21 +643,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         .hint(next))
 }
 
-fn note_problems(context: &Context, plan: &Plan, checked: &Checked) {
-    let invalid = plan.left_out.of("invalid");
-    if invalid > 0 {
-        let problems = checked.problems.iter().take(SHOWN);
-        let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
-        let problems = problems.collect::<Vec<_>>().join("; ");
-        let rows = if invalid == 1 { "row is" } else { "rows are" };
-        let more = if invalid > SHOWN as u64 { "; …" } else { "" };
-        context.out.warning(&format!(
-            "{invalid} {rows} invalid and left out: {problems}{more}"
-        ));
-    }
-}
-
-fn preview(number: usize, email: &Email) -> String {
+fn preview(email: &Email) -> String {
     let body = email.text.as_deref().or(email.html.as_deref());
     let body = match (body, &email.template_id) {
         (Some(body), _) => body
@@ -579,7 +659,7 @@ fn preview(number: usize, email: &Email) -> String {
     };
     let to = email.to.first().map(String::as_str).unwrap_or_default();
     format!(
-        "email {number} to {to}\n  Subject: {}\n{body}",
+        "the first email, to {to}\n  Subject: {}\n{body}",
         email.subject
     )
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
+use svc_bulk::{FinalStatus, RowStatus};
 use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
-use super::outcomes::{FinalStatus, Outcome};
+use super::ledger::StoredJob;
 use super::run::is_result;
-use super::store::StoredJob;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::stop::StopSignal;
@@ -19,6 +19,9 @@ use crate::wait::{self, FailureBudget};
 
 /// Requests in flight.
 const CONCURRENCY: usize = 4;
+
+/// How many statuses are recorded at a time.
+const RECORDED: usize = 100;
 
 /// Pauses between two rounds that ask for all emails without a final status.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -53,7 +56,12 @@ impl Wait {
             .unless_stopped(stop, follow(context, client, job))
             .await;
         let followed = followed.map_err(|failure| match failure.kind() {
-            Kind::CheckFailed => failure.hint(format!("list them: {}", job.svc(context, "report"))),
+            Kind::CheckFailed => {
+                let report = job.svc(context, "report");
+                failure.hint(format!(
+                    "list them: {report} --status bounced,failed,complained"
+                ))
+            }
             _ => {
                 let again = job.svc(context, "resume");
                 failure.hint(format!(
@@ -71,22 +79,40 @@ impl Wait {
     }
 }
 
-/// Asks for the accepted emails until each has a final status.
-async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Result<(), Failure> {
-    let mut open = Vec::new();
-    let accepted = |row: Outcome| {
-        let number = row.row;
-        open.extend(row.accepted_id().map(|id| (number, id)));
-        Ok(())
-    };
-    job.report(accepted).await?;
-    let mut known = FinalStatus::read(job.folder());
-    let deadline = Instant::now() + LIMIT;
-    let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
-    let progress = context.out.progress("waiting for delivery");
-    loop {
+/// The final statuses of the accepted emails of a job, and the emails without one.
+struct Deliveries {
+    known: HashMap<u64, FinalStatus>,
+    open: Vec<(u64, String)>,
+}
+
+impl Deliveries {
+    async fn of(job: &StoredJob) -> Result<Self, Failure> {
+        let mut known = HashMap::new();
+        let mut open = Vec::new();
+        job.each_row(&[RowStatus::Accepted], |row| {
+            match (row.final_status, row.id) {
+                (Some(status), _) => _ = known.insert(row.number, status),
+                (None, Some(id)) => open.push((row.number, id)),
+                (None, None) => {}
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(Self { known, open })
+    }
+
+    /// Asks for each email without a final status once.
+    async fn ask(
+        &mut self,
+        context: &Context,
+        client: &EmailClient,
+        job: &StoredJob,
+        failures: &mut FailureBudget,
+    ) -> Result<(), Failure> {
+        let progress = context.out.progress("waiting for delivery");
         let mut still_open = Vec::new();
-        let mut asked = stream::iter(open)
+        let mut found = Vec::new();
+        let mut asked = stream::iter(std::mem::take(&mut self.open))
             .map(async |(row, id)| (client.emails().get(&id).await, row, id))
             .buffer_unordered(CONCURRENCY);
         while let Some((answer, row, id)) = asked.next().await {
@@ -98,37 +124,66 @@ async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Res
                     continue;
                 }
             };
-            failures = FailureBudget::default();
+            *failures = FailureBudget::default();
             let Some(status) = &email.status else {
                 let message =
                     "the response contains no status, so svc cannot wait for the final one";
                 return Err(Failure::other(message));
             };
-            match status.is_final() {
-                true => {
-                    let (status, reason) = (status.to_string(), wait::reason(&email));
-                    let known_now = FinalStatus {
-                        row,
-                        status,
-                        reason,
-                    };
-                    known_now.write(job.folder())?;
-                    known.insert(row, known_now);
-                }
-                false => still_open.push((row, id)),
+            if status.is_final() {
+                let status = FinalStatus {
+                    status: status.to_string(),
+                    reason: wait::reason(&email),
+                };
+                self.known.insert(row, status.clone());
+                found.push((row, status));
+            } else {
+                still_open.push((row, id));
             }
-            let (done, left) = (known.len(), still_open.len());
+            if found.len() >= RECORDED {
+                job.ledger.set_final(job.id(), &found).await?;
+                found.clear();
+            }
+            let (done, left) = (self.known.len(), still_open.len());
             progress.set_text(format!(
                 "waiting for delivery: {done} final, {left} in progress"
             ));
         }
+        drop(asked);
+        job.ledger.set_final(job.id(), &found).await?;
         still_open.sort_unstable();
-        open = still_open;
-        if open.is_empty() {
-            return verdict(context, &known);
+        self.open = still_open;
+        Ok(())
+    }
+}
+
+/// Asks the service once for the emails of a job without a final status. Returns how many still have
+/// none.
+pub async fn refresh(
+    context: &Context,
+    client: &EmailClient,
+    job: &StoredJob,
+) -> Result<usize, Failure> {
+    let mut deliveries = Deliveries::of(job).await?;
+    let mut failures = FailureBudget::default();
+    deliveries.ask(context, client, job, &mut failures).await?;
+    Ok(deliveries.open.len())
+}
+
+/// Asks for the accepted emails until each has a final status.
+async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Result<(), Failure> {
+    let mut deliveries = Deliveries::of(job).await?;
+    let deadline = Instant::now() + LIMIT;
+    let mut pause = FIRST_PAUSE;
+    let mut failures = FailureBudget::default();
+    loop {
+        deliveries.ask(context, client, job, &mut failures).await?;
+        if deliveries.open.is_empty() {
+            return verdict(context, &deliveries.known);
         }
         if Instant::now() + pause > deadline {
-            let (left, all) = (open.len(), open.len() + known.len());
+            let left = deliveries.open.len();
+            let all = left + deliveries.known.len();
             let message =
                 format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
             return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));

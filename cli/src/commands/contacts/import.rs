@@ -1,28 +1,29 @@
 //! The `svc contacts import` command.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
 use svc_sdk::Operation::{ContactsCreate, ContactsList, ContactsUpdate};
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
-use svc_sdk::{Call, EmailClient};
+use svc_sdk::{Call, EmailClient, RequestPreview};
 
 use crate::command_spec::changes;
 use crate::output_schema::of;
 
 pub use self::report::ImportedRow;
 use self::report::{ImportReport, RowResult};
-use self::rows::ImportRow;
+use self::rows::{ImportRow, Rows};
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::ColumnOptions;
+use crate::input::columns::{ColumnOptions, DECLARED};
 use crate::input::records::Records;
 use crate::prepared::{Prepared, Preview};
 use crate::stop::StopSignal;
@@ -44,13 +45,13 @@ const MAX_CONCURRENT: usize = 4;
 /// contact is unsubscribed, and the report names that row. Case does not matter, and an
 /// internationalized domain equals its `xn--` form.
 ///
-/// Who has opted out is read from every column about it, such as `subscribed`, `unsubscribed_at` or
-/// `status`, as in bulk sending: any one column is enough. If a column says who is subscribed, every
-/// row has to; the others fail. Columns of one row that contradict each other refuse the file, and
+/// Who has opted out is read from columns such as `subscribed`, `unsubscribed_at` or `status`, as in
+/// bulk sending: any one column is enough. Any other column that may say so is asked about; --opt-out,
+/// --opt-in and --ignore declare it. If a column says who is subscribed, every row has to; the others
+/// fail. Columns of one row that contradict each other refuse the file, and
 /// --column or --opt-out says which one decides.
 ///
-/// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates,
-/// and if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
+/// A row that fails does not stop the import; the exit code is then 11, as it is if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
 /// unknown. Running the import again is safe: existing addresses are skipped, or updated with
 /// --existing update. An import never subscribes a contact that has opted out; `svc contacts update`
 /// does. `subscribed` is set by an update after the creation; if only that fails, the row is reported
@@ -91,15 +92,23 @@ enum Existing {
 
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        // Kept, because another program may change the file between its two readings.
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let reader = Box::new(std::io::Cursor::new(bytes));
-        let records = Records::new(reader, &self.file)?;
-        let (rows, mapping) = rows::read(context, records, &self.columns).await?;
-        let total = rows.len();
+        let bytes = Arc::<[u8]>::from(bytes);
+        let open = || {
+            let reader = Box::new(std::io::Cursor::new(Arc::clone(&bytes)));
+            Records::new(reader, &self.file)
+        };
+        let mut columns = self.columns.clone();
+        if let Some(names) = open()?.columns() {
+            columns.remember(&context.settings.state_dir.join(DECLARED), names)?;
+        }
+        let rows = Rows::read(context, open, &columns).await?;
+        let total = rows.total;
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let client = context.email_client().await?;
-        let mut known = HashMap::<_, Vec<Known>>::new();
+        let mut known = HashMap::<u64, Vec<Known>>::new();
         let read = contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
             let Contact {
                 id,
@@ -110,33 +119,36 @@ impl Import {
             else {
                 return Ok(());
             };
-            let of_mailbox = known.entry(rows::comparable(&email)).or_default();
+            let of_mailbox = known.entry(rows::hash(&email)).or_default();
             of_mailbox.push(Known { id, subscribed });
             Ok(())
         });
         let audience = context.unless_stopped(&mut stop, read).await?;
-        context.out.note(&format!("columns: {mapping}"));
+        context.out.note(&format!("columns: {}", rows.mapping));
         let ready = Ready {
-            client,
-            audience,
-            known,
-            existing: self.existing,
-            rows,
+            importer: Importer {
+                client,
+                audience,
+                known,
+                existing: self.existing,
+            },
+            rows: RefCell::new(rows),
         };
-        let Some(mut ready) = Prepared::new(ready).decide(context).await? else {
+        let Some(Ready { importer, rows }) = Prepared::new(ready).decide(context).await? else {
             return Ok(());
         };
         let progress = context.out.progress(format!("importing {total} rows"));
         let stopped = Cell::new(false);
-        let (rows, ready) = (std::mem::take(&mut ready.rows), &ready);
-        let results = stream::iter(rows)
+        let (importer, mut rows) = (&importer, rows.into_inner());
+        let results = stream::iter(std::iter::from_fn(|| rows.next().transpose()))
             .take_while(|_| std::future::ready(!stopped.get()))
             .map(|row| async move {
+                let row = row?;
                 let imported = match &row.problem {
                     Some(problem) => Err(Failure::input(problem)),
-                    None => ready.import(context, &row).await,
+                    None => importer.import(context, &row).await,
                 };
-                (row, imported)
+                Ok::<_, Failure>((row, imported))
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
@@ -152,7 +164,8 @@ impl Import {
                     continue;
                 }
             };
-            let Some((row, imported)) = result else { break };
+            let Some(result) = result else { break };
+            let (row, imported) = result?;
             seen += 1;
             match imported {
                 Ok(imported) => report.add(context, imported)?,
@@ -177,38 +190,44 @@ impl Import {
     }
 }
 
-/// An import with everything that it depends on: the rows, the audience, and who is already in it.
+/// An import with everything that it depends on.
 struct Ready {
+    importer: Importer,
+    rows: RefCell<Rows>,
+}
+
+/// Where the rows of an import go.
+struct Importer {
     client: EmailClient,
     /// The id of the audience.
     audience: String,
-    known: HashMap<String, Vec<Known>>,
+    /// Who is already in it.
+    known: HashMap<u64, Vec<Known>>,
     existing: Existing,
-    rows: Vec<ImportRow>,
 }
 
 impl Preview for Ready {
     /// The first request of each row that has one, and the rows that cannot be imported.
     async fn show(&self, context: &Context) -> Result<(), Failure> {
-        let (mut report, mut requests) = (ImportReport::default(), Vec::new());
-        for row in &self.rows {
-            if let Some(problem) = &row.problem {
-                let failed = ImportedRow::failed(row, &Failure::input(problem));
-                report.add(context, failed)?;
-                continue;
-            }
-            let request = match (self.known_of(row), self.existing) {
-                (None, _) => Some(self.create(row).to_request()?),
-                (Some(all), Existing::Update) if update(row) != ContactUpdate::new() => {
-                    let contacts = self.client.contacts();
-                    Some(contacts.update(&all[0].id, &update(row)).to_request()?)
+        let mut rows = self.rows.borrow_mut();
+        let (mut report, total) = (ImportReport::preview(), rows.total);
+        let mut next = || {
+            while let Some(row) = rows.next()? {
+                match &row.problem {
+                    Some(problem) => {
+                        let failed = ImportedRow::failed(&row, &Failure::input(problem));
+                        report.add(context, failed)?;
+                    }
+                    None => match self.importer.first_request(&row)? {
+                        Some(request) => return Ok(Some(request)),
+                        None => continue,
+                    },
                 }
-                _ => None,
-            };
-            requests.extend(request);
-        }
-        let (total, valid) = (self.rows.len(), self.rows.len() - report.len());
-        dry_run::show_all(&context.out, requests)?;
+            }
+            Ok::<_, Failure>(None)
+        };
+        dry_run::show_all(&context.out, std::iter::from_fn(|| next().transpose()))?;
+        let valid = total - report.len();
         context
             .out
             .note(&format!("{valid} of {total} rows would be imported"));
@@ -216,14 +235,25 @@ impl Preview for Ready {
     }
 }
 
-impl Ready {
+impl Importer {
     fn known_of(&self, row: &ImportRow) -> Option<&Vec<Known>> {
-        self.known.get(&rows::comparable(&row.contact.email))
+        self.known.get(&rows::hash(&row.contact.email))
     }
 
     fn create(&self, row: &ImportRow) -> Call<Contact> {
         let contacts = self.client.contacts();
         contacts.create(&self.audience, row.contact.clone())
+    }
+
+    fn first_request(&self, row: &ImportRow) -> Result<Option<RequestPreview>, Failure> {
+        Ok(match (self.known_of(row), self.existing) {
+            (None, _) => Some(self.create(row).to_request()?),
+            (Some(all), Existing::Update) if update(row) != ContactUpdate::new() => {
+                let contacts = self.client.contacts();
+                Some(contacts.update(&all[0].id, &update(row)).to_request()?)
+            }
+            _ => None,
+        })
     }
 
     /// Imports a row.

@@ -15,6 +15,7 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::sandbox::seeded;
+use crate::settings::table::SANDBOX_RUN;
 use crate::stop::{Stop, StopSignal};
 
 /// Run a command with a sandbox of its own
@@ -74,7 +75,9 @@ impl Exec {
 /// The variables by which programs find the server (`docs/guides/testing.md#one-server-for-a-command`).
 fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let url = server.base_url();
-    let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];
+    let start = chrono::Utc::now().timestamp_millis();
+    let run = format!("{start}-{}", std::process::id());
+    let mut variables = vec![("SVC_SANDBOX", "1".to_owned()), (SANDBOX_RUN, run)];
     let urls = ["SANDBOX_URL", "EMAIL_URL", "EXTRACTION_URL"];
     let urls_of_svc = ["SVC_SANDBOX_URL", "SVC_EMAIL_URL", "SVC_EXTRACTION_URL"];
     variables.extend(

@@ -6,15 +6,6 @@ use super::row::{NO, Row, Situation, YES};
 const JOB: &str = "job=bulk send list.csv --from hello@sandbox.test --subject News --text Hello \
     --yes --again --jq .job";
 
-const NEEDS_REDIS: &str = "it needs a Redis server: `tests/it/bulk_queue.rs`";
-
-/// A command that gets no further than its Redis server here.
-fn without_redis(command: &'static str, line: &str) -> Row {
-    Row::service(command, line)
-        .never(Situation::Success, NEEDS_REDIS)
-        .never(Situation::ServiceDown, NEEDS_REDIS)
-}
-
 pub fn rows() -> Vec<Row> {
     let send = "bulk send list.csv --again --from hello@sandbox.test --subject";
     vec![
@@ -35,13 +26,16 @@ pub fn rows() -> Vec<Row> {
             .also("no valid row", 2, &format!("{send} 'Hi {{{{ nickname }}}}' --text Hello --yes"))
             .also("an invalid placeholder", 2, &format!("{send} Hi --text '{{{{ first_name' --yes"))
             .also("a refused sender", 6, "bulk send list.csv --again --from hello@elsewhere.test --subject Hi --text Hello --yes")
-            .also("no Redis", 8, &format!("{send} Hi --text Hello --yes --queue redis://127.0.0.1:9")),
-        without_redis("bulk work", "bulk work --queue redis://127.0.0.1:9")
-            .wrong("bulk work")
+            .also("no PostgreSQL", 8, &format!("{send} Hi --text Hello --yes --ledger postgres://svc@127.0.0.1:9/svc")),
+        Row::service("bulk work", "bulk work $job")
+            .given(JOB)
+            .wrong("bulk work --concurrency 0")
+            .never(Situation::NothingSetUp, "a job needs a service")
+            .never(Situation::MissingKey, "a job needs a key")
             .never(Situation::MissingScope, "see `bulk send`")
-            .never(Situation::NotFound, NEEDS_REDIS)
-            .also("no Redis", 8, "bulk work --queue redis://127.0.0.1:9")
-            .also("TLS", 8, "bulk work --queue rediss://127.0.0.1:9"),
+            .never(Situation::ServiceDown, "see `bulk send`")
+            .not_found("bulk work 20200101-000000")
+            .also("no PostgreSQL", 8, "bulk work --ledger postgres://svc@127.0.0.1:9/svc"),
         Row::here("bulk list", "bulk list")
             .given(JOB)
             .wrong("bulk list all")
@@ -60,14 +54,10 @@ pub fn rows() -> Vec<Row> {
             .not_found("bulk resume 20200101-000000"),
         Row::here("bulk pause", "bulk pause $job")
             .given(JOB)
-            .never(Situation::Success, "no process is sending the job")
+            .never(Situation::Success, "the job is complete")
             .wrong("bulk pause")
             .not_found("bulk pause 20200101-000000")
-            .also("not running", 6, "bulk pause $job"),
-        Row::here("bulk continue", "bulk continue $job")
-            .given(JOB)
-            .wrong("bulk continue")
-            .not_found("bulk continue 20200101-000000"),
+            .also("complete", 6, "bulk pause $job"),
         Row::here("bulk cancel", "bulk cancel $job")
             .given(JOB)
             .never(Situation::Success, "the job is complete")
@@ -85,6 +75,12 @@ pub fn rows() -> Vec<Row> {
             .wrong("bulk remove")
             .not_found("bulk remove 20200101-000000 --yes")
             .also("confirmed", 0, "bulk remove $job")
+            .when("[y/N] ", YES)
+            .wide(),
+        Row::here("bulk forget", "bulk forget --yes")
+            .wrong("bulk forget all")
+            .never(Situation::NotFound, "it takes no id")
+            .also("confirmed", 0, "bulk forget")
             .when("[y/N] ", YES)
             .wide(),
         Row::here("bulk report", "bulk report $job")

@@ -14,7 +14,7 @@ use crate::support::Run;
 /// Lines that are not run, by a part of the line, and why.
 const NOT_RUN: &[(&str, &str)] = &[
     ("sha256=6b1f…", "the signature is a placeholder"),
-    ("redis://10.0.0.5", "it needs a Redis server"),
+    ("postgres://svc@10.0.0.5", "it needs a PostgreSQL server"),
     ("bulk pause", "it needs a job that is being sent"),
     ("bulk cancel", "it needs a job that is not complete"),
     ("bulk settle", "it needs a job with unknown rows"),

@@ -50,6 +50,19 @@ fn the_command_finds_the_server_and_its_exit_code_is_passed_on() {
     assert_eq!(lines[3], lines[4]);
 }
 
+/// Otherwise the second run would be refused, because everybody has got the email.
+#[test]
+fn each_run_is_a_new_service_for_bulk_sending() {
+    let home = Home::new();
+    home.file("people.csv", "email\nada@example.test\n");
+    let send = "$SVC bulk send people.csv --yes --from \"$EMAIL_FROM\" --subject Hi --text x --jq .accepted
+        $SVC bulk send people.csv --yes --from \"$EMAIL_FROM\" --subject Hi --text x --jq .accepted";
+    for _ in 0..2 {
+        let ended = run(&home, &[], send);
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, "1\n"), "{ended:?}");
+    }
+}
+
 #[test]
 fn a_seed_file_is_applied() {
     let home = Home::new();

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::rows::ImportRow;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
-use crate::output::{Column, Format, Show, View};
+use crate::output::{Column, Format, ListWriter, Show, View, to_value, unless_closed};
 
 const VIEW: View = View(&[
     Column::new("ROW", "/row", Show::Number),
@@ -55,10 +55,7 @@ pub(super) enum RowResult {
 impl RowResult {
     /// Whether the file was not applied.
     fn is_problem(self) -> bool {
-        matches!(
-            self,
-            Self::RemainsSubscribed | Self::Duplicate | Self::Failed | Self::Unknown
-        )
+        matches!(self, Self::RemainsSubscribed | Self::Failed | Self::Unknown)
     }
 }
 
@@ -96,61 +93,73 @@ impl ImportedRow {
     }
 }
 
-/// The rows so far.
+/// The rows so far. Few of them are in memory.
 #[derive(Default)]
-pub(super) struct ImportReport(Vec<ImportedRow>);
+pub(super) struct ImportReport {
+    counts: BTreeMap<RowResult, usize>,
+    /// Those that people have to know of, for a table.
+    told: Vec<ImportedRow>,
+    list: ListWriter,
+    /// The first rows that were not applied, and why.
+    problems: Vec<(String, String)>,
+    /// Whether it is that of a dry run, which shows requests.
+    is_preview: bool,
+}
 
 impl ImportReport {
-    pub(super) fn add(&mut self, context: &Context, row: ImportedRow) -> Result<(), Failure> {
-        if context.out.format() == Format::Ndjson {
-            context.out.value(&row)?;
+    /// The report of a dry run.
+    pub(super) fn preview() -> Self {
+        Self {
+            is_preview: true,
+            ..Self::default()
         }
-        self.0.push(row);
+    }
+
+    pub(super) fn add(&mut self, context: &Context, row: ImportedRow) -> Result<(), Failure> {
+        *self.counts.entry(row.result).or_default() += 1;
+        if row.result.is_problem() && self.problems.len() < 10 {
+            let why = row.why.clone().map(|why| (format!("row {}", row.row), why));
+            self.problems.extend(why);
+        }
+        let is_shown = !self.is_preview || context.out.format() == Format::Ndjson;
+        if context.out.is_table() {
+            self.told.extend(Some(row).filter(|row| row.why.is_some()));
+        } else if is_shown {
+            unless_closed(self.list.push(&context.out, to_value(&row)?))?;
+        }
         Ok(())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.counts.values().sum()
     }
 
     /// Such as `8 rows, 3 duplicate, 1 failed`, with the results that are asked for.
     fn describe(&self, total: usize, is_told: impl Fn(RowResult) -> bool) -> String {
-        let mut counts = BTreeMap::<_, usize>::new();
-        for row in self.0.iter().filter(|row| is_told(row.result)) {
-            *counts.entry(row.result).or_default() += 1;
-        }
         let mut text = format!("{total} rows");
-        for (result, count) in counts {
+        for (result, count) in self.counts.iter().filter(|(result, _)| is_told(**result)) {
             let word = json!(result).as_str().unwrap_or_default().replace('_', " ");
             text.push_str(&format!(", {count} {word}"));
         }
         text
     }
 
-    /// Prints the rows that people have to know of, and totals, in a table, and every row in JSON.
-    pub(super) fn show(&self, context: &Context) -> Result<(), Failure> {
-        match context.out.format() {
-            Format::Ndjson => Ok(()),
-            Format::Table => {
-                let told = self
-                    .0
-                    .iter()
-                    .filter(|row| row.why.is_some())
-                    .collect::<Vec<_>>();
-                if !told.is_empty() {
-                    context.out.list(&told, VIEW, "")?;
-                }
-                let sentence = self.describe(self.0.len(), |_| true);
-                context.out.done(&sentence, &())
-            }
-            _ => context.out.value(&self.0),
+    /// Ends the list of all rows; or prints the rows that people have to know of, and totals.
+    pub(super) fn show(&mut self, context: &Context) -> Result<(), Failure> {
+        if !context.out.is_table() {
+            return unless_closed(std::mem::take(&mut self.list).finish(&context.out));
         }
+        if !self.told.is_empty() {
+            context.out.list(&self.told, VIEW, "")?;
+        }
+        let sentence = self.describe(self.len(), |_| true);
+        context.out.done(&sentence, &())
     }
 
     /// The failure of an import that was ended early by another one, or that did not apply every row.
-    pub(super) fn verdict(&self, total: usize, end: Option<Failure>) -> Result<(), Failure> {
-        let is_unknown = self.0.iter().any(|row| row.result == RowResult::Unknown);
-        let has_problem = self.0.iter().any(|row| row.result.is_problem());
+    pub(super) fn verdict(self, total: usize, end: Option<Failure>) -> Result<(), Failure> {
+        let is_unknown = self.counts.contains_key(&RowResult::Unknown);
+        let has_problem = self.counts.keys().any(|result| result.is_problem());
         let mut message = format!(
             "not applied in full: {}",
             self.describe(total, RowResult::is_problem)
@@ -158,7 +167,7 @@ impl ImportReport {
         match end {
             Some(end) if !is_unknown => {
                 let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));
-                let (hint, tried) = (hint.collect::<String>(), self.0.len());
+                let (hint, tried) = (hint.collect::<String>(), self.len());
                 let tried = format!("{tried} of {total} rows were tried; to go on, {AGAIN}");
                 return Err(end.hint(hint + &tried));
             }
@@ -173,9 +182,7 @@ impl ImportReport {
         };
         let hint = format!("correct the file, and {AGAIN}");
         let mut failure = Failure::new(kind, message).code(code).hint(hint);
-        let bad = self.0.iter().filter(|row| row.result.is_problem());
-        let field = |row: &ImportedRow| Some((format!("row {}", row.row), row.why.clone()?));
-        failure.details_mut().fields = bad.filter_map(field).take(10).collect();
+        failure.details_mut().fields = self.problems;
         Err(failure)
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct ImportRow {
     pub(super) problem: Option<String>,
     /// Whether that is because another row has the same address.
     pub(super) is_duplicate: bool,
+    /// The addresses that the row unsubscribes.
+    pub(super) opted_out: Vec<String>,
     /// Which row with the same address unsubscribes the contact, although this one does not.
     pub(super) note: Option<String>,
 }
@@ -34,73 +36,127 @@ pub(super) struct ImportRow {
 pub(crate) const EXPORT_HEADER: [&str; 6] =
     ["id", "email", "name", "subscribed", "topics", "metadata"];
 
-/// Reads a file. Returns its rows and how its columns are read, such as `plan → metadata.plan`.
-pub(super) async fn read(
-    context: &Context,
-    records: Records,
-    options: &ColumnOptions,
-) -> Result<(Vec<ImportRow>, String), Failure> {
-    let mut file = PeopleFile::new(records, options)?;
-    let header = file.columns.take();
-    if header.iter().flatten().map(AsRef::as_ref).eq(EXPORT_HEADER) {
-        file.records.keep_white_space();
-    }
-    let (mut fields, mut rows) = (
-        Fields {
-            options,
-            known: Vec::new(),
-            places: HashMap::new(),
-        },
-        Vec::new(),
-    );
-    for column in header.iter().flatten() {
-        fields.of(column)?;
-    }
-    let address = header
-        .iter()
-        .flatten()
-        .nth(file.address.unwrap_or(usize::MAX))
-        .cloned();
-    if let Some(address) = &address {
-        let repeated = refuse_repeated(&fields.known, address);
-        repeated.map_err(|failure| file.records.in_file(failure))?;
-    }
-    while let Some(person) = file.next()? {
-        rows.push(row(person, &mut fields, header.is_some())?);
-    }
-    let names = fields.known.iter().map(|(column, _)| &**column);
-    let named = options.address(&names).ok().flatten();
-    let address = address.or_else(|| Some(Arc::clone(&fields.known[named?].0)));
-    let PeopleFile {
-        records, opt_outs, ..
-    } = file;
-    let mapping = fields.known.iter().map(|(column, field)| match &**field {
-        _ if Some(column) == address.as_ref() => format!("{column} → email"),
-        field if field != "subscribed" && opt_outs.reads(column) => {
-            format!("{column} → {field} and opt-outs")
+/// The rows of a file, which is read twice, so that few of them are in memory: first for what one row
+/// says of another, then row by row.
+pub(super) struct Rows {
+    file: ImportFile,
+    addresses: Addresses,
+    /// How the columns are read, such as `plan → metadata.plan`.
+    pub(super) mapping: String,
+    pub(super) total: usize,
+}
+
+impl Rows {
+    /// Reads a file for the first time, and asks about its columns.
+    pub(super) async fn read(
+        context: &Context,
+        open: impl Fn() -> Result<Records, Failure>,
+        options: &ColumnOptions,
+    ) -> Result<Self, Failure> {
+        let mut file = ImportFile::new(open()?, options)?;
+        let mut addresses = Addresses::default();
+        let mut total = 0;
+        while let Some(row) = file.next()? {
+            addresses.see(&row);
+            total += 1;
         }
-        field => format!("{column} → {field}"),
-    });
-    let mapping = mapping.collect::<Vec<_>>().join(", ") + &opt_outs.hint();
-    let asked = opt_outs.ask_about_unknown_words(context).await;
-    asked
-        .and_then(|()| refuse_contradiction(&opt_outs, options))
-        .map_err(|failure| records.in_file(failure))?;
-    import_each_once(&mut rows, opt_outs.is_told);
-    Ok((rows, mapping))
+        let mapping = file.mapping();
+        let PeopleFile {
+            records, opt_outs, ..
+        } = file.people;
+        let asked = opt_outs.ask(context).await;
+        asked
+            .and_then(|()| refuse_contradiction(&opt_outs, options))
+            .map_err(|failure| records.in_file(failure))?;
+        addresses.is_told = opt_outs.is_told;
+        Ok(Self {
+            file: ImportFile::new(open()?, options)?,
+            addresses,
+            mapping,
+            total,
+        })
+    }
+
+    /// The next row; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<ImportRow>, Failure> {
+        let mut next = self.file.next()?;
+        if let Some(row) = &mut next {
+            self.addresses.judge(row);
+        }
+        Ok(next)
+    }
+}
+
+/// A file of contacts.
+struct ImportFile {
+    people: PeopleFile,
+    fields: Fields,
+    is_csv: bool,
+    /// The column with the addresses of a CSV file.
+    address: Option<Arc<str>>,
+}
+
+impl ImportFile {
+    fn new(records: Records, options: &ColumnOptions) -> Result<Self, Failure> {
+        let mut people = PeopleFile::new(records, options)?;
+        let header = people.columns.take();
+        let columns = header.as_deref().unwrap_or_default();
+        if columns.iter().map(AsRef::as_ref).eq(EXPORT_HEADER) {
+            people.records.keep_white_space();
+        }
+        let mut fields = Fields::default();
+        for column in columns {
+            fields.of(column, options)?;
+        }
+        let address = people.address.and_then(|at| columns.get(at)).cloned();
+        if let Some(address) = &address {
+            let repeated = refuse_repeated(&fields.known, address);
+            repeated.map_err(|failure| people.records.in_file(failure))?;
+        }
+        Ok(Self {
+            people,
+            fields,
+            is_csv: header.is_some(),
+            address,
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<ImportRow>, Failure> {
+        let Some(person) = self.people.next()? else {
+            return Ok(None);
+        };
+        let options = &self.people.options;
+        row(person, &mut self.fields, options, self.is_csv).map(Some)
+    }
+
+    fn mapping(&self) -> String {
+        let known = &self.fields.known;
+        let names = known.iter().map(|(column, _)| &**column);
+        let named = self.people.options.address(&names).ok().flatten();
+        let named = named.map(|at| &known[at].0);
+        let address = self.address.as_ref().or(named);
+        let mapping = known.iter().map(|(column, field)| match &**field {
+            _ if Some(column) == address => format!("{column} → email"),
+            field if field != "subscribed" && self.people.opt_outs.reads(column) => {
+                format!("{column} → {field} and opt-outs")
+            }
+            field => format!("{column} → {field}"),
+        });
+        mapping.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The columns or keys so far, each with its field.
-struct Fields<'a> {
-    options: &'a ColumnOptions,
+#[derive(Default)]
+struct Fields {
     known: Vec<(Arc<str>, Arc<str>)>,
     /// Where each is in `known`.
     places: HashMap<Arc<str>, usize>,
 }
 
-impl Fields<'_> {
+impl Fields {
     /// The field of a column or key, as --column names it.
-    fn of(&mut self, column: &Arc<str>) -> Result<Arc<str>, Failure> {
+    fn of(&mut self, column: &Arc<str>, options: &ColumnOptions) -> Result<Arc<str>, Failure> {
         const FIELDS: [&str; 6] = [
             "email",
             "name",
@@ -112,7 +168,7 @@ impl Fields<'_> {
         if let Some(place) = self.places.get(column) {
             return Ok(Arc::clone(&self.known[*place].1));
         }
-        let field = match self.options.field(column) {
+        let field = match options.field(column) {
             None => guessed(column),
             Some("status") => format!("metadata.{column}"),
             Some(field) => field.to_owned(),
@@ -166,7 +222,13 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     let Some((row, yes, no)) = &opt_outs.contradiction else {
         return Ok(());
     };
-    if options.opt_out.iter().any(|column| **column == **no) || options.field(no).is_some() {
+    if options
+        .opt_out
+        .iter()
+        .chain(&options.opt_in)
+        .any(|column| **column == **no)
+        || options.field(no).is_some()
+    {
         return Ok(());
     }
     Err(Failure::input(format!(
@@ -174,16 +236,22 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     ))
     .code("columns_contradict")
     .hint(format!(
-        "let everybody opt out whom `{no}` opts out: {}\nlet `{yes}` decide: --column '{no}=ignore'",
+        "let everybody opt out whom `{no}` opts out: {}\nlet `{yes}` decide: --ignore '{no}'",
         opt_outs.keep(no)
     )))
 }
 
-fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRow, Failure> {
+fn row(
+    person: Person,
+    fields: &mut Fields,
+    options: &ColumnOptions,
+    is_csv: bool,
+) -> Result<ImportRow, Failure> {
     let Person {
         record,
         address,
         subscribed,
+        opted_out,
     } = person;
     let Record {
         number,
@@ -194,7 +262,7 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
     let mut filled = Vec::new();
     // All values are read, so that the report names the address, and an opt-out is not missed.
     for (at, (key, value)) in values.into_iter().enumerate() {
-        let field = fields.of(&key)?;
+        let field = fields.of(&key, options)?;
         if value.is_null() || (is_csv && value == "") {
             continue;
         }
@@ -233,8 +301,8 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
             Some(false)
         }
     };
-    if contact.email.is_empty() {
-        problem.get_or_insert_with(|| "the row has no email address".to_owned());
+    if let Err(why) = email::check(&contact.email) {
+        problem.get_or_insert_with(|| why.to_owned());
     }
     Ok(ImportRow {
         number,
@@ -242,6 +310,7 @@ fn row(person: Person, fields: &mut Fields<'_>, is_csv: bool) -> Result<ImportRo
         subscribed,
         problem,
         is_duplicate: false,
+        opted_out,
         note: None,
     })
 }
@@ -290,39 +359,59 @@ fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result
     Ok(())
 }
 
-/// Of the rows of an address, only the first valid one is imported. One that says that the person has
-/// opted out wins over it, wherever it is, and even if it is not imported itself.
-fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
-    let (mut opt_outs, mut first) = (HashMap::new(), HashMap::new());
-    for row in rows.iter().filter(|row| row.subscribed == Some(false)) {
-        opt_outs
-            .entry(comparable(&row.contact.email))
-            .or_insert(row.number);
-    }
-    for row in rows {
-        let address = comparable(&row.contact.email);
-        let opt_out = opt_outs
-            .get(&address)
-            .filter(|_| row.subscribed != Some(false));
+/// What rows say of the other rows of an address, by the hash of each address. Of the rows of an
+/// address, only the first valid one is imported. One that says that the person has opted out wins
+/// over it, wherever it is, and even if it is not imported itself.
+#[derive(Default)]
+struct Addresses {
+    /// The first row that opts out.
+    opt_outs: HashMap<u64, u64>,
+    /// The row that is imported.
+    imported: HashMap<u64, u64>,
+    is_told: bool,
+}
+
+impl Addresses {
+    fn see(&mut self, row: &ImportRow) {
+        let address = hash(&row.contact.email);
+        if row.subscribed == Some(false) {
+            let others = row.opted_out.iter().map(|address| email::hash(address));
+            for address in others.chain([address]) {
+                self.opt_outs.entry(address).or_insert(row.number);
+            }
+        }
         if row.problem.is_none() {
-            let imported = *first.entry(address).or_insert(row.number);
+            self.imported.entry(address).or_insert(row.number);
+        }
+    }
+
+    fn judge(&self, row: &mut ImportRow) {
+        let address = hash(&row.contact.email);
+        let opt_out = self.opt_outs.get(&address);
+        if row.problem.is_none() {
+            let imported = self.imported.get(&address).copied().unwrap_or(row.number);
             if imported != row.number {
                 row.problem = Some(format!("the address is already in row {imported}"));
                 row.is_duplicate = true;
-            } else if let Some(number) = opt_out {
+            } else if let Some(number) = opt_out.filter(|_| row.subscribed != Some(false)) {
                 row.note = Some(format!("row {number} unsubscribes the contact"));
                 row.subscribed = Some(false);
             }
         }
         // A new contact is subscribed, unless its row says otherwise.
-        if is_told && row.subscribed.is_none() {
+        if self.is_told && row.subscribed.is_none() {
             row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
         }
     }
 }
 
+/// The hash of an address in a file or in the audience.
+pub(super) fn hash(address: &str) -> u64 {
+    email::hash(&comparable(address))
+}
+
 /// The address by which contacts are compared, without a display name.
-pub(super) fn comparable(email: &str) -> String {
+fn comparable(email: &str) -> String {
     let email = email.trim();
     let bare = email
         .strip_suffix('>')
