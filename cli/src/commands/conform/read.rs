@@ -72,7 +72,7 @@ impl Examiner<'_> {
 
     /// Sends a GET for each scheme until one is accepted, those that `WWW-Authenticate` names first.
     async fn find_key_scheme(&mut self) -> Result<(), Failure> {
-        let known = self.context.settings.dialect.clone();
+        let known = self.context.dialect().clone();
         let mut left = vec![known.clone()];
         for (header, scheme) in SCHEMES {
             let mut dialect = known.clone();

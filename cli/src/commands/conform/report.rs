@@ -270,7 +270,7 @@ impl Run<'_> {
 
     fn point(&self, point: Point) -> Row {
         let level = points::level(point);
-        let known = self.examiner.context.settings.dialect.choice(point);
+        let known = self.examiner.context.dialect().choice(point);
         let why = self.not_tried(level, points::needs_listener(point));
         let (result, found, choice, step) = match points::find(point, &self.examiner.seen) {
             Choice::Found(step, choice) => {

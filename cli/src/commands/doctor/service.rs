@@ -2,7 +2,7 @@
 //! found out with read-only requests.
 
 use svc_sdk::extraction::Me;
-use svc_sdk::{EmailClient, Service};
+use svc_sdk::{EmailClient, List, Service};
 
 use super::{Findings, Status};
 use crate::commands::login::probe;
@@ -94,15 +94,31 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
     scope("contacts:manage", contacts.as_ref().err(), findings);
     let emails = context.run(client.emails().get(NO_EMAIL)).await;
     scope("emails:read", emails.as_ref().err(), findings);
-    let domains = context.run(client.domains().list()).await;
+    let domains = context.read_all(client.domains().stream()).await;
     scope("domains:manage", domains.as_ref().err(), findings);
-    let webhooks = context.run(client.webhooks().list()).await;
+    let webhooks = context.read_all(client.webhooks().stream()).await;
     scope("webhooks:manage", webhooks.as_ref().err(), findings);
     findings.unknown(
         "scope emails:send",
         "cannot be checked without sending an email",
         &format!("send one to yourself: {}", context.svc("emails send", &[])),
     );
+    let are_whole = [
+        (
+            "list of domains",
+            domains.as_ref().ok().map(List::is_complete),
+        ),
+        (
+            "list of webhooks",
+            webhooks.as_ref().ok().map(List::is_complete),
+        ),
+    ];
+    for (check, is_whole) in are_whole {
+        if is_whole == Some(false) {
+            let finding = "the service has more of them than it says how to get";
+            findings.warning(check, finding, &context.svc("conform", &[]));
+        }
+    }
     if domains.as_ref().is_ok_and(|domains| domains.is_empty()) {
         findings.warning(
             "sending domains",
