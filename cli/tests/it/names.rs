@@ -317,7 +317,6 @@ fn what_needs_all_of_a_list_fails_if_some_of_it_cannot_be_read() {
             ("SVC_EMAIL_KEY", "mk_test_0123456789"),
             ("SVC_EXTRACTION_URL", &service.url()),
             ("SVC_EXTRACTION_KEY", "sk_test_0123456789"),
-            ("SVC_ALLOW_LIVE_RECIPIENTS", "1"),
         ];
         home.run_with_env(&args, &env)
     };

@@ -5,6 +5,7 @@ use svc_sdk::extraction::Me;
 use svc_sdk::{EmailClient, List, Service};
 
 use super::{Findings, Status};
+use crate::advice::how_the_key_was_sent;
 use crate::commands::login::probe;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, Kind};
@@ -25,34 +26,34 @@ pub(super) async fn examine(
         findings.problem(&format!("{service} TLS"), &finding, "use an https URL");
     }
     let probed = match probe(context, service, &url, &key).await {
-        Err(failure) if failure.kind() == Kind::Unauthenticated => None,
+        Err(failure) if failure.kind() == Kind::Unauthenticated => Err(failure),
         Err(failure) => {
             unusable(&name, &failure, &url, findings);
             return Ok(());
         }
-        Ok(me) => Some(me),
+        Ok(me) => Ok(me),
     };
     findings.ok(&name, &format!("{url} responds"));
     let check = format!("{service} key");
-    let Some(me) = probed else {
-        let next = match context.settings.stored_key(service)?.map(|key| key.source) {
-            _ if context.settings.key_file.is_some() => {
-                "use another key in the file of --key-file".to_owned()
-            }
-            Some(Source::Environment(name) | Source::EnvFile(name)) => {
-                format!("put another key into {name}, or unset it to use the profile's")
-            }
-            _ => format!("svc login --service {service}"),
-        };
-        let next = match service {
-            Service::Email if !context.settings.sandbox => {
-                let conform = context.svc("conform", &[]);
-                format!("{next}; or the service takes the key in another way: {conform}")
-            }
-            _ => next,
-        };
-        findings.problem(&check, &format!("{key} is rejected"), &next);
-        return Ok(());
+    let me = match probed {
+        Ok(me) => me,
+        Err(failure) => {
+            let next = match context.settings.stored_key(service)?.map(|key| key.source) {
+                _ if context.settings.key_file.is_some() => {
+                    "use another key in the file of --key-file".to_owned()
+                }
+                Some(Source::Environment(name) | Source::EnvFile(name)) => {
+                    format!("put another key into {name}, or unset it to use the profile's")
+                }
+                _ => format!("svc login --service {service}"),
+            };
+            let next = match how_the_key_was_sent(failure.details(), context) {
+                Some(scheme) => format!("{scheme}; or {next}"),
+                None => next,
+            };
+            findings.problem(&check, &format!("{key} is rejected"), &next);
+            return Ok(());
+        }
     };
     let mode = key
         .mode()
