@@ -147,7 +147,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
 
 /// How svc sends the key, and how the service wants it: most services that refuse the first request
 /// of a new profile want it in another form.
-fn how_the_key_was_sent(details: &Details, context: &Context) -> Option<String> {
+pub fn how_the_key_was_sent(details: &Details, context: &Context) -> Option<String> {
     let is_email = details
         .operation
         .is_none_or(|it| it.service() == Service::Email);

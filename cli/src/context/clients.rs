@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use svc_sdk::{
-    Attempt, EmailClient, EmailClientBuilder, Error, ExtractionClient, ExtractionClientBuilder,
-    Secret, Service,
+    Attempt, Dialect, EmailClient, EmailClientBuilder, Error, ExtractionClient,
+    ExtractionClientBuilder, Secret, Service,
 };
 
 use super::{Context, trace};
@@ -27,7 +27,7 @@ macro_rules! with_settings {
         let mut builder = $builder
             .timeout(settings.timeout.value)
             .retries(settings.retries.value)
-            .dialect(settings.dialect.clone())
+            .dialect($context.dialect().clone())
             .user_agent(USER_AGENT);
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
@@ -52,6 +52,14 @@ impl Context {
             if let Some(tracer) = &tracer {
                 trace::attempt(tracer, attempt);
             }
+        }
+    }
+
+    /// The dialect of the service: that of the sandbox, or of the profile.
+    pub fn dialect(&self) -> &Dialect {
+        match self.sandbox.get() {
+            Some(sandbox) if self.settings.sandbox => sandbox.dialect(),
+            _ => &self.settings.dialect,
         }
     }
 

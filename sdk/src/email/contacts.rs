@@ -92,7 +92,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
 /// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
 /// not.
 fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
-    const FOR: [&str; 8] = [
+    const FOR: [&str; 12] = [
         "subscribed",
         "issubscribed",
         "optin",
@@ -101,8 +101,12 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
         "optinindicator",
         "emailoptin",
         "acceptsmarketing",
+        "consent",
+        "emailconsent",
+        "marketingconsent",
+        "receivesemails",
     ];
-    const AGAINST: [&str; 12] = [
+    const AGAINST: [&str; 15] = [
         "unsubscribed",
         "isunsubscribed",
         "optout",
@@ -115,6 +119,9 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
         "donotemail",
         "donotcontact",
         "suppressed",
+        "excluded",
+        "isexcluded",
+        "isexcludedfromcampaigns",
     ];
     const STATUSES: [&str; 5] = [
         "status",
@@ -139,7 +146,7 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
     for (name, value) in fields {
         let name = plain(name);
         let answer = match name.as_str() {
-            name if FOR.contains(&name) => flag(value),
+            name if FOR.contains(&name) => wish(value),
             name if AGAINST.contains(&name) => flag(value).map(|out| !out),
             name if STATUSES.contains(&name) => value.as_str().and_then(status),
             "unsubscribedat" | "optedoutat" | "optoutat" => Some(is_no_time(value)),
@@ -154,15 +161,20 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
 }
 
 fn named_flag(fields: &Fields, name: &str) -> Option<bool> {
-    flag(find(fields, &[&plain(name)])?.1)
+    wish(find(fields, &[&plain(name)])?.1)
+}
+
+/// A flag, or a word that says the same.
+fn wish(value: &Value) -> Option<bool> {
+    flag(value).or_else(|| status(value.as_str()?))
 }
 
 /// What a word says about the wish for emails.
 fn status(word: &str) -> Option<bool> {
     match plain(word).as_str() {
-        "subscribed" | "optedin" | "optin" | "in" => Some(true),
+        "subscribed" | "optedin" | "optin" | "in" | "granted" | "given" => Some(true),
         "unsubscribed" | "optedout" | "optout" | "out" | "suppressed" | "blocked"
-        | "complained" | "bounced" | "cleaned" => Some(false),
+        | "complained" | "bounced" | "cleaned" | "denied" | "revoked" | "withdrawn" => Some(false),
         _ => None,
     }
 }
@@ -428,5 +440,47 @@ impl Call<List<Contact>> {
     /// Sets the maximum number of contacts per page.
     pub fn page_size(self, page_size: u64) -> Self {
         self.with_query("pageSize", page_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::decode::read_object;
+
+    #[test]
+    fn whatever_names_the_wish_for_emails_has_one_meaning() {
+        for (contact, wants) in [
+            (json!({"subscribed": "no"}), Some(false)),
+            (json!({"optedOut": true}), Some(false)),
+            (json!({"consent": "opted_in"}), Some(true)),
+            (json!({"consent": "opted_out"}), Some(false)),
+            (json!({"emailConsent": "withdrawn"}), Some(false)),
+            (json!({"IsExcludedFromCampaigns": "true"}), Some(false)),
+            (json!({"IsExcludedFromCampaigns": "false"}), Some(true)),
+            (json!({"consent": "perhaps"}), None),
+            (json!({"consent": true, "suppressed": true}), Some(false)),
+        ] {
+            let read: Contact = read_object(&contact, &Dialect::default());
+            assert_eq!(read.subscribed, wants, "{contact}");
+        }
+        let pinned = Dialect::with(["opt-out=gets_mail"]).expect("a valid choice");
+        let read: Contact = read_object(&json!({"gets_mail": "opted_out"}), &pinned);
+        assert_eq!(read.subscribed, Some(false));
+    }
+
+    #[test]
+    fn a_resource_may_be_the_only_item_of_a_list() {
+        let answer = json!({"Count": 1, "Data": [{"ID": 7, "Email": "a@b.test"}], "Total": 1});
+        let read: Contact = read_object(&answer, &Dialect::default());
+        assert_eq!(
+            (read.id.as_str(), read.email.as_deref()),
+            ("7", Some("a@b.test"))
+        );
+        assert_eq!(read.extra["Count"], 1);
+        let two = json!({"data": [{"id": 7}, {"id": 8}]});
+        assert_eq!(read_object::<Contact>(&two, &Dialect::default()).id, "");
     }
 }

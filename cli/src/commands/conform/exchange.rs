@@ -190,6 +190,12 @@ pub(super) fn own<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<(&'a
     Some((name, value))
 }
 
+/// What is at a path of names, such as `error.message`.
+pub(super) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.')
+        .try_fold(value, |value, name| Some(own(value.as_object()?, name)?.1))
+}
+
 /// The outermost field with this name.
 pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<(&'a str, &'a Value)> {
     objects(value)
