@@ -491,7 +491,7 @@ mod tests {
         let delivery = parse(r#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
         assert_eq!(*delivery.event(), Event::Other("extraction.paused".into()));
         assert_eq!(
-            (delivery.id(), delivery.created.as_deref()),
+            (delivery.id(), delivery.fields.created.as_deref()),
             (Some("17"), Some("soon"))
         );
         assert_eq!(
