@@ -1,5 +1,5 @@
 //! Seed data of a new database, and resetting an organization or the whole server
-//! (`docs/control-interface.md#seeds`).
+//! (`docs/sandbox.md#seeds`).
 
 pub(crate) mod export;
 pub(crate) mod file;

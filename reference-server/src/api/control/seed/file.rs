@@ -1,4 +1,4 @@
-//! Applies a seed file (`docs/control-interface.md#seed-file`).
+//! Applies a seed file (`docs/sandbox.md#seed-file`).
 
 use std::collections::HashSet;
 use std::hash::Hash;
