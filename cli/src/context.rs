@@ -31,7 +31,7 @@ use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop::{self, StopSignal};
 use crate::urls::{is_local, is_loopback, with_scheme};
 
-/// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
+/// The keys that a new sandbox accepts (`docs/sandbox.md#seeds`).
 pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
 const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
 

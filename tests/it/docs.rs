@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 #[cfg(unix)]
-use std::io::{Read as _, Seek as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+#[cfg(unix)]
+use std::net::{TcpListener, TcpStream};
 use std::path::{Component, Path, PathBuf};
 #[cfg(unix)]
 use std::process::{Command, Stdio};
@@ -246,28 +248,32 @@ fn is_in_this_repository(name: &str, dependency: &toml::Value) -> bool {
             .all(|feature| has(feature).is_some())
 }
 
-/// Runs the `sh` blocks of each page, one page after the other in a thread, in an empty home
-/// directory with `svc` on the path.
+/// Runs the `sh` and `console` blocks of each page, one page after the other in a thread, in an
+/// empty home directory with `svc` on the path.
 #[cfg(unix)]
 #[test]
 fn shell_examples_run() {
+    // A newcomer needs no curl to build the project.
+    let has_curl = Command::new("curl").arg("--version").output().is_ok();
+
     let mut scripts: Vec<(String, String)> = Vec::new();
     for page in files_below(&root().join("docs"), &["md"]) {
-        let blocks = blocks_in(&read(&page), "sh").concat();
-        if !blocks.is_empty() {
-            scripts.push((relative(&page), script(&blocks, |_| true)));
+        let commands = page_commands(&read(&page));
+        let uses_curl = commands.iter().any(|command| command.starts_with("curl "));
+        if uses_curl && !has_curl {
+            println!("skipped without curl: {}", relative(&page));
+        } else if !commands.is_empty() {
+            scripts.push((relative(&page), script(&commands)));
         }
     }
     // Of the commands in the project's README those that end by themselves and need no build.
     let readme = blocks_in(&read(&root().join("README.md")), "sh").concat();
-    let ends = |line: &str| {
+    let mut readme = commands(&readme);
+    readme.retain(|line| {
         let words = line.split('#').next().unwrap_or_default().trim_end();
-        words.starts_with("svc ")
-            && !words.ends_with('&')
-            && !words.contains(" listen")
-            && !words.contains(" serve")
-    };
-    scripts.push(("README.md".to_owned(), script(&readme, ends)));
+        words.starts_with("svc ") && !words.ends_with('&') && !runs_until_interrupted(words)
+    });
+    scripts.push(("README.md".to_owned(), script(&readme)));
 
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failures = std::sync::Mutex::new(Vec::new());
@@ -293,13 +299,153 @@ fn shell_examples_run() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// The commands of the `sh` and `console` blocks of a page, as they run in a test.
+#[cfg(unix)]
+fn page_commands(page: &str) -> Vec<String> {
+    let mut shown = Vec::new();
+    each_line(page, |line, block| {
+        let Some(block) = block else {
+            return;
+        };
+        match block.language {
+            "sh" => shown.push(line.to_owned()),
+            "console" => shown.push(typed(line, block.options)),
+            _ => {}
+        }
+    });
+
+    // Servers and receivers of other tests run on this machine, too.
+    let ports = other_ports();
+    let mut run = Vec::new();
+    for mut command in commands(&shown.join("\n")) {
+        for (named, other) in &ports {
+            command = command.replace(&format!(":{named}"), &format!(":{other}"));
+        }
+
+        if runs_until_interrupted(&command) {
+            run.extend(in_background(&command, ports[&4080]));
+        } else {
+            run.push(command);
+        }
+    }
+    run
+}
+
+/// What a person types of a line of a `console` block: the command after `$`, or its continuation.
+///
+/// A block that says `no_run` needs a live service, a container or a release. Of it, only the
+/// syntax of `svc` is checked.
+#[cfg(unix)]
+fn typed(line: &str, options: &str) -> String {
+    let Some(command) = line.strip_prefix("$ ") else {
+        let is_continuation = line.starts_with("    -");
+        return if is_continuation {
+            line.to_owned()
+        } else {
+            String::new()
+        };
+    };
+    if !options.contains("no_run") {
+        return live_as_sandbox(command);
+    }
+
+    let is_assignment = |word: &&str| word.contains('=') && !word.starts_with('-');
+    let program = command.split(' ').find(|word| !is_assignment(word));
+    if program != Some("svc") {
+        return String::new();
+    }
+    // Neither what follows a redirection nor a comment is an argument.
+    let command = command.split(" > ").next().unwrap_or_default();
+    let command = command.split("   #").next().unwrap_or_default();
+    format!("(set +u; {command} --help > help.txt)")
+}
+
+/// A live service and its domain are those of the sandbox in a test.
+#[cfg(unix)]
+fn live_as_sandbox(command: &str) -> String {
+    command
+        .replace("https://mail.example", "http://127.0.0.1:4080")
+        .replace("hello@shop.example", "hello@sandbox.test")
+}
+
+/// Ports in place of those that the book names: of the sandbox, of its SMTP, and of an application,
+/// which accepts every webhook.
+#[cfg(unix)]
+fn other_ports() -> BTreeMap<u16, u16> {
+    let mut ports = BTreeMap::new();
+    for shown in [4080, 1025, 3000] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        ports.insert(shown, address.port());
+        if shown == 3000 {
+            std::thread::spawn(move || {
+                for connection in listener.incoming() {
+                    accept_webhook(connection.expect("a connection"));
+                }
+            });
+        }
+    }
+    ports
+}
+
+/// Reads one request and responds that it was handled.
+#[cfg(unix)]
+fn accept_webhook(connection: TcpStream) {
+    let mut request = BufReader::new(&connection);
+    let mut length = 0;
+    let mut line = String::new();
+    while request.read_line(&mut line).is_ok_and(|read| read > 2) {
+        let header = line.to_ascii_lowercase();
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    // A client that hangs up is no matter of the application's.
+    if request.read_exact(&mut body).is_ok() {
+        let response = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+        let _ = (&connection).write_all(response);
+    }
+}
+
+/// Whether a command is `svc sandbox serve` or `svc listen`, which end with Ctrl-C.
+#[cfg(unix)]
+fn runs_until_interrupted(command: &str) -> bool {
+    let serves = command.contains(" sandbox serve");
+    let listens = command.contains(" listen ") && !command.contains("--print-secret");
+    (serves || listens) && !command.contains("&") && !command.contains("--help")
+}
+
+/// Starts a command, as in another terminal, and waits until it has said that it is ready. Only one
+/// server runs on a data directory.
+#[cfg(unix)]
+fn in_background(command: &str, port: u16) -> Vec<String> {
+    let mut command = command.to_owned();
+    if command.contains(" sandbox serve") && !command.contains("--addr") {
+        command.push_str(&format!(" --addr 127.0.0.1:{port}"));
+    }
+    let is_ready = "[ -s ready.txt ]";
+    vec![
+        "svc sandbox stop 2> stop.txt || true".to_owned(),
+        "rm -f ready.txt".to_owned(),
+        format!("{command} < terminal > ready.txt 2>&1 & background=\"$background $!\""),
+        format!("for i in $(seq 300); do {is_ready} && break; sleep 0.1; done; {is_ready}"),
+    ]
+}
+
 /// One shell script from the commands of a page. Each has to succeed, or to end with the code
 /// that a comment such as `# exits 3` names.
 #[cfg(unix)]
-fn script(blocks: &str, is_wanted: impl Fn(&str) -> bool) -> String {
-    // A server in the background must not outlive a script that fails.
-    let mut script = "set -eu\ntrap '${!:+kill $!} 2>/dev/null || true' EXIT\n".to_owned();
-    for command in commands(blocks).iter().filter(|command| is_wanted(command)) {
+fn script(commands: &[String]) -> String {
+    // A server in the background must not outlive a script that fails. Nothing is typed in its
+    // terminal, which stays open.
+    let mut script = "set -eu\n\
+        background=\n\
+        trap 'kill $background ${!:-} 2>/dev/null || true' EXIT\n\
+        mkfifo terminal; exec 9<> terminal\n"
+        .to_owned();
+    for command in commands {
         let code = command
             .rsplit_once("# exits ")
             .and_then(|(_, code)| code.trim().parse::<u8>().ok());
@@ -345,6 +491,7 @@ fn run(script: &str) -> Result<(), String> {
     }
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc-under-test"), bin.join("svc"))
         .expect("a link");
+    stand_ins(&bin, &work);
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
     let (log, written) = tempfile::tempfile()
         .and_then(|log| Ok((log.try_clone()?, log)))
@@ -356,7 +503,7 @@ fn run(script: &str) -> Result<(), String> {
         .env_clear()
         .env("HOME", home.path())
         .env("PATH", format!("{}:{path}", bin.display()))
-        .stdin(Stdio::null())
+        .stdin(fs::File::open(work.join("key.txt")).expect("the key"))
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
@@ -392,6 +539,22 @@ fn run(script: &str) -> Result<(), String> {
         "{ended}\n{}",
         lines[lines.len().saturating_sub(4)..].join("\n")
     ))
+}
+
+/// What the commands of the book expect beside `svc`.
+#[cfg(unix)]
+fn stand_ins(bin: &Path, work: &Path) {
+    // A program that the guide to webhooks builds and starts. `svc listen` goes on without it.
+    let cargo = bin.join("cargo");
+    fs::write(&cargo, "#!/bin/sh\n").expect("written");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&cargo, executable).expect("an executable");
+
+    // `svc login` reads the key from standard input.
+    fs::write(work.join("key.txt"), "mk_test_sandbox\n").expect("written");
+    let message = "Subject: Hi\n\nYour link: https://shop.test/login\n";
+    fs::write(work.join("message.eml"), message).expect("written");
+    fs::write(work.join("dialect.toml"), "list-items = \"data\"\n").expect("written");
 }
 
 /// For the commands of one page.
@@ -524,7 +687,9 @@ fn prose(text: &str) -> String {
 fn blocks_in(text: &str, wanted: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     each_line(text, |line, block| {
-        if let Some(Block { language, is_first }) = block
+        if let Some(Block {
+            language, is_first, ..
+        }) = block
             && language == wanted
         {
             if is_first {
@@ -541,22 +706,33 @@ fn blocks_in(text: &str, wanted: &str) -> Vec<String> {
 
 struct Block<'a> {
     language: &'a str,
+    /// What follows the language, as `no_run`.
+    #[cfg_attr(not(unix), expect(dead_code))]
+    options: &'a str,
     is_first: bool,
 }
 
 /// Calls `see` with every line but the fences, and with the code block that it is in.
 fn each_line<'a>(text: &'a str, mut see: impl FnMut(&'a str, Option<Block<'a>>)) {
-    let mut language = None;
+    let mut info = None;
     let mut is_first = false;
     for line in text.lines() {
-        match (line.trim_start().strip_prefix("```"), language) {
-            (Some(info), None) => {
-                language = Some(info.split([',', ' ']).next().unwrap_or_default());
+        match (line.trim_start().strip_prefix("```"), info) {
+            (Some(opening), None) => {
+                info = Some(opening);
                 is_first = true;
             }
-            (Some(_), Some(_)) => language = None,
+            (Some(_), Some(_)) => info = None,
             (None, _) => {
-                see(line, language.map(|language| Block { language, is_first }));
+                let block = info.map(|info| {
+                    let (language, options) = info.split_once([',', ' ']).unwrap_or((info, ""));
+                    Block {
+                        language,
+                        options,
+                        is_first,
+                    }
+                });
+                see(line, block);
                 is_first = false;
             }
         }

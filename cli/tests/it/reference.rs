@@ -185,12 +185,7 @@ fn section(command: &Command) -> String {
         .map(|(described, _)| described);
     let shared = shared.collect::<Vec<_>>();
     if !shared.is_empty() {
-        writeln!(
-            text,
-            "\nSeveral of its commands take these:\n\n{}",
-            shared.join("\n")
-        )
-        .expect("written");
+        writeln!(text, "\nShared by several:\n\n{}", shared.join("\n")).expect("written");
     }
     for (_, command) in leaves {
         leaf(&mut text, "###", command, &shared);
@@ -215,11 +210,13 @@ fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
     // The first one, of a command that has two.
     let usage = usage.split(" svc ").next().unwrap_or_default();
+    let usage = usage.trim_start_matches("svc ");
     writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
     let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
+    // Their values stand where they are described.
     let also = own(command)
         .filter(is_shared)
-        .map(|arg| format!("`{arg}`"))
+        .filter_map(|arg| Some(format!("`--{}`", arg.get_long()?)))
         .collect::<Vec<_>>();
     // The usage says enough of what is a name or an ID.
     let is_named = |arg: &Arg| arg.is_positional() && arg.get_value_hint() != ValueHint::FilePath;

@@ -1,4 +1,4 @@
-//! Finds the one-time codes of a message (`docs/control-interface.md#one-time-codes`).
+//! Finds the one-time codes of a message (`docs/sandbox.md#one-time-codes`).
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

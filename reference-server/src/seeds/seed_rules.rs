@@ -1,5 +1,5 @@
 //! What a new database has, what a reset restores, and how a seed file is applied
-//! (`docs/control-interface.md#seeds`).
+//! (`docs/sandbox.md#seeds`).
 
 use std::collections::HashSet;
 use std::hash::Hash;

@@ -86,7 +86,7 @@ impl Builder {
     /// Creates what a seed file in TOML declares, at each start: organizations with keys, domains,
     /// templates, audiences and webhooks. What exists is changed to what the file says, and what
     /// the file does not name stays. See
-    /// <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md#seed-file>.
+    /// <https://github.com/svc-tools/svc/blob/main/docs/sandbox.md#seed-file>.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Builder {
     /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
     /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. With
     /// [`Network::Public`], the server never seeds. See
-    /// <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md#seeds>.
+    /// <https://github.com/svc-tools/svc/blob/main/docs/sandbox.md#seeds>.
     pub fn seed(mut self, seed: bool) -> Self {
         self.settings.seed = seed;
         self

@@ -1,4 +1,4 @@
-//! Seed files (`docs/control-interface.md#seed-file`), and what a new organization can have.
+//! Seed files (`docs/sandbox.md#seed-file`), and what a new organization can have.
 
 use svc_reference_server::{Network, Server, StartError};
 

@@ -1,5 +1,5 @@
-//! PostgreSQL is stopped, crashes and is paused, while two processes receive and handle
-//! deliveries. None is lost, each is handled exactly once, and the processes need no restart.
+//! PostgreSQL is stopped, crashes, is paused and fails over, while two processes receive and
+//! handle deliveries. None is lost, each is handled exactly once, and the processes need no restart.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,110 +11,99 @@ use crate::server::Server;
 use crate::support::{Bench, always_ok, body, eventually, quick, stop};
 
 const DELIVERIES: usize = 1200;
-const SENT: usize = 3 * DELIVERIES;
 
 #[derive(Clone, Copy, Debug)]
 enum Outage {
     Stop,
     Crash,
     Pause,
+    FailOver,
 }
-
-const OUTAGES: [Outage; 6] = [
-    Outage::Stop,
-    Outage::Pause,
-    Outage::Crash,
-    Outage::Stop,
-    Outage::Crash,
-    Outage::Pause,
-];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outages_of_postgres_lose_nothing() {
+    let outages = [
+        Outage::Stop,
+        Outage::Pause,
+        Outage::Crash,
+        Outage::Stop,
+        Outage::Crash,
+        Outage::Pause,
+    ];
+    survive(&outages).await;
+}
+
+/// What a handler committed is on the standby, and what the primary did not confirm is handled
+/// after the failover.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_of_postgres_loses_nothing() {
+    survive(&[Outage::FailOver]).await;
+}
+
+async fn survive(outages: &[Outage]) {
     let Some(mut server) = Server::own().await else {
         return;
     };
     let bench = PostgresBench::on(server.database().await).await;
+    let deliveries = DELIVERIES * outages.len() / 6;
     let settings = bench.settings();
-    let processes: Arc<[Mutex<Process>; 2]> =
-        Arc::new([0, 1].map(|_| Mutex::new(Process::start(&settings))));
-    let (sent, next, over) = (
-        Arc::<AtomicUsize>::default(),
-        Arc::<AtomicUsize>::default(),
-        Arc::<AtomicUsize>::default(),
-    );
-    let refused = Arc::<AtomicUsize>::default();
+    let processes = [0, 1].map(|_| Mutex::new(Process::start(&settings)));
+    let flood = Flood {
+        processes: Arc::new(processes),
+        sendings: 3 * deliveries,
+        outages: outages.len(),
+        next: AtomicUsize::new(0),
+        sent: AtomicUsize::new(0),
+        over: AtomicUsize::new(0),
+        refused: Arc::default(),
+    };
+    let flood = Arc::new(flood);
+    let senders: Vec<_> = (0..8).map(|_| tokio::spawn(flood.clone().send())).collect();
 
-    // Each delivery is sent to one process and to the other.
-    let senders = (0..8).map(|_| {
-        let mut sender = Sender::new(processes.clone());
-        sender.refused = refused.clone();
-        let (sent, next, over) = (sent.clone(), next.clone(), over.clone());
-        tokio::spawn(async move {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= SENT {
-                    return;
-                }
-                // A fast machine waits for the outages.
-                while over.load(Ordering::Relaxed) < OUTAGES.len() * index / SENT {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-                sender
-                    .send(index % 2, &body(&(index / 3).to_string()))
-                    .await;
-                sent.fetch_add(1, Ordering::Relaxed);
-            }
-        })
-    });
-    let senders: Vec<_> = senders.collect();
-
-    for (at, outage) in OUTAGES.into_iter().enumerate() {
-        let half = (2 * at + 1) * SENT / (2 * OUTAGES.len());
-        eventually("half of what is sent before the next outage", async || {
-            (sent.load(Ordering::Relaxed) >= half).then_some(())
-        })
-        .await;
-        let before = refused.load(Ordering::Relaxed);
-        let both_refuse = async || {
-            eventually(
-                "receivers respond that the database is not available",
-                async || (refused.load(Ordering::Relaxed) >= before + 4).then_some(()),
-            )
-            .await;
-        };
+    let mut standby = None;
+    for (at, outage) in outages.iter().enumerate() {
+        if matches!(outage, Outage::FailOver) {
+            standby = Some(server.standby().await);
+        }
+        flood.half_of_part(at).await;
         match outage {
-            Outage::Stop | Outage::Crash => {
-                server
-                    .stop(if matches!(outage, Outage::Stop) {
-                        "INT"
-                    } else {
-                        "QUIT"
-                    })
-                    .await;
-                both_refuse().await;
+            Outage::Stop => {
+                server.stop("INT").await;
+                flood.is_refused().await;
+                server.start_again().await;
+            }
+            Outage::Crash => {
+                server.stop("QUIT").await;
+                flood.is_refused().await;
                 server.start_again().await;
             }
             Outage::Pause => {
                 let _paused = server.pause();
-                both_refuse().await;
+                flood.is_refused().await;
+            }
+            Outage::FailOver => {
+                server.stop("QUIT").await;
+                flood.is_refused().await;
+                let standby = standby.as_ref().unwrap();
+                standby.take_over_from(&server).await;
             }
         }
-        over.fetch_add(1, Ordering::Relaxed);
+        flood.over.fetch_add(1, Ordering::Relaxed);
     }
     for sender in senders {
         sender.await.unwrap();
     }
+
     let bench = bench.reconnected().await;
     let mut handled = Vec::new();
-    while handled.len() < DELIVERIES {
+    while handled.len() < deliveries {
         let before = handled.len();
         handled = eventually("deliveries are handled", async || {
             Some(bench.handled().await).filter(|handled| handled.len() > before)
         })
         .await;
     }
-    for process in &*processes {
+    for process in &*flood.processes {
         let mut process = process.lock().unwrap();
         assert!(
             process.child.try_wait().unwrap().is_none(),
@@ -128,6 +117,56 @@ async fn outages_of_postgres_lose_nothing() {
     let worker = PostgresBench::run(quick(&inbox), always_ok());
     tokio::time::sleep(2 * LEASE).await;
     stop(&inbox, worker).await;
-    assert_each_once(&bench.handled().await, DELIVERIES);
+    assert_each_once(&bench.handled().await, deliveries);
     assert!(inbox.dead_letters(0, 1).await.unwrap().is_empty());
+}
+
+/// What is sent to two processes: each delivery three times.
+struct Flood {
+    processes: Arc<[Mutex<Process>; 2]>,
+    sendings: usize,
+    outages: usize,
+    next: AtomicUsize,
+    sent: AtomicUsize,
+    /// How many outages are over.
+    over: AtomicUsize,
+    /// How many responses were not 2xx.
+    refused: Arc<AtomicUsize>,
+}
+
+impl Flood {
+    async fn send(self: Arc<Self>) {
+        let mut sender = Sender::new(self.processes.clone());
+        sender.refused = self.refused.clone();
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.sendings {
+                return;
+            }
+            // A fast machine waits for the outages.
+            while self.over.load(Ordering::Relaxed) < self.outages * index / self.sendings {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let delivery = body(&(index / 3).to_string());
+            sender.send(index % 2, &delivery).await;
+            self.sent.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn half_of_part(&self, outage: usize) {
+        let half = (2 * outage + 1) * self.sendings / (2 * self.outages);
+        eventually("half of what is sent before the next outage", async || {
+            (self.sent.load(Ordering::Relaxed) >= half).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until receivers respond that the database is not available.
+    async fn is_refused(&self) {
+        let before = self.refused.load(Ordering::Relaxed);
+        eventually("receivers refuse", async || {
+            (self.refused.load(Ordering::Relaxed) >= before + 4).then_some(())
+        })
+        .await;
+    }
 }

@@ -63,12 +63,10 @@ impl Server {
         );
 
         let process = run(&directory);
-        let mut config = Config::new();
-        config.host_path(&directory).user("svc").dbname("postgres");
         let server = Self {
             process,
+            config: config_of(&directory),
             directory,
-            config,
             databases: AtomicU32::new(0),
         };
         server.wait_until_ready().await;
@@ -111,6 +109,61 @@ impl Server {
         self.wait_until_ready().await;
     }
 
+    /// A second server, made by a base backup, that holds what this one commits before the
+    /// commit returns.
+    pub(crate) async fn standby(&self) -> Self {
+        let directory = TempDir::with_prefix("pg").unwrap().keep();
+        let mut backup = Command::new(binaries().join("pg_basebackup"));
+        backup
+            .args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf"])
+            .args(["--username=svc", "--pgdata=data", "--host"])
+            .arg(&self.directory);
+        let copied = unprivileged(&mut backup, &directory)
+            .current_dir(&directory)
+            .output()
+            .unwrap();
+        assert!(
+            copied.status.success(),
+            "{}",
+            String::from_utf8_lossy(&copied.stderr)
+        );
+
+        let standby = Self {
+            process: run(&directory),
+            config: config_of(&directory),
+            directory,
+            databases: AtomicU32::new(0),
+        };
+        standby.wait_until_ready().await;
+
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            .await;
+        self.execute("SELECT pg_reload_conf()").await;
+        let is_followed = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+        while self.execute(is_followed).await == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        standby
+    }
+
+    /// Makes this standby the primary, under the address of `lost`, which has crashed.
+    pub(crate) async fn take_over_from(&self, lost: &Self) {
+        self.execute("SELECT pg_promote()").await;
+
+        const SOCKET: &str = ".s.PGSQL.5432";
+        let address = lost.directory.join(SOCKET);
+        // The socket of a crashed server may be left behind.
+        let _ = std::fs::remove_file(&address);
+        std::os::unix::fs::symlink(self.directory.join(SOCKET), address).unwrap();
+    }
+
+    /// Executes a statement. Returns how many rows it affected or returned.
+    async fn execute(&self, statement: &str) -> u64 {
+        let (client, connection) = self.config.connect(NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.execute(statement, &[]).await.unwrap()
+    }
+
     /// Pauses all processes of the server, until the returned value is dropped.
     pub(crate) fn pause(&self) -> Paused {
         let id = self.process_id();
@@ -138,18 +191,18 @@ impl Server {
 
     pub(crate) async fn database_in(&self, encoding: &str) -> Config {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        let (client, connection) = self.config.connect(NoTls).await.unwrap();
-        tokio::spawn(connection);
-        client
-            .batch_execute(&format!(
-                "CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}'"
-            ))
-            .await
-            .unwrap();
+        let create = format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}'");
+        self.execute(&create).await;
         let mut config = self.config.clone();
         config.dbname(name);
         config
     }
+}
+
+fn config_of(directory: &Path) -> Config {
+    let mut config = Config::new();
+    config.host_path(directory).user("svc").dbname("postgres");
+    config
 }
 
 /// A PgBouncer in transaction mode, with fewer connections to the server than its clients have.
