@@ -1,4 +1,4 @@
-//! What a server has from its start, and what a reset restores (`docs/control-interface.md#seeds`).
+//! What a server has from its start, and what a reset restores (`docs/sandbox.md#seeds`).
 
 pub(crate) mod seed_api;
 pub(crate) mod seed_file;

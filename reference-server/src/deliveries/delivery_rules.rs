@@ -274,9 +274,11 @@ pub(crate) fn schema(
         Event::EmailReceived => generator.subschema_for::<Body<'_, ReceivedEmail<'_>>>(),
         Event::ExtractionCompleted => generator.subschema_for::<Body<'_, Fields>>(),
         Event::ExtractionFailed if dialect.is(Point::ExtractionError, "string") => {
-            generator.subschema_for::<Body<'_, Failure<String>>>()
+            generator.subschema_for::<Body<'_, FailedExtraction<String>>>()
         }
-        Event::ExtractionFailed => generator.subschema_for::<Body<'_, Failure<FailureObject>>>(),
+        Event::ExtractionFailed => {
+            generator.subschema_for::<Body<'_, FailedExtraction<FailureObject>>>()
+        }
     }
 }
 
@@ -288,7 +290,7 @@ struct Fields {}
 /// The data of a failed extraction that the control interface sends by default.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExtractionFailure", extend("additionalProperties" = true))]
-struct Failure<E> {
+struct FailedExtraction<E> {
     error: E,
 }
 

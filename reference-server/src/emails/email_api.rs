@@ -33,7 +33,7 @@ use crate::messages::message_rows;
 use crate::model::error::{Code, ErrorObject, Failure};
 use crate::model::event::Event;
 use crate::model::id;
-use crate::model::status::{self, Change, RecipientState, Status};
+use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 use crate::organizations::organization_rows;
 use crate::runtime::heavy;

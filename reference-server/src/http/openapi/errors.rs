@@ -22,7 +22,7 @@ pub(super) fn describe(
     let mut by_status: BTreeMap<u16, BTreeSet<Code>> = BTreeMap::new();
     for code in codes {
         by_status
-            .entry(status(*code).as_u16())
+            .entry(status(code).as_u16())
             .or_default()
             .insert(code);
     }
