@@ -68,7 +68,6 @@ pub fn show_job(
 pub struct Requests(RefCell<Option<Collected>>);
 
 /// Requests that are printed as one list.
-#[derive(Default)]
 struct Collected {
     list: ListWriter,
     is_table_begun: bool,
@@ -77,7 +76,10 @@ struct Collected {
 impl Requests {
     /// Makes one list of the requests of a command that sends any number of them.
     pub fn collect(&self) {
-        *self.0.borrow_mut() = Some(Collected::default());
+        *self.0.borrow_mut() = Some(Collected {
+            list: ListWriter::streamed(),
+            is_table_begun: false,
+        });
     }
 
     /// Prints the request, also as an item of the list.
@@ -94,7 +96,7 @@ impl Requests {
             return Ok(());
         };
         if !out.is_table() {
-            unless_closed(collected.list.finish(out))?;
+            collected.list.finish(out)?;
         }
         out.hint("dry run: nothing was sent");
         Ok(())

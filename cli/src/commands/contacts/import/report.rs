@@ -93,7 +93,6 @@ impl ImportedRow {
 }
 
 /// The rows so far. Few of them are in memory.
-#[derive(Default)]
 pub(super) struct ImportReport {
     counts: BTreeMap<RowResult, usize>,
     /// Those that people have to know of, for a table.
@@ -104,6 +103,15 @@ pub(super) struct ImportReport {
 }
 
 impl ImportReport {
+    pub(super) fn new() -> Self {
+        Self {
+            counts: BTreeMap::new(),
+            told: Vec::new(),
+            list: ListWriter::streamed(),
+            problems: Vec::new(),
+        }
+    }
+
     pub(super) fn add(&mut self, context: &Context, row: ImportedRow) -> Result<(), Failure> {
         *self.counts.entry(row.result).or_default() += 1;
         if row.result.is_problem() && self.problems.len() < 10 {
@@ -137,7 +145,7 @@ impl ImportReport {
     /// Ends the list of all rows; or prints the rows that people have to know of, and totals.
     pub(super) fn show(&mut self, context: &Context) -> Result<(), Failure> {
         if !context.out.is_table() {
-            return unless_closed(std::mem::take(&mut self.list).finish(&context.out));
+            return std::mem::take(&mut self.list).finish(&context.out);
         }
         if !self.told.is_empty() {
             context.out.list(&self.told, VIEW, "")?;
