@@ -85,7 +85,7 @@ fn the_lines_cover_every_command_that_calls_an_operation() {
     {
         // These query both services and report partial results, or run until they are stopped.
         // To resume a job needs one.
-        let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "conform" | "listen" | "bulk resume")
+        let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "conform" | "listen" | "bulk resume" | "bulk report")
             // These need a job: `bulk.rs`.
                 || matches!(&*spec.path, "bulk cancel" | "bulk work");
         assert!(
@@ -197,13 +197,14 @@ fn prints_nothing_else(line: &str, run: &Run) -> bool {
 }
 
 fn check(url: &str, code: i32, kind: &str) {
-    let home = home();
+    // A bulk job is sent only once in each.
+    let (home, other) = (home(), home());
     for line in LINES {
         let piped = run(&home, line, url);
         assert_eq!(piped.code, code, "{line}: {piped:?}");
         assert!(prints_nothing_else(line, &piped), "{line}: {piped:?}");
         assert_eq!(piped.error()["kind"], kind, "{line}: {piped:?}");
-        let table = run(&home, &format!("{line} -q -o table"), url);
+        let table = run(&other, &format!("{line} -q -o table"), url);
         assert_eq!(table.code, code, "{line}: {table:?}");
         assert!(table.stderr.starts_with("error: "), "{line}: {table:?}");
         assert!(table.stderr.lines().count() <= 5, "{line}: {table:?}");
