@@ -99,9 +99,7 @@ impl Forget {
         let question = format!(
             "Forget {people} people who got emails of removed jobs? They may get them again."
         );
-        if people > 0 {
-            confirm(context, &question).await?;
-        }
+        confirm(context, &question).await?;
         if context.settings.dry_run {
             context.out.note(&format!("{people} would be forgotten"));
             return Ok(());
