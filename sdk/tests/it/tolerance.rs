@@ -323,7 +323,8 @@ async fn limits_the_number_of_list_items() {
         let items = vec![&*item; count].join(",");
         for body in [format!("[{items}]"), format!(r#"{{"data":[{items}]}}"#)] {
             let server = MockServer::json(200, &body).await;
-            let list = server.email().build().unwrap().domains().list().await;
+            let client = server.email().max_response_size(64 << 20).build().unwrap();
+            let list = client.domains().list().await;
             match list {
                 Ok(list) => assert!(fits && list.len() == count),
                 Err(error) => {
