@@ -491,12 +491,14 @@ fn id(point: Point, seen: &Seen) -> Option<Choice> {
 
 /// The field with the status of an email, and the status.
 pub(super) fn status_word(body: &Value) -> Option<(&str, &str)> {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 7] = [
         "status",
         "lastevent",
         "state",
         "deliverystatus",
         "emailstatus",
+        "messagestatus",
+        "currentstatus",
     ];
     let is_part = |letter: char| letter.is_ascii_alphabetic() || matches!(letter, '_' | '-');
     let is_word = |text: &str| !text.is_empty() && text.chars().all(is_part);
@@ -543,7 +545,7 @@ fn batch_item(seen: &Seen) -> Option<Choice> {
     const FORMS: [Refused; 5] = [
         ("error", "error", Value::is_object),
         ("success", "success", |it| flag(it) == Some(false)),
-        ("error-code", "errorcode", |it| *it != 0),
+        ("error-code", "errorcode", |it| it.is_number() && *it != 0),
         ("status", "status", |it| {
             it.as_u64().is_some_and(|code| code >= 400)
         }),
