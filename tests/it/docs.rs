@@ -301,7 +301,9 @@ fn commands_in_the_text_exist() {
 #[cfg(unix)]
 fn names_exist(command: &str) -> String {
     let own = command.split(" -- ").next().unwrap_or_default();
-    let is_placeholder = |word: &&str| word.contains('…') || !word.contains(char::is_lowercase);
+    let is_capital =
+        |word: &str| word.contains(char::is_uppercase) && !word.contains(char::is_lowercase);
+    let is_placeholder = |word: &&str| word.contains('…') || is_capital(word);
     let words: Vec<&str> = own
         .split(' ')
         .filter(|word| !is_placeholder(word))
@@ -309,7 +311,7 @@ fn names_exist(command: &str) -> String {
     let words = words.join(" ");
     format!(
         "{words} --help > help.txt 2> error.txt || \
-         ! grep -e 'unexpected argument' -e 'unrecognized subcommand' error.txt >&2"
+         ! grep -e 'unexpected argument' -e 'unrecognized subcommand' error.txt >&2 || exit 1"
     )
 }
 
@@ -364,7 +366,7 @@ fn page_commands(page: &str) -> Vec<String> {
         }
 
         if runs_until_interrupted(&command) {
-            run.extend(in_background(&command, ports[&4080]));
+            run.extend(in_background(&command, &ports));
         } else {
             run.push(command);
         }
@@ -421,7 +423,7 @@ fn other_ports() -> BTreeMap<u16, u16> {
         if shown == 3000 {
             std::thread::spawn(move || {
                 for connection in listener.incoming() {
-                    accept_webhook(connection.expect("a connection"));
+                    accept_webhook(&connection.expect("a connection"));
                 }
             });
         }
@@ -431,8 +433,8 @@ fn other_ports() -> BTreeMap<u16, u16> {
 
 /// Reads one request and responds that it was handled.
 #[cfg(unix)]
-fn accept_webhook(connection: TcpStream) {
-    let mut request = BufReader::new(&connection);
+fn accept_webhook(mut connection: &TcpStream) {
+    let mut request = BufReader::new(connection);
     let mut length = 0;
     let mut line = String::new();
     while request.read_line(&mut line).is_ok_and(|read| read > 2) {
@@ -446,7 +448,7 @@ fn accept_webhook(connection: TcpStream) {
     // A client that hangs up is no matter of the application's.
     if request.read_exact(&mut body).is_ok() {
         let response = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-        let _ = (&connection).write_all(response);
+        let _ = connection.write_all(response);
     }
 }
 
@@ -461,10 +463,14 @@ fn runs_until_interrupted(command: &str) -> bool {
 /// Starts a command, as in another terminal, and waits until it has said that it is ready. Only one
 /// server runs on a data directory.
 #[cfg(unix)]
-fn in_background(command: &str, port: u16) -> Vec<String> {
+fn in_background(command: &str, ports: &BTreeMap<u16, u16>) -> Vec<String> {
     let mut command = command.to_owned();
-    if command.contains(" sandbox serve") && !command.contains("--addr") {
-        command.push_str(&format!(" --addr 127.0.0.1:{port}"));
+    if command.contains(" sandbox serve") {
+        for (option, named) in [("--addr", 4080), ("--smtp", 1025)] {
+            if !command.contains(option) {
+                command.push_str(&format!(" {option} 127.0.0.1:{}", ports[&named]));
+            }
+        }
     }
     let is_ready = "[ -s ready.txt ]";
     vec![
@@ -756,7 +762,7 @@ fn blocks_in(text: &str, wanted: &str) -> Vec<String> {
 struct Block<'a> {
     language: &'a str,
     /// What follows the language, as `no_run`.
-    #[cfg_attr(not(unix), expect(dead_code))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "shell examples run on Unix"))]
     options: &'a str,
     is_first: bool,
 }
