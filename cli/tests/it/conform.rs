@@ -659,7 +659,9 @@ fn choices(point: Point) -> Vec<String> {
         Point::StatusField => choices.push("state".to_owned()),
         Point::BatchBody => choices.push("emails".to_owned()),
         Point::KeyScheme => choices.push("Secret".to_owned()),
-        _ if point.free_text().is_some() => choices.push("sample".to_owned()),
+        _ if point.free_text().is_some() => {
+            choices.push(format!("x_{}", point.as_str().replace('-', "_")));
+        }
         _ => {}
     }
     choices
