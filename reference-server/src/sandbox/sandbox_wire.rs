@@ -63,7 +63,6 @@ pub struct Health {
     /// The addresses that the server listens on.
     pub addresses: HealthAddresses,
     /// The dialect that the server speaks.
-    #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     pub dialect: Dialect,
     /// When a delivery that failed is attempted again, by service.
