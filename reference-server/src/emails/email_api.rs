@@ -16,7 +16,7 @@ use crate::deliveries::delivery_rows;
 use crate::deliveries::delivery_wire::Delivery;
 use crate::domains::domain_rows;
 use crate::emails::email_rows::{self, Content, StoredEmail};
-use crate::emails::email_rules::{self, Checked, MAX_ROWS, NewEmail};
+use crate::emails::email_rules::{self, Checked, Limits, MAX_ROWS, NewEmail};
 use crate::emails::email_wire::{
     EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };

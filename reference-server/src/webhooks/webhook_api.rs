@@ -221,10 +221,10 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
     events: Option<Vec<String>>,
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<T>, Failure> {
-    let (service, network) = (call.operation.service(), call.data.app.settings.network);
+    let (service, settings) = (call.operation.service(), &call.data.app.settings);
     // What is missing is not valid.
     let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
-    let events = check(service, network, Some(&url), Some(events))?.unwrap_or_default();
+    let events = check(service, settings, Some(&url), Some(events))?.unwrap_or_default();
     let create = call.create(move |tx, _, organization| {
         Ok(view(
             webhook_rows::insert(tx, organization, service, url, events)?,

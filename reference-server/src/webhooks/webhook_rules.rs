@@ -27,6 +27,7 @@ use crate::net::outbound::AttemptError;
 use crate::net::target;
 use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
+use crate::settings::Settings;
 use crate::store::Tx;
 use crate::webhooks::webhook_wire::Webhook;
 
