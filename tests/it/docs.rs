@@ -366,7 +366,7 @@ fn page_commands(page: &str) -> Vec<String> {
         }
 
         if runs_until_interrupted(&command) {
-            run.extend(in_background(&command, ports[&4080]));
+            run.extend(in_background(&command, &ports));
         } else {
             run.push(command);
         }
@@ -463,10 +463,14 @@ fn runs_until_interrupted(command: &str) -> bool {
 /// Starts a command, as in another terminal, and waits until it has said that it is ready. Only one
 /// server runs on a data directory.
 #[cfg(unix)]
-fn in_background(command: &str, port: u16) -> Vec<String> {
+fn in_background(command: &str, ports: &BTreeMap<u16, u16>) -> Vec<String> {
     let mut command = command.to_owned();
-    if command.contains(" sandbox serve") && !command.contains("--addr") {
-        command.push_str(&format!(" --addr 127.0.0.1:{port}"));
+    if command.contains(" sandbox serve") {
+        for (option, named) in [("--addr", 4080), ("--smtp", 1025)] {
+            if !command.contains(option) {
+                command.push_str(&format!(" {option} 127.0.0.1:{}", ports[&named]));
+            }
+        }
     }
     let is_ready = "[ -s ready.txt ]";
     vec![
