@@ -166,6 +166,10 @@ pub(crate) fn read_list_by<T>(
         "totalelements",
         "totalresults",
         "totalsize",
+        "totalrecords",
+        "recordstotal",
+        "totalentries",
+        "totalhits",
     ]);
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
@@ -188,7 +192,7 @@ pub(crate) fn read_list_by<T>(
 const DEPTH: u32 = 3;
 
 fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
-    const FLAGS: [&str; 8] = [
+    const FLAGS: [&str; 13] = [
         "hasmore",
         "hasnext",
         "hasnextpage",
@@ -197,9 +201,18 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
         "istruncated",
         "truncated",
         "incomplete",
+        "hasmoreitems",
+        "hasmoreresults",
+        "moreresults",
+        "moreresultsavailable",
+        "moredataindicator",
     ];
+    const LAST: [&str; 3] = ["islast", "islastpage", "last"];
+    let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
     let mut more = More {
-        said: find_within(beside, &FLAGS, DEPTH).and_then(flag),
+        said: find_within(beside, &FLAGS, DEPTH)
+            .and_then(flag)
+            .or_else(|| is_last().map(|last| !last)),
         link: link_header(headers),
         ..More::default()
     };
@@ -493,5 +506,54 @@ fn take_array(
     match fields.remove(&name) {
         Some(Value::Array(items)) => Ok(Some(items)),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::email::Audience;
+
+    #[test]
+    fn whatever_says_that_a_list_goes_on_is_heard() {
+        let is_complete = |body: &Value| {
+            let list = read_list::<Audience>(body.clone(), &HeaderMap::new(), &Dialect::default());
+            list.expect("a list").is_complete()
+        };
+        let with = |beside: Value| {
+            let mut body = json!({"data": [{"id": "a", "name": "News"}]});
+            let fields = body.as_object_mut().expect("an object");
+            fields.extend(beside.as_object().expect("an object").clone());
+            body
+        };
+        for beside in [
+            json!({"has_more": true}),
+            json!({"meta": {"pagination": {"total": 2}}}),
+            json!({"TotalRecords": "2"}),
+            json!({"links": {"next": "/api/v1/audiences?page=2"}}),
+            json!({"links": [{"rel": "next", "href": "/a?page=2"}]}),
+            json!({"hydra:view": {"hydra:next": "/a?page=2"}}),
+            json!({"hydra:totalItems": 2}),
+            json!({"@odata.nextLink": "https://a.test/b"}),
+            json!({"NextToken": "x"}),
+            json!({"page": {"last": false}}),
+            json!({"MoreDataIndicator": "Y"}),
+        ] {
+            let body = with(beside);
+            assert!(!is_complete(&body), "{body}");
+        }
+        for beside in [
+            json!({}),
+            json!({"has_more": false, "total": 1}),
+            json!({"links": {"next": null, "last": "/a?page=1"}}),
+            json!({"hydra:view": {"hydra:last": "/a?page=1"}}),
+            json!({"last": true, "totalElements": 1}),
+            json!({"NextToken": ""}),
+        ] {
+            let body = with(beside);
+            assert!(is_complete(&body), "{body}");
+        }
     }
 }
