@@ -255,7 +255,7 @@ impl Listen {
         let receiver = Receiver {
             service,
             check,
-            dialect: context.settings.dialect.clone(),
+            dialect: context.dialect().clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
             deliverer: Deliverer::to(context, self.targets())?,

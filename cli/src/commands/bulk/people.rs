@@ -143,7 +143,14 @@ impl People {
         let address = fields.iter().position(|(name, _)| **name == *"email");
         let subscribed = match contact.subscribed {
             Some(true) => Subscribed::Yes,
-            _ => Subscribed::No("subscribed".into()),
+            Some(false) => Subscribed::No("subscribed".into()),
+            None => {
+                let problem = "the service does not say who of the audience wants emails, so none \
+                               is sent (the point `opt-out` of the dialect)";
+                return Err(Failure::input(problem)
+                    .code("opt_outs_unknown")
+                    .hint("find out how it says it: svc conform --level write"));
+            }
         };
         let record = Record {
             number,
