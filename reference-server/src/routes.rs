@@ -35,7 +35,6 @@ use crate::sandbox::{sandbox_api, sandbox_wire};
 use crate::seeds::seed_api;
 use crate::templates::template_api;
 use crate::templates::template_wire::{self, Template};
-use crate::webhooks::webhook_api as endpoints;
 use crate::webhooks::webhook_api::{self, delete as delete_webhook};
 use crate::webhooks::webhook_wire::{self, Webhook};
 
@@ -60,12 +59,12 @@ fn services(r: &mut Routes) {
     r.documented(
         O::ExtractionWebhooksCreate,
         "Register a webhook endpoint",
-        endpoints::create,
+        webhook_api::create_endpoint,
     );
     r.documented(
         O::ExtractionWebhooksList,
         "List the webhook endpoints",
-        endpoints::list,
+        webhook_api::list_endpoints,
     );
     r.documented(
         O::ExtractionWebhooksDelete,

@@ -80,7 +80,6 @@ pub(crate) struct Pending {
     /// Number of attempts so far, and of those that count for the schedule.
     pub(crate) attempts: i64,
     pub(crate) retry: i64,
-    pub(crate) organization: i64,
     /// `None` if it is inactive or deleted.
     pub(crate) webhook: Option<Webhook>,
     /// `None` if it is large: see [`body`].
@@ -89,22 +88,21 @@ pub(crate) struct Pending {
 
 /// The delivery that is the subject of a job, if it was not deleted.
 pub(crate) fn pending(reader: Reader<'_>, job: &Job) -> Result<Option<Pending>, Failure> {
-    let sql = "SELECT event, attempts, attempt, d.organization,
+    let sql = "SELECT event, attempts, attempt,
                       (SELECT w.data FROM webhook w
                        WHERE w.organization = d.organization AND w.id = d.webhook AND active),
                       CASE WHEN shared IS NULL THEN head END
                FROM job JOIN delivery d ON d.id = subject
                WHERE queue = ?1 AND subject = ?2 AND position = ?3";
     let found = reader.find(sql, job.key(), |row| {
-        let webhook: Option<Json<_>> = row.get(4)?;
+        let webhook: Option<Json<_>> = row.get(3)?;
         Ok(Pending {
             job: job.clone(),
             event: row.get(0)?,
             attempts: row.get(1)?,
             retry: row.get(2)?,
-            organization: row.get(3)?,
             webhook: webhook.map(|Json(webhook)| webhook),
-            body: row.get(5)?,
+            body: row.get(4)?,
         })
     });
     Ok(found?)
