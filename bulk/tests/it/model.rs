@@ -455,7 +455,6 @@ fn histories(databases: &(impl Databases + Sync), default: u32) {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let cases = number("SVC_BULK_HISTORIES").unwrap_or(u64::from(default));
     let seed = number("SVC_BULK_SEED").unwrap_or_else(|| fastrand::u64(..));
-    println!("SVC_BULK_SEED={seed}");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -469,13 +468,19 @@ fn histories(databases: &(impl Databases + Sync), default: u32) {
                 bytes[..8].copy_from_slice(&seed.to_le_bytes());
                 bytes[8..16].copy_from_slice(&lane.to_le_bytes());
                 let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-                histories_of_lane(databases, runtime, cases, rng);
+                let played = histories_of_lane(databases, runtime, cases, rng);
+                played.unwrap_or_else(|error| panic!("SVC_BULK_SEED={seed}: {error}"));
             });
         }
     });
 }
 
-fn histories_of_lane(databases: &impl Databases, runtime: &Runtime, cases: u64, rng: TestRng) {
+fn histories_of_lane(
+    databases: &impl Databases,
+    runtime: &Runtime,
+    cases: u64,
+    rng: TestRng,
+) -> Result<(), String> {
     let config = ProptestConfig {
         cases: u32::try_from(cases).unwrap(),
         max_shrink_iters: 20,
@@ -494,9 +499,7 @@ fn histories_of_lane(databases: &impl Databases, runtime: &Runtime, cases: u64, 
             TestCaseError::fail(text.unwrap_or_default())
         })
     });
-    if let Err(error) = played {
-        panic!("{error}");
-    }
+    played.map_err(|error| error.to_string())
 }
 
 #[test]
