@@ -272,14 +272,16 @@ impl Oracle {
 
     /// Waits until the service has seen so many more requests, or for a moment.
     pub(crate) async fn after(&self, more: usize) {
-        let most = self.requests() + more;
-        let seen = async {
-            while self.requests() < most {
-                sleep(Duration::from_millis(1)).await;
-            }
-        };
         // There may be fewer.
-        let _ = timeout(Duration::from_millis(100), seen).await;
+        let _ = timeout(Duration::from_millis(100), self.after_all(more)).await;
+    }
+
+    /// Waits until the service has seen so many more requests.
+    pub(crate) async fn after_all(&self, more: usize) {
+        let most = self.requests() + more;
+        while self.requests() < most {
+            sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 

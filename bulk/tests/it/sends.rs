@@ -228,7 +228,7 @@ async fn the_rows_of_a_dead_worker_are_sent_while_others_work() {
         let mut dead = std::pin::pin!(dead.run(&ledger, &news.id, render));
         tokio::select! {
             _ = &mut dead => panic!("it waits for responses"),
-            () = service.after(2) => {}
+            () = service.after_all(2) => {}
         }
     }
     let totals = sender(&service)
