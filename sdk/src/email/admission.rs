@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::message::Email;
 use crate::engine::{ActiveGuard, breaks_line, refuse, shown};
 use crate::error::{Error, InvalidInput};
+use crate::fields::plain;
 
 /// Headers of an email that name no recipients, for any service. There is no complete list of those
 /// that do.
@@ -36,6 +37,9 @@ const KNOWN_HEADERS: [&str; 26] = [
     "x-entity-ref-id",
     "x-priority",
 ];
+
+/// Additional fields of attachments that place them in the message, without case and separators.
+const KNOWN_ATTACHMENT_FIELDS: [&str; 4] = ["contentid", "cid", "disposition", "inline"];
 
 const UNKNOWN_FIELD: &str = "an additional field, which may name recipients or a list of them; \
                              only documented fields are allowed";
@@ -99,6 +103,13 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
         one_line(format!("attachments[{index}].filename"), &file.filename)?;
         let content_type = file.content_type.as_deref().unwrap_or_default();
         one_line(format!("attachments[{index}].contentType"), content_type)?;
+        for (name, value) in file.extra.iter() {
+            let field = format!("attachments[{index}].{}", shown(name));
+            if !KNOWN_ATTACHMENT_FIELDS.contains(&plain(name).as_str()) {
+                return Err(InvalidInput::new(field, UNKNOWN_FIELD));
+            }
+            texts(value, &mut |text| one_line(field.clone(), text))?;
+        }
     }
     for (name, value) in &email.tags {
         let field = format!("tags.{}", shown(name));

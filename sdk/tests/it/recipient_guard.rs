@@ -28,6 +28,10 @@ fn email(to: &str) -> Email {
     Email::new("a@shop.test", to, "Hi").text("Hello")
 }
 
+fn image() -> Attachment {
+    Attachment::from_bytes("a.png", "x")
+}
+
 #[tokio::test]
 async fn to_cc_and_bcc_of_every_send_are_checked() {
     let server = MockServer::json(202, ACCEPTED).await;
@@ -81,6 +85,14 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
             good().attachment(Attachment::from_bytes("a\nBcc: x", "x")),
             "attachments[0].filename",
         ),
+        (
+            good().attachment(image().extra("contentId", "a\nBcc: x")),
+            "attachments[0].contentId",
+        ),
+        (
+            good().attachment(image().extra("bcc", "ada@customer.test")),
+            "attachments[0].bcc",
+        ),
         (good().scheduled_at("2030-01-01\0"), "scheduledAt"),
         (good().reply_to("Me\u{2028} <a@b.test>"), "replyTo[0]"),
         (good().to("ada%customer.test@example.com"), "to[1]"),
@@ -118,7 +130,8 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
         .send(
             good()
                 .header("x-campaign", "spring")
-                .variable("text", "two\nlines"),
+                .variable("text", "two\nlines")
+                .attachment(image().extra("contentId", "logo")),
         )
         .await
         .unwrap();
