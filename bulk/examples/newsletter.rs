@@ -1,18 +1,17 @@
-//! Sends an email to each address of a file, one address a line. Killed and started again, it goes on
-//! where it ended: nobody gets the email twice.
+//! Sends an email to each address of a file, one address a line. Killed and started again, or with more
+//! addresses, it goes on: nobody gets the email twice.
 //!
 //! ```sh
 //! svc sandbox serve &
 //! cargo run -p svc-bulk --example newsletter -- addresses.txt
 //! ```
 
+use std::convert::Infallible;
+use std::env;
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::{env, iter};
+use std::fs;
 
-use futures_util::stream;
-use svc_bulk::{Job, JobInfo, Journal};
+use svc_bulk::{BulkSend, Ledger, NewRow, NewSend};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 
@@ -22,21 +21,29 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("SVC_EMAIL_URL").unwrap_or_else(|_| "http://127.0.0.1:4080".to_owned());
     let key = env::var("SVC_EMAIL_KEY").unwrap_or_else(|_| "mk_test_sandbox".to_owned());
     let client = EmailClient::builder(url, key).build()?;
+    let ledger = Ledger::sqlite(format!("{path}.db")).await?;
 
-    // A row is known by its number, so the lines must stay in their order.
-    let addresses = BufReader::new(File::open(&path)?).lines();
-    let rows =
-        iter::zip(1.., addresses).map(|(row, address)| address.map(|address| (row, address)));
+    // What an earlier run has not sent.
+    for send in ledger.sends().await? {
+        if !send.is_complete() {
+            let sender = BulkSend::new(&client);
+            sender.run(&ledger, &send.id, newsletter).await?;
+        }
+    }
 
-    let mut journal = Journal::open(format!("{path}.journal"), &JobInfo::new("newsletter"))?;
-    let totals = Job::new(&client)
-        .rate(50)
-        .run(
-            stream::iter(rows),
-            |address| Ok::<_, io::Error>(newsletter(address)),
-            &mut journal,
-        )
-        .await?;
+    let mut news = NewSend::new("newsletter of the week");
+    news.rate = 50.0;
+    ledger.draft(&news).await?;
+    let mut rows = Vec::new();
+    for (number, address) in (1..).zip(fs::read_to_string(&path)?.lines()) {
+        rows.push(NewRow::new(number, address, &address)?);
+    }
+    ledger.add(&news.id, &rows).await?;
+    ledger.leave_out_sent(&news.id).await?;
+    ledger.start(&news.id, &news.settings, None).await?;
+
+    let sender = BulkSend::new(&client);
+    let totals = sender.run(&ledger, &news.id, newsletter).await?;
     print(&format!(
         "{} accepted, {} refused, {} unknown",
         totals.accepted, totals.refused, totals.unknown
@@ -44,8 +51,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn newsletter(address: &str) -> Email {
-    Email::new("hello@sandbox.test", address, "News").text("Nothing new this week.")
+#[expect(clippy::ptr_arg, reason = "the rows are texts")]
+fn newsletter(address: &String) -> Result<Email, Infallible> {
+    Ok(Email::new("hello@sandbox.test", address, "News").text("Nothing new this week."))
 }
 
 #[expect(clippy::print_stdout, reason = "the example prints its result")]
