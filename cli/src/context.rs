@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::{
-    Attempt, Call, EmailClient, EmailClientBuilder, Error, ExtractionClient,
+    Attempt, Call, Dialect, EmailClient, EmailClientBuilder, Error, ExtractionClient,
     ExtractionClientBuilder, List, ListStream, Operation, RawResponse, Secret, Service,
 };
 use tokio::sync::OnceCell;
@@ -76,7 +76,7 @@ macro_rules! with_settings {
         let mut builder = $builder
             .timeout(settings.timeout.value)
             .retries(settings.retries.value)
-            .dialect(settings.dialect.clone())
+            .dialect($context.dialect().clone())
             .user_agent(USER_AGENT);
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
@@ -140,6 +140,14 @@ impl Context {
             if let Some(tracer) = &tracer {
                 trace::attempt(tracer, attempt);
             }
+        }
+    }
+
+    /// The dialect of the service: that of the sandbox, or of the profile.
+    pub fn dialect(&self) -> &Dialect {
+        match self.sandbox.get() {
+            Some(sandbox) if self.settings.sandbox => sandbox.dialect(),
+            _ => &self.settings.dialect,
         }
     }
 

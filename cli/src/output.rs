@@ -180,22 +180,16 @@ impl Printer {
         })
     }
 
-    /// Prints the part of a list that could be read, and says that it is one.
+    /// Prints the part of a list that could be read. In lines and in CSV, nothing but the failure of the
+    /// run says that it is one.
     pub fn part_of_list(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
-        let part = json!({"complete": false});
+        let values = items.iter().map(to_value).collect::<Vec<_>>();
         unless_closed(match self.format {
             Format::Table => self.rows(items, view),
-            Format::Ndjson => {
-                let mut lines = items.iter().map(to_value).chain([part]);
-                lines.try_for_each(|line| self.json(&line))
-            }
-            _ => self.json(
-                &json!({"items": items.iter().map(to_value).collect::<Vec<_>>(),
-                "complete": false}),
-            ),
-        })?;
-        self.warning("the service has more of them, but svc does not know how to get these");
-        Ok(())
+            Format::Ndjson => values.iter().try_for_each(|item| self.json(item)),
+            Format::Csv if !self.has_filter() => self.json(&values.into()),
+            _ => self.json(&json!({"items": values, "complete": false})),
+        })
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ use crate::command_spec::{reads, removes};
 use crate::confirm::confirm;
 use crate::context::{self, Context};
 use crate::failure::{Failure, Kind};
-use crate::output::{View, one_line};
+use crate::output::{Format, View, one_line};
 use crate::output_schema::{self, of};
 
 /// Maximum number of ids in a hint.
@@ -89,12 +89,14 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
             return Ok(Vec::new());
         };
         let list = names.context.read_all(stream).await?;
-        // What is on a page that cannot be read may have the same name.
-        if !list.is_complete() && text.is_some() {
-            let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
-            return Err(names.context.failure(error));
-        }
         names.is_whole.set(list.is_complete());
+        // What is on a page that cannot be read may have the same name, but not the same id.
+        let has_id = list
+            .iter()
+            .any(|item| Some(item.named().0.as_str()) == text);
+        if text.is_some() && !has_id {
+            names.needs_all()?;
+        }
         let items = list.into_iter();
         let items = items.filter(|item| text.is_none_or(|text| is_named(item, text)));
         Ok(items
@@ -174,6 +176,17 @@ impl<'a, R: Resource> Names<'a, R> {
             client,
             within,
             is_whole: Cell::new(true),
+        }
+    }
+
+    /// Fails if the last search could not read all of them.
+    pub fn needs_all(&self) -> Result<(), Failure> {
+        match self.is_whole.get() {
+            true => Ok(()),
+            false => {
+                let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
+                Err(self.context.failure(error))
+            }
         }
     }
 
@@ -270,7 +283,7 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
 }
 
 /// A list, or the part of one that could be read.
-fn schema_of_list<R: Resource>() -> Value {
+pub fn schema_of_list<R: Resource>() -> Value {
     let items = output_schema::list(R::SCHEMA);
     let part = json!({
         "type": "object",
@@ -319,8 +332,16 @@ impl<R: Resource> ListAll<R> {
         let found = R::search(&names, None).await?;
         drop(progress);
         let items = found.iter().map(|found| &found.item).collect::<Vec<_>>();
-        if !names.is_whole.get() {
-            return context.out.part_of_list(&items, R::VIEW);
+        if let Err(failure) = names.needs_all() {
+            context.out.part_of_list(&items, R::VIEW)?;
+            return match context.out.format() {
+                // An export needs all of them, and has no place that says that it is not whole.
+                Format::Csv | Format::Ndjson => Err(failure),
+                _ => {
+                    context.out.warning(&failure.details().message);
+                    Ok(())
+                }
+            };
         }
         let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE), &[]);
         context.out.list(

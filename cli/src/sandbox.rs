@@ -13,7 +13,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use svc_reference_server::client::{Client, Health};
 use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
-use svc_sdk::{EmailClient, Secret, Service};
+use svc_sdk::{Dialect, EmailClient, Secret, Service};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
@@ -149,6 +149,7 @@ pub struct Sandbox {
     url: String,
     control_token: Option<Secret>,
     keys: [Option<Secret>; 2],
+    dialect: Dialect,
     hold: Mutex<Option<Hold>>,
 }
 
@@ -180,8 +181,9 @@ impl Sandbox {
         loop {
             if let Some(server) = find(dir)
                 && let Ok(Some(lease)) = lease(&server).await
+                && let Ok(Health { dialect, .. }) = health(&server.base_url()).await
             {
-                return Ok(Self::running(&server, lease));
+                return Ok(Self::running(&server, dialect, lease));
             }
             if let Some(url) = beside(settings).await? {
                 return Self::at(&url, settings).await;
@@ -201,7 +203,7 @@ impl Sandbox {
     /// nothing of this run may reach a live service.
     async fn at(url: &Sourced<String>, settings: &Settings) -> Result<Self, Failure> {
         let Sourced { value, source } = url;
-        health(value).await.map_err(|failure| {
+        let health = health(value).await.map_err(|failure| {
             let why = &failure.details().message;
             Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
                 .code("not_running")
@@ -220,6 +222,7 @@ impl Sandbox {
                 secret("SVC_SANDBOX_EMAIL_KEY")?,
                 secret("SVC_SANDBOX_EXTRACTION_KEY")?,
             ],
+            dialect: health.dialect,
             hold: Mutex::new(None),
         })
     }
@@ -233,17 +236,24 @@ impl Sandbox {
                 .map_or([None, None], |(email, extraction)| {
                     [Some(email.clone()), Some(extraction.clone())]
                 }),
+            dialect: Dialect::default(),
             hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
         }
     }
 
-    fn running(server: &RunningServer, lease: TcpStream) -> Self {
+    fn running(server: &RunningServer, dialect: Dialect, lease: TcpStream) -> Self {
         Self {
             url: server.base_url(),
             control_token: server.control_token().map(Secret::new),
             keys: [server.email_key(), server.extraction_key()].map(|key| key.map(Secret::new)),
+            dialect,
             hold: Mutex::new(Some(Hold::Lease(lease))),
         }
+    }
+
+    /// The dialect that the server speaks, whatever that of the profile is.
+    pub fn dialect(&self) -> &Dialect {
+        &self.dialect
     }
 
     /// What the control interface of a public server requires.

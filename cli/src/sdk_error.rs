@@ -4,6 +4,8 @@ use svc_sdk::{Error, ErrorKind, Operation, Outcome, StatusCode};
 
 use crate::failure::{Failure, Kind};
 
+/// The code of a failure because a list has more items than the service says how to get.
+const INCOMPLETE_LIST: &str = "incomplete_list";
 /// The code of a failure because of the recipient guard.
 pub const RECIPIENT_GUARD: &str = "recipient_guard";
 /// Its next step.
@@ -20,6 +22,11 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
+    /// Whether a part of a list was read, but not the rest.
+    pub fn is_incomplete_list(&self) -> bool {
+        self.details().code.as_deref() == Some(INCOMPLETE_LIST)
+    }
+
     /// Converts the error of a call. `retry_safe` says whether sending the request twice does no
     /// more than sending it once; for raw requests only the caller knows.
     pub fn from_sdk(error: &Error, retry_safe: bool) -> Self {
@@ -29,6 +36,7 @@ impl Failure {
         details.code = match error.kind() {
             ErrorKind::MissingId => Some("response_not_understood".to_owned()),
             ErrorKind::RecipientGuard(_) => Some(RECIPIENT_GUARD.to_owned()),
+            _ if error.is_incomplete_list() => Some(INCOMPLETE_LIST.to_owned()),
             _ => error.code().map(str::to_owned),
         };
         details.status = error.status().map(|status| status.as_u16());
@@ -57,8 +65,8 @@ impl Failure {
             .collect();
         details.is_not_understood = matches!(
             error.kind(),
-            ErrorKind::InvalidResponse { .. } | ErrorKind::MissingId | ErrorKind::IncompleteList
-        );
+            ErrorKind::InvalidResponse { .. } | ErrorKind::MissingId
+        ) || error.is_incomplete_list();
         if let ErrorKind::RecipientGuard(_) = error.kind() {
             details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
         }

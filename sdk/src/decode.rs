@@ -240,7 +240,7 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
     let Some(name) = wrapper::<T>(&fields) else {
         return fields;
     };
-    let Some(Value::Object(inside)) = fields.get(&name) else {
+    let Some(inside) = fields.get(&name).and_then(only_object) else {
         return fields;
     };
     let mut inside = unwrapped::<T>(inside.clone(), dialect, levels - 1);
@@ -263,6 +263,18 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
         }
     }
     inside
+}
+
+/// The object, or the only one of a list: `{"Count": 1, "Data": [{…}]}`.
+fn only_object(value: &Value) -> Option<&Fields> {
+    match value {
+        Value::Object(fields) => Some(fields),
+        Value::Array(items) => match &items[..] {
+            [Value::Object(only)] => Some(only),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Whether an object has nothing of the resource but perhaps an id and a status, which may as well
@@ -300,14 +312,23 @@ fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
         .iter()
         .filter(|(name, value)| {
             let is_own = T::FIELDS.contains(&name.as_str()) && *name != "email";
-            value.is_object() && !is_own
+            let plain = plain(name);
+            let is_usual = matches!(plain.as_str(), "data" | "items" | "results")
+                || plain
+                    .strip_suffix('s')
+                    .is_some_and(|one| one == T::KIND || one == "message");
+            !is_own && (value.is_object() || is_usual && only_object(value).is_some())
         })
         .filter(|(name, _)| !NEVER.contains(&plain(name).as_str()));
     let names: Vec<&String> = objects.map(|(name, _)| name).collect();
-    let usual = WRAPPERS.iter().chain([&T::KIND]).find_map(|usual| {
-        let is_usual = |name: &&&String| plain(name) == *usual;
-        names.iter().find(is_usual)
-    });
+    let kinds = format!("{}s", T::KIND);
+    let usual = WRAPPERS
+        .into_iter()
+        .chain([T::KIND, &kinds, "messages", "items", "results"])
+        .find_map(|usual| {
+            let is_usual = |name: &&&String| plain(name) == usual;
+            names.iter().find(is_usual)
+        });
     match (usual, &names[..]) {
         (Some(usual), _) => Some((*usual).clone()),
         (None, [only]) if !T::is_identified_by(fields) => Some((*only).clone()),
@@ -325,6 +346,14 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
         for (name, value) in attributes {
             fields.entry(name).or_insert(value);
         }
+    }
+    // JSON-LD has the path of a resource.
+    if !fields.contains_key("id")
+        && let Some(path) = fields.get("@id").and_then(Value::as_str)
+        && let Some((_, id)) = path.rsplit_once('/')
+    {
+        let id = id.to_owned();
+        fields.insert("id".to_owned(), id.into());
     }
     for documented in T::FIELDS {
         take_name(fields, documented, &[&plain(documented)]);

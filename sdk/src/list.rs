@@ -166,6 +166,10 @@ pub(crate) fn read_list_by<T>(
         "totalelements",
         "totalresults",
         "totalsize",
+        "totalrecords",
+        "recordstotal",
+        "totalentries",
+        "totalhits",
     ]);
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
@@ -188,7 +192,7 @@ pub(crate) fn read_list_by<T>(
 const DEPTH: u32 = 3;
 
 fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
-    const FLAGS: [&str; 8] = [
+    const FLAGS: [&str; 13] = [
         "hasmore",
         "hasnext",
         "hasnextpage",
@@ -197,9 +201,18 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
         "istruncated",
         "truncated",
         "incomplete",
+        "hasmoreitems",
+        "hasmoreresults",
+        "moreresults",
+        "moreresultsavailable",
+        "moredataindicator",
     ];
+    const LAST: [&str; 3] = ["islast", "islastpage", "last"];
+    let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
     let mut more = More {
-        said: find_within(beside, &FLAGS, DEPTH).and_then(flag),
+        said: find_within(beside, &FLAGS, DEPTH)
+            .and_then(flag)
+            .or_else(|| is_last().map(|last| !last)),
         link: link_header(headers),
         ..More::default()
     };

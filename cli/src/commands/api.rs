@@ -10,7 +10,7 @@ use svc_sdk::{Call, Error, ListStream, RawResponse, Service, StatusCode};
 use super::verify::ServiceName;
 use crate::command_spec::creates;
 use crate::complete::{Values, at_file};
-use crate::context::Context;
+use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Format, to_value};
@@ -203,19 +203,23 @@ fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {
 async fn all_pages(context: &Context, mut items: ListStream<Value>) -> Result<(), Failure> {
     let streams = context.out.format() == Format::Ndjson;
     let mut all = Vec::new();
-    while let Some(item) = items
-        .try_next()
-        .await
-        // Reads, whatever the path: another try does no harm.
-        .map_err(|error| Failure::from_sdk(&error, true))?
-    {
-        match streams {
-            true => context.out.part(&item)?,
-            false => all.push(item),
+    let failed = loop {
+        match items.try_next().await {
+            Ok(Some(item)) if streams => context.out.part(&item)?,
+            Ok(Some(item)) => all.push(item),
+            Ok(None) => break None,
+            // Reads, whatever the path: another try does no harm.
+            Err(error) => break Some(Failure::from_sdk(&error, true)),
         }
-    }
-    match streams {
-        true => Ok(()),
-        false => context.out.value(&Value::from(all)),
+    };
+    match failed {
+        None if streams => Ok(()),
+        None => context.out.value(&Value::from(all)),
+        Some(failure) => {
+            if failure.is_incomplete_list() && !streams {
+                context.out.part_of_list(&all, PLAIN)?;
+            }
+            Err(failure)
+        }
     }
 }

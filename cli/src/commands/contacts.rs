@@ -20,8 +20,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{self, Column, Format, Items, Show, View};
-use crate::output_schema::{contact, list};
-use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named};
+use crate::output_schema::contact;
+use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named, schema_of_list};
 
 group! {
     pub enum Command {
@@ -88,7 +88,11 @@ impl Resource for Contact {
         let audiences = Names::<Audience>::new(names.context, names.client);
         let audiences = match &names.within.audience {
             Some(audience) => vec![audiences.existing(audience).await?],
-            None => Audience::search(&audiences, None).await?,
+            None => {
+                let all = Audience::search(&audiences, None).await?;
+                audiences.needs_all()?;
+                all
+            }
         };
         let mut found = Vec::new();
         for Target { id, name } in audiences.iter().map(Found::target) {
@@ -170,7 +174,7 @@ impl Create {
 
 /// List the contacts of an audience, one page or all
 #[derive(Args, Debug)]
-#[command(add = reads(&[ContactsList], || list(contact)))]
+#[command(add = reads(&[ContactsList], schema_of_list::<Contact>))]
 #[command(after_long_help = "\
   svc contacts list aud_019a --page 2 --page-size 50
   svc contacts list aud_019a --all -o csv > people.csv")]
@@ -198,11 +202,16 @@ impl List {
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
         // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
-        let mut pages = None;
+        let mut more = None;
+        let mut incomplete = None;
         if self.all && !context.settings.dry_run {
             let (audience, size) = (&self.audience, self.page_size);
             let each = |contact| items.push(&contact);
-            contact_pages::of_audience(context, &client, audience, size, each).await?;
+            let read = contact_pages::of_audience(context, &client, audience, size, each).await;
+            match read {
+                Err(failure) if failure.is_incomplete_list() => incomplete = Some(failure),
+                read => drop(read?),
+            }
         } else {
             let id = Names::<Audience>::new(context, &client)
                 .target(&self.audience)
@@ -219,10 +228,13 @@ impl List {
                 return Ok(());
             };
             list.iter().try_for_each(|contact| items.push(contact))?;
-            pages = list
-                .page
-                .zip(list.total_pages)
-                .filter(|(_, pages)| *pages > 1);
+            more = match (list.page, list.total_pages) {
+                (Some(page), Some(pages)) if pages > 1 => Some(format!("page {page} of {pages}")),
+                _ if list.has_more() || (self.page.is_none() && !list.is_complete()) => {
+                    Some("the audience has more contacts".to_owned())
+                }
+                _ => None,
+            };
         }
         if items.are_lines {
             items.finish()?;
@@ -231,14 +243,17 @@ impl List {
                 Some(page) => format!("no contacts on page {page} of this audience"),
                 None => "no contacts in this audience".to_owned(),
             };
-            context.out.list(items.document(), Contact::VIEW, &none)?;
+            match incomplete {
+                Some(_) => context.out.part_of_list(items.document(), Contact::VIEW)?,
+                None => context.out.list(items.document(), Contact::VIEW, &none)?,
+            }
         }
-        if let Some((page, pages)) = pages {
+        if let Some(more) = more {
             context
                 .out
-                .note(&format!("page {page} of {pages}; use --all for every page"));
+                .note(&format!("{more}; use --all for every page"));
         }
-        Ok(())
+        incomplete.map_or(Ok(()), Err)
     }
 }
 

@@ -250,7 +250,7 @@ impl Listen {
         let receiver = Receiver {
             service,
             check,
-            dialect: context.settings.dialect.clone(),
+            dialect: context.dialect().clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
             deliverer: Deliverer::to(context, urls.map(String::as_str))?,

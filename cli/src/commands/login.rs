@@ -9,6 +9,7 @@ use svc_sdk::extraction::Me;
 use svc_sdk::{Operation, Service};
 
 use super::verify::ServiceName;
+use crate::advice::how_the_key_was_sent;
 use crate::command_spec::local;
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -70,7 +71,7 @@ impl Login {
         confirm_replacement(context, service, &url).await?;
         let key = read_key(context, service).await?;
         let me = probe(context, service, &url, &key).await;
-        let me = me.map_err(|failure| next_step(failure, service))?;
+        let me = me.map_err(|failure| next_step(context, failure, service, &url))?;
         let organization = me.map(|me| me.organization);
 
         let profile = &settings.profile.value;
@@ -241,15 +242,20 @@ pub async fn probe(
 }
 
 /// Adds a hint. `svc doctor` is of no use here, because nothing is stored yet.
-fn next_step(failure: Failure, service: Service) -> Failure {
+fn next_step(context: &Context, failure: Failure, service: Service, url: &str) -> Failure {
     match failure.kind() {
-        Kind::Unauthenticated if service == Service::Email => failure.hint(
-            "the service may take the key in another way: svc conform --email-url URL --key-file PATH\n\
-             or is it not a key of the email service? copy it again from the service's dashboard",
-        ),
-        Kind::Unauthenticated => failure.hint(format!(
-            "is it a key of the {service} service? copy it again from the service's dashboard"
-        )),
+        Kind::Unauthenticated => {
+            let copy = format!(
+                "is it a key of the {service} service? copy it again from the service's dashboard"
+            );
+            match how_the_key_was_sent(failure.details(), context) {
+                Some(scheme) => {
+                    let conform = format!("{scheme} --email-url {url} --key-file PATH");
+                    failure.hint(format!("{conform}\n{copy}"))
+                }
+                None => failure.hint(copy),
+            }
+        }
         Kind::Unavailable => failure.hint(format!(
             "nothing was stored; check the base URL: {}",
             url_setting_names(service)

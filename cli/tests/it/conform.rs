@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json as object};
+use svc_reference_server::Server;
 use svc_sdk::{Dialect, Point};
+use tokio::runtime::Runtime;
 
 use self::proxy::{Change, Message};
 use crate::support::{Home, Run};
@@ -32,11 +34,22 @@ impl Sandbox {
 
     /// A sandbox that speaks a dialect, given as `POINT=CHOICE`.
     fn with(settings: &[String]) -> Self {
+        let set = settings.iter().map(|setting| format!("--set={setting}"));
+        let sandbox = Self::serve(&set.collect::<Vec<_>>());
+        let dialect = settings.join(",");
+        if !dialect.is_empty() {
+            let run = sandbox.svc(&sandbox.url, &["config", "set", "dialect", &dialect]);
+            assert_eq!(run.code, 0, "{run:?}");
+        }
+        sandbox.fill();
+        sandbox
+    }
+
+    /// An empty sandbox with these options.
+    fn serve(options: &[String]) -> Self {
         let home = Home::new();
         let mut serve = vec!["sandbox", "serve", "--addr", "127.0.0.1:0", "--in-memory"];
-        for setting in settings {
-            serve.extend(["--set", setting]);
-        }
+        serve.extend(options.iter().map(String::as_str));
         let mut serve = home.command(&serve);
         // Nobody reads its log.
         serve.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -48,12 +61,10 @@ impl Sandbox {
             .expect("it serves");
         let ready: Value = serde_json::from_str(&ready).expect("JSON");
         let url = ready["http"].as_str().expect("a URL").to_owned();
-        let dialect = settings.join(",");
-        let sandbox = Self { home, child, url };
-        if !dialect.is_empty() {
-            let run = sandbox.svc(&sandbox.url, &["config", "set", "dialect", &dialect]);
-            assert_eq!(run.code, 0, "{run:?}");
-        }
+        Self { home, child, url }
+    }
+
+    fn fill(&self) {
         for args in [
             &["audiences", "create", "News"][..],
             &[
@@ -80,10 +91,9 @@ impl Sandbox {
                 "extraction.completed",
             ],
         ] {
-            let run = sandbox.svc(&sandbox.url, args);
+            let run = self.svc(&self.url, args);
             assert_eq!(run.code, 0, "{run:?}");
         }
-        sandbox
     }
 
     fn command(&self, url: &str, args: &[&str]) -> Command {
@@ -137,9 +147,7 @@ fn with_result(report: &Value, table: &str, result: &str) -> Vec<String> {
 /// A run at a level, with deliveries through a proxy of their own.
 fn conform(sandbox: &Sandbox, level: &str, api: Change, deliveries: Change) -> Run {
     let url = proxy::start(&sandbox.url, api);
-    let own = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = own.local_addr().expect("an address").port();
-    drop(own);
+    let port = free_port();
     let listen = proxy::start(&format!("127.0.0.1:{port}"), deliveries);
     let port = port.to_string();
     let mut args = vec!["conform", "--level", level, "--yes", "-o", "json"];
@@ -150,6 +158,19 @@ fn conform(sandbox: &Sandbox, level: &str, api: Change, deliveries: Change) -> R
         args.extend(["--to", TO]);
     }
     sandbox.svc(&url, &args)
+}
+
+/// A port below those that systems give to connections, so that none takes it meanwhile.
+fn free_port() -> u16 {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let first = std::process::id() as usize % 10_000;
+    loop {
+        let offset = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + u16::try_from(offset % 12_000).expect("a small number");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn unchanged() -> Change {
@@ -613,13 +634,10 @@ fn examine(sandbox: &Sandbox, mutation: &Mutation) -> Vec<String> {
 /// The points that a run cannot find out, and the settings without which a choice has no effect.
 fn needs(point: Point) -> Option<&'static [&'static str]> {
     Some(match point {
-        // A user name cannot be guessed, and the sandbox delivers without TLS to local addresses only,
-        // whatever the choice.
-        Point::ScopeStatus
-        | Point::LimitHeaders
-        | Point::ExtractionError
-        | Point::WebhookUrls
-        | Point::KeyUser => return None,
+        // A user name cannot be guessed.
+        Point::ScopeStatus | Point::LimitHeaders | Point::ExtractionError | Point::KeyUser => {
+            return None;
+        }
         Point::IdHeader => &["id-place=header"],
         Point::CursorParam => &["list-pages=cursor"],
         _ => &[],
@@ -639,10 +657,11 @@ fn choices(point: Point) -> Vec<String> {
         Point::IdField => choices.push("emailId".to_owned()),
         Point::IdHeader => choices.push("x-email-id".to_owned()),
         Point::StatusField => choices.push("state".to_owned()),
-        // The sandbox takes an array beside it, and has no limits to lift.
-        Point::BatchBody | Point::KeyScheme => {}
-        Point::Limits => choices.retain(|choice| choice == "documented"),
-        _ if point.free_text().is_some() => choices.push("sample".to_owned()),
+        Point::BatchBody => choices.push("emails".to_owned()),
+        Point::KeyScheme => choices.push("Secret".to_owned()),
+        _ if point.free_text().is_some() => {
+            choices.push(format!("x_{}", point.as_str().replace('-', "_")));
+        }
         _ => {}
     }
     choices
@@ -697,6 +716,198 @@ fn named(point: Point, choice: &str, needed: &[&str]) -> Value {
         true => row["choice"].clone(),
         false => row["found"].clone(),
     }
+}
+
+/// What a run finds for each point, from address and key alone, and the dialect that it would save.
+#[derive(Debug, PartialEq)]
+struct Found {
+    points: Vec<String>,
+    dialect: Dialect,
+}
+
+/// How much a run has to do to see the points of a dialect.
+#[derive(Clone, Copy, Debug)]
+struct Depth {
+    level: &'static str,
+    listens: bool,
+}
+
+fn find(runtime: &Runtime, dialect: &Dialect, depth: Depth) -> Found {
+    let builder = Server::builder().in_memory().dialect(dialect.clone());
+    let server = runtime.block_on(builder.start()).expect("it starts");
+    let url = server.base_url();
+    let home = Home::new();
+    let listen = format!("http://127.0.0.1:{}", free_port());
+    let mut args = vec!["conform", "--level", depth.level, "--yes", "-o", "json"];
+    if depth.level == "send" {
+        args.extend(["--to", TO]);
+    }
+    if depth.listens {
+        args.extend(["--listen", &listen]);
+    }
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_sandbox"),
+    ];
+    let run = home.run_with_env(&args, &env);
+    runtime.block_on(server.stop());
+    assert!(matches!(run.code, 0 | 10), "{dialect:?}: {run:?}");
+    let report = run.json();
+    let rows = report["points"].as_array().expect("rows").iter();
+    let points = rows.map(|row| {
+        let found = row["choice"].as_str().or(row["result"].as_str());
+        format!("{}: {}", row["id"], found.expect("a result"))
+    });
+    Found {
+        points: points.collect(),
+        dialect: serde_json::from_value(report["dialect"].clone()).expect("a dialect"),
+    }
+}
+
+/// The level that a point needs, as the report of a run says.
+fn depth_of(report: &Value, point: Point) -> Depth {
+    let rows = report["points"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["id"] == point.as_str());
+    let row = row.expect("a row");
+    let level = match row["level"].as_str() {
+        Some("send") => "send",
+        Some("write") => "write",
+        _ => "read",
+    };
+    let found = row["found"].as_str().unwrap_or_default();
+    Depth {
+        level,
+        listens: found.contains("--listen"),
+    }
+}
+
+/// What a run at the level `read` says about each point.
+fn report_of_reading(runtime: &Runtime) -> Value {
+    let server = runtime.block_on(Server::builder().in_memory().start());
+    let server = server.expect("it starts");
+    let url = server.base_url();
+    let env = [
+        ("SVC_EMAIL_URL", url.as_str()),
+        ("SVC_EMAIL_KEY", "mk_test_sandbox"),
+    ];
+    let run = Home::new().run_with_env(&["conform", "--yes", "-o", "json"], &env);
+    runtime.block_on(server.stop());
+    run.json()
+}
+
+/// A sandbox like the dialect that a run found gives the same again.
+fn is_found_again(runtime: &Runtime, cases: &[(Dialect, Depth)]) {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((dialect, depth)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let first = find(runtime, dialect, *depth);
+                    let again = find(runtime, &first.dialect, *depth);
+                    if again != first {
+                        let mut pairs = first.points.iter().zip(&again.points);
+                        let differing = pairs.find(|(one, other)| one != other);
+                        let line = format!("{dialect:?}: {differing:?}");
+                        wrong.lock().expect("no panic").push(line);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_sandbox_like_each_choice_that_was_found_gives_the_same_again() {
+    let runtime = Runtime::new().expect("a runtime");
+    let report = report_of_reading(&runtime);
+    let mut cases = Vec::new();
+    for point in Dialect::points() {
+        let Some(needed) = needs(*point) else {
+            continue;
+        };
+        for choice in choices(*point) {
+            let mut dialect = Dialect::with(needed.iter().copied()).expect("valid choices");
+            dialect.pin(*point, &choice).expect("a valid choice");
+            cases.push((dialect, depth_of(&report, *point)));
+        }
+    }
+    is_found_again(&runtime, &cases);
+}
+
+#[test]
+fn a_sandbox_like_a_combination_that_was_found_gives_the_same_again() {
+    const LEVELS: [&str; 3] = ["read", "write", "send"];
+    let runtime = Runtime::new().expect("a runtime");
+    let report = report_of_reading(&runtime);
+    let mut random = 47_u64;
+    let mut below = |end: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(random >> 33).expect("31 bits") % end
+    };
+    let mut cases = Vec::new();
+    for number in 0..300 {
+        // Reading is enough for the points that it shows, and quick.
+        let level = match number % 30 {
+            0 => "send",
+            1..=5 => "write",
+            _ => "read",
+        };
+        let rank = |level| LEVELS.iter().position(|each| *each == level);
+        let mut dialect = Dialect::new();
+        for point in Dialect::points() {
+            let shown = depth_of(&report, *point);
+            let is_shown = needs(*point).is_some() && rank(shown.level) <= rank(level);
+            if is_shown && !shown.listens && below(2) == 0 {
+                let all = choices(*point);
+                let choice = &all[below(all.len())];
+                dialect.pin(*point, choice).expect("a valid choice");
+            }
+        }
+        // No service has a header of its own and a scheme in it.
+        if dialect.pinned(Point::KeyHeader).is_some() {
+            dialect.pin(Point::KeyScheme, "auto").expect("a choice");
+        }
+        let listens = false;
+        cases.push((dialect, Depth { level, listens }));
+    }
+    is_found_again(&runtime, &cases);
+}
+
+#[test]
+fn what_a_run_saves_a_profile_and_a_sandbox_take() {
+    let set = ["key-scheme=token", "list-items=rows", "opt-out=!silent"].map(str::to_owned);
+    let sandbox = Sandbox::with(&set);
+    let _ = sandbox.svc(&sandbox.url, &["config", "unset", "dialect"]);
+    let save = [
+        "conform",
+        "--level",
+        "write",
+        "--yes",
+        "--save",
+        "found.toml",
+    ];
+    let run = sandbox.svc(&sandbox.url, &save);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = sandbox.svc(&sandbox.url, &["config", "set", "--from", "found.toml"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let listed = sandbox.svc(&sandbox.url, &["audiences", "list"]);
+    assert_eq!(listed.json()[0]["name"], "News", "{listed:?}");
+
+    let found = sandbox.home.path("found.toml");
+    let like = Sandbox::serve(&["--like".to_owned(), found.display().to_string()]);
+    let refused = like.svc(&like.url, &["audiences", "list"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    let dialect = like.svc(
+        &like.url,
+        &["config", "set", "--from", &found.display().to_string()],
+    );
+    assert_eq!(dialect.code, 0, "{dialect:?}");
+    let listed = like.svc(&like.url, &["audiences", "list"]);
+    assert_eq!(listed.stdout, "[]\n", "{listed:?}");
 }
 
 #[test]

@@ -93,8 +93,9 @@ fn finds_and_reports_problems() {
         (10, "problems_found".into()),
         "{run:?}"
     );
-    let next = "put another key into SVC_EMAIL_KEY, or unset it to use the profile's; \
-                or the service takes the key in another way: svc conform";
+    let next = "svc sends the key as bearer in authorization; if the service wants it otherwise \
+                (the points `key-scheme` and `key-header` of the dialect), find it out: svc \
+                conform; or put another key into SVC_EMAIL_KEY, or unset it to use the profile's";
     assert_eq!(finding(&run, "email key")["next"], next);
 
     let env = [

@@ -300,3 +300,86 @@ fn an_unfinished_wait_prints_the_last_state() {
         assert_eq!(run.error()["code"], "wait_timed_out", "{run:?}");
     }
 }
+
+/// The service says that it has more of everything, but every page is the first one.
+#[test]
+fn what_needs_all_of_a_list_fails_if_some_of_it_cannot_be_read() {
+    const PAGE: &str = r#"{"data": [{"id": "a1", "name": "News", "email": "ada@x.test",
+        "url": "https://x.test/", "subscribed": true}], "has_more": true}"#;
+    let service = Service::always(200, PAGE);
+    let home = Home::new();
+    home.file("email.toml", "subject = 'Hi'\ntext = 'Hello'\n");
+    home.file("people.csv", "email\nada@x.test\n");
+    let run = |line: &str| {
+        let args = line.split(' ').collect::<Vec<_>>();
+        let env = [
+            ("SVC_EMAIL_URL", &*service.url()),
+            ("SVC_EMAIL_KEY", "mk_test_0123456789"),
+            ("SVC_EXTRACTION_URL", &service.url()),
+            ("SVC_EXTRACTION_KEY", "sk_test_0123456789"),
+        ];
+        home.run_with_env(&args, &env)
+    };
+
+    for line in [
+        "audiences list",
+        "domains list",
+        "webhooks list",
+        "extraction webhooks list",
+    ] {
+        let shown = run(&format!("{line} -o json"));
+        assert_eq!(shown.code, 0, "{line}: {shown:?}");
+        assert_eq!(shown.json()["complete"], false, "{line}");
+        assert_eq!(shown.json()["items"][0]["id"], "a1", "{line}");
+        assert!(shown.stderr.contains("warning"), "{line}: {shown:?}");
+        for format in ["csv", "ndjson"] {
+            let exported = run(&format!("{line} -o {format}"));
+            assert_eq!(exported.code, 1, "{line}: {exported:?}");
+            assert!(exported.stdout.contains("a1"), "{line}: {exported:?}");
+            assert!(!exported.stdout.contains("complete"), "{exported:?}");
+        }
+    }
+
+    let page = run("contacts list a1 -o json");
+    assert_eq!(page.code, 0, "{page:?}");
+    assert!(page.stderr.contains("use --all"), "{page:?}");
+    // An id is one, whatever the other pages have.
+    assert_eq!(run("audiences delete a1 --yes").code, 0);
+
+    for line in [
+        "contacts list a1 --all -o json",
+        "api GET /api/v1/audiences --all",
+    ] {
+        let part = run(line);
+        assert_eq!(part.code, 1, "{line}: {part:?}");
+        assert_eq!(part.json()["complete"], false, "{line}");
+        assert!(part.stderr.contains("svc conform"), "{line}: {part:?}");
+    }
+    for line in [
+        "contacts list a1 --all -o csv",
+        "contacts list a1 --all -o ndjson",
+        "contacts list News --all",
+        "contacts create News ada@x.test",
+        "contacts update ada@x.test --name Ada",
+        "contacts delete ada@x.test --yes",
+        "contacts import News people.csv --yes",
+        "audiences get News",
+        "audiences delete News --yes",
+        "domains get News",
+        "domains records News",
+        "domains verify News",
+        "domains delete News --yes",
+        "webhooks get https://x.test/",
+        "webhooks update https://x.test/ --active false",
+        "webhooks test https://x.test/",
+        "webhooks delete https://x.test/ --yes",
+        "extraction webhooks delete https://x.test/ --yes",
+        "bulk send --audience a1 --from a@x.test --subject Hi --text Hello --yes",
+        "bulk send --audience News --from a@x.test --subject Hi --text Hello --yes",
+    ] {
+        let failed = run(line);
+        assert_eq!(failed.code, 1, "{line}: {failed:?}");
+        let error = failed.error();
+        assert_eq!(error["code"], "incomplete_list", "{line}: {error}");
+    }
+}

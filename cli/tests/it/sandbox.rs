@@ -972,3 +972,23 @@ fn api_sends_any_request_and_follows_pages() {
         "{deleted:?}"
     );
 }
+
+/// The dialect of the profile is that of the live service; the sandbox has one of its own.
+#[test]
+fn a_sandbox_run_speaks_as_the_sandbox_does() {
+    let home = Home::new();
+    home.file(
+        "config/svc/config.toml",
+        "[profiles.default.dialect]\nkey-header = \"X-Live\"\n",
+    );
+    let settings = ["key-scheme=token", "list-items=rows", "opt-out=!silent"];
+    let set = settings.map(|setting| ["--set", setting]).concat();
+    let server = RunningServer::start(&home, &set);
+    let own = home.sandbox_json(&["audiences", "create", "News"]);
+    home.sandbox_json(&["contacts", "create", "News", "ada@x.test"]);
+    let out = home.sandbox_json(&["contacts", "update", "ada@x.test", "--subscribed", "false"]);
+    assert_eq!(out["subscribed"], false, "{out}");
+    let elsewhere = [("SVC_SANDBOX_URL", server.http.as_str())];
+    let listed = home.run_with_env(&["--sandbox", "audiences", "list"], &elsewhere);
+    assert_eq!(listed.json()[0]["id"], own["id"], "{listed:?}");
+}

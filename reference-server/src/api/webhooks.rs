@@ -1,7 +1,7 @@
 //! What the webhooks of both services share.
 
 use serde::Serialize;
-use svc_sdk::Service;
+use svc_sdk::{Point, Service};
 use url::Url;
 
 use crate::api::framework::{Call, Reply};
@@ -11,6 +11,7 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
 use crate::net::target;
+use crate::settings::Settings;
 use crate::store::webhooks;
 
 /// Registers a webhook. `view` makes the response, which contains the secret.
@@ -20,10 +21,10 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
     events: Option<Vec<String>>,
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<T>, ApiError> {
-    let (service, network) = (call.operation.service(), call.data.app.settings.network);
+    let (service, settings) = (call.operation.service(), &call.data.app.settings);
     // What is missing is not valid.
     let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
-    let events = check(service, network, Some(&url), Some(events))?.unwrap_or_default();
+    let events = check(service, settings, Some(&url), Some(events))?.unwrap_or_default();
     let create = call.create(move |tx, _, organization| {
         Ok(view(
             webhooks::insert(tx, organization, service, url, events)?,
@@ -66,12 +67,12 @@ pub(crate) async fn delete(call: Call) -> Result<Reply<()>, ApiError> {
 /// Validates the URL and the events of a webhook. Duplicate events are dropped.
 pub(crate) fn check(
     service: Service,
-    network: Network,
+    settings: &Settings,
     url: Option<&str>,
     events: Option<Vec<String>>,
 ) -> Result<Option<Vec<String>>, ApiError> {
     let mut problems = Problems::default();
-    if let Some(Err(message)) = url.map(|url| check_url(service, network, url)) {
+    if let Some(Err(message)) = url.map(|url| check_url(service, settings, url)) {
         problems.add("url", message);
     }
     let events = events.map(|names| check_events(service, &names, &mut problems));
@@ -80,10 +81,11 @@ pub(crate) fn check(
 }
 
 /// Validates a webhook URL. For the email service it is `https`, as its reference says, except for
-/// local addresses; for the extraction service, any absolute http(s) URL
+/// local addresses and in a dialect that takes any; for the extraction service, any absolute http(s) URL
 /// (`docs/undocumented/services.md#webhook-urls`). An address that the attempts would refuse is
 /// refused here, if the URL names it.
-fn check_url(service: Service, network: Network, text: &str) -> Result<(), String> {
+fn check_url(service: Service, settings: &Settings, text: &str) -> Result<(), String> {
+    let network = settings.network;
     let not_a_url = "must be an absolute http(s) URL";
     // The URL parser drops white space, but the stored URL must be the one that is
     // called.
@@ -100,8 +102,8 @@ fn check_url(service: Service, network: Network, text: &str) -> Result<(), Strin
     if text.len() > 2048 {
         return Err("must not be longer than 2048 bytes".to_owned());
     }
-    if service == Service::Email && url.scheme() == "http" && !target::is_in_network(network, &url)
-    {
+    let may_be_http = service != Service::Email || settings.dialect.is(Point::WebhookUrls, "any");
+    if !may_be_http && url.scheme() == "http" && !target::is_in_network(network, &url) {
         return Err(format!(
             "must be an https URL; with --network {network}, http is for {}",
             match network {

@@ -1,10 +1,12 @@
 //! The server as a whole.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use svc_sdk::Dialect;
 
 use super::client::{Client, Request};
 use super::endpoint::{Endpoint, GET, POST};
@@ -51,6 +53,9 @@ pub struct Health {
     pub now: Timestamp,
     /// The addresses that the server listens on.
     pub addresses: HealthAddresses,
+    /// The dialect that the server speaks.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub dialect: Dialect,
     /// When a delivery that failed is attempted again, by service.
     pub retry_delays_ms: RetryDelays,
     /// The number of jobs that were set aside since the start, because the server failed while it

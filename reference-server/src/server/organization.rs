@@ -46,6 +46,7 @@ impl Server {
     fn email_client_with(&self, key: impl Into<Secret>) -> Result<EmailClient, svc_sdk::Error> {
         EmailClient::builder(self.base_url(), key)
             .no_proxy()
+            .dialect(self.app().settings.dialect.clone())
             .insecure_webhook_urls(true)
             .build()
     }

@@ -103,7 +103,7 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
         one_line(format!("attachments[{index}].filename"), &file.filename)?;
         let content_type = file.content_type.as_deref().unwrap_or_default();
         one_line(format!("attachments[{index}].contentType"), content_type)?;
-        for (name, value) in file.extra.iter() {
+        for (name, value) in &file.extra.0 {
             let field = format!("attachments[{index}].{}", shown(name));
             if !KNOWN_ATTACHMENT_FIELDS.contains(&plain(name).as_str()) {
                 return Err(InvalidInput::new(field, UNKNOWN_FIELD));

@@ -91,7 +91,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
 /// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
 /// not.
 fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
-    const FOR: [&str; 8] = [
+    const FOR: [&str; 12] = [
         "subscribed",
         "issubscribed",
         "optin",
@@ -100,8 +100,12 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
         "optinindicator",
         "emailoptin",
         "acceptsmarketing",
+        "consent",
+        "emailconsent",
+        "marketingconsent",
+        "receivesemails",
     ];
-    const AGAINST: [&str; 12] = [
+    const AGAINST: [&str; 15] = [
         "unsubscribed",
         "isunsubscribed",
         "optout",
@@ -114,6 +118,9 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
         "donotemail",
         "donotcontact",
         "suppressed",
+        "excluded",
+        "isexcluded",
+        "isexcludedfromcampaigns",
     ];
     const STATUSES: [&str; 5] = [
         "status",
@@ -138,7 +145,7 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
     for (name, value) in fields {
         let name = plain(name);
         let answer = match name.as_str() {
-            name if FOR.contains(&name) => flag(value),
+            name if FOR.contains(&name) => wish(value),
             name if AGAINST.contains(&name) => flag(value).map(|out| !out),
             name if STATUSES.contains(&name) => value.as_str().and_then(status),
             "unsubscribedat" | "optedoutat" | "optoutat" => Some(is_no_time(value)),
@@ -153,15 +160,20 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
 }
 
 fn named_flag(fields: &Fields, name: &str) -> Option<bool> {
-    flag(find(fields, &[&plain(name)])?.1)
+    wish(find(fields, &[&plain(name)])?.1)
+}
+
+/// A flag, or a word that says the same.
+fn wish(value: &Value) -> Option<bool> {
+    flag(value).or_else(|| status(value.as_str()?))
 }
 
 /// What a word says about the wish for emails.
 fn status(word: &str) -> Option<bool> {
     match plain(word).as_str() {
-        "subscribed" | "optedin" | "optin" | "in" => Some(true),
+        "subscribed" | "optedin" | "optin" | "in" | "granted" | "given" => Some(true),
         "unsubscribed" | "optedout" | "optout" | "out" | "suppressed" | "blocked"
-        | "complained" | "bounced" | "cleaned" => Some(false),
+        | "complained" | "bounced" | "cleaned" | "denied" | "revoked" | "withdrawn" => Some(false),
         _ => None,
     }
 }

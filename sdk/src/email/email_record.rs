@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find, plain};
+use crate::fields::{Fields, find, find_within, plain};
 use crate::names::debug_fields;
 
 /// An email as returned by the service.
@@ -111,8 +111,10 @@ debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, ext
 
 /// Finds the status, and the words that the dialect has for some.
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
-    if let Some(field) = dialect.pinned(Point::StatusField)
-        && let Some(status) = fields.get(field).filter(|_| field != "status").cloned()
+    if let Some(field) = dialect
+        .pinned(Point::StatusField)
+        .filter(|field| *field != "status")
+        && let Some(status) = find_within(fields, &[&plain(field)], 2).cloned()
     {
         fields.remove(field);
         fields.insert("status".to_owned(), status);
@@ -128,6 +130,14 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
     {
         let status = last.clone();
         fields.insert("status".to_owned(), status);
+    }
+    // `{"delivery": {"state": "DELIVERED"}}`
+    if !fields.contains_key("status")
+        && let Some((_, Value::Object(inside))) = find(fields, &["delivery", "deliveryinfo"])
+        && let Some((_, word)) = find(inside, &["status", "state"])
+    {
+        let word = word.clone();
+        fields.insert("status".to_owned(), word);
     }
     // `{"status": {"code": "DELIVERED"}}`
     if let Some(Value::Object(inside)) = fields.get("status")

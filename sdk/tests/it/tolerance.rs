@@ -355,3 +355,75 @@ async fn debug_output_of_a_response_shows_names_and_no_values() {
     );
     assert!(!shown.contains("private"), "{shown}");
 }
+
+#[tokio::test]
+async fn whatever_says_that_a_list_goes_on_is_heard() {
+    for (beside, is_complete) in [
+        (r#""has_more": true"#, false),
+        (r#""meta": {"pagination": {"total": 2}}"#, false),
+        (r#""TotalRecords": "2""#, false),
+        (r#""links": {"next": "/api/v1/audiences?page=2"}"#, false),
+        (r#""links": [{"rel": "next", "href": "/a?page=2"}]"#, false),
+        (r#""hydra:view": {"hydra:next": "/a?page=2"}"#, false),
+        (r#""hydra:totalItems": 2"#, false),
+        (r#""@odata.nextLink": "https://a.test/b""#, false),
+        (r#""NextToken": "x""#, false),
+        (r#""page": {"last": false}"#, false),
+        (r#""MoreDataIndicator": "Y""#, false),
+        (r#""ok": true"#, true),
+        (r#""has_more": false, "total": 1"#, true),
+        (r#""links": {"next": null, "last": "/a?page=1"}"#, true),
+        (r#""hydra:view": {"hydra:last": "/a?page=1"}"#, true),
+        (r#""last": true, "totalElements": 1"#, true),
+        (r#""NextToken": """#, true),
+    ] {
+        let body = format!(r#"{{"data": [{{"id": "a", "name": "News"}}], {beside}}}"#);
+        let server = MockServer::json(200, &body).await;
+        let list = server.email().build().unwrap().audiences().list().await;
+        assert_eq!(list.unwrap().is_complete(), is_complete, "{beside}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_names_the_wish_for_emails_has_one_meaning() {
+    for (field, wants) in [
+        (r#""subscribed": "no""#, Some(false)),
+        (r#""optedOut": true"#, Some(false)),
+        (r#""consent": "opted_in""#, Some(true)),
+        (r#""consent": "opted_out""#, Some(false)),
+        (r#""emailConsent": "withdrawn""#, Some(false)),
+        (r#""IsExcludedFromCampaigns": "true""#, Some(false)),
+        (r#""IsExcludedFromCampaigns": "false""#, Some(true)),
+        (r#""consent": "perhaps""#, None),
+        (r#""consent": true, "suppressed": true"#, Some(false)),
+    ] {
+        let server = MockServer::json(200, &format!(r#"[{{"id": "c", {field}}}]"#)).await;
+        let client = server.email().build().unwrap();
+        let list = client.contacts().list("a").await.unwrap();
+        assert_eq!(list[0].subscribed, wants, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_resource_may_be_the_only_item_of_a_list_or_have_a_path_for_an_id() {
+    for (body, id) in [
+        (
+            r#"{"Count": 1, "Data": [{"ID": 7, "Name": "News"}], "Total": 1}"#,
+            "7",
+        ),
+        (
+            r#"{"@id": "/api/v1/audiences/7", "@type": "Audience", "name": "News"}"#,
+            "7",
+        ),
+        (
+            r#"{"@id": "/api/v1/audiences/7", "id": "seven", "name": "News"}"#,
+            "seven",
+        ),
+    ] {
+        let server = MockServer::json(200, body).await;
+        let client = server.email().build().unwrap();
+        let audience = client.audiences().get("7").await.unwrap();
+        let read = (audience.id.as_str(), audience.name.as_deref());
+        assert_eq!(read, (id, Some("News")), "{body}");
+    }
+}

@@ -3,16 +3,16 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::Method;
 use serde::Serialize;
-use serde_json::Value;
 use svc_sdk::email::{Email, ScheduledAt};
 use svc_sdk::{
-    Call, Dialect, EmailClient, Error, ExtractionClient, List, ListStream, RawResponse, Service,
+    Call, Dialect, EmailClient, Error, ExtractionClient, ListStream, NewWebhook, RawResponse,
+    Secret, Service,
 };
 
 use super::exchange::{Exchange, Recorder};
 use super::made::{Kind, Made, Target, Thing};
+use super::write::EVENTS;
 use crate::context::Context;
 use crate::failure::{self, Failure};
 use crate::settings::Key;
@@ -42,10 +42,8 @@ pub(super) struct Seen {
     pub(super) key: Option<Dialect>,
     /// The ids that the client has read, by their step.
     pub(super) ids: Vec<(&'static str, String)>,
-    /// The signing secret of the webhook that is tested.
-    pub(super) secret: Option<String>,
-    /// That of the webhook of the events.
-    pub(super) event_secret: Option<String>,
+    /// The signing secrets of webhooks, by the step that created them.
+    pub(super) secrets: Vec<(&'static str, String)>,
 }
 
 impl Seen {
@@ -55,8 +53,50 @@ impl Seen {
     }
 
     pub(super) fn id(&self, step: &str) -> Option<&str> {
-        let found = self.ids.iter().find(|(known, _)| *known == step)?;
-        Some(&found.1)
+        of_step(&self.ids, step)
+    }
+
+    pub(super) fn secret(&self, step: &str) -> Option<&str> {
+        of_step(&self.secrets, step)
+    }
+
+    /// A text with the name of the run, and with the id of a step as a segment of a path. `None` if an
+    /// id is not known.
+    fn filled(&self, text: &str) -> Option<String> {
+        let mut text = text.replace("{run}", &self.run);
+        for (step, id) in &self.ids {
+            text = text.replace(&format!("{{{step}}}"), &segment(id));
+        }
+        (!text.starts_with('/') || !text.contains('{')).then_some(text)
+    }
+}
+
+fn of_step<'a>(all: &'a [(&'static str, String)], step: &str) -> Option<&'a str> {
+    let found = all.iter().find(|(known, _)| *known == step)?;
+    Some(&found.1)
+}
+
+/// A request without a typed method, or whose response only the checks read. `{STEP}` in its path is
+/// the id that a step has created, and `{run}` the name of the run.
+pub(super) struct Step {
+    name: &'static str,
+    method: &'static str,
+    path: &'static str,
+    /// JSON, or nothing.
+    body: &'static str,
+}
+
+pub(super) const fn step(
+    name: &'static str,
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
+) -> Step {
+    Step {
+        name,
+        method,
+        path,
+        body,
     }
 }
 
@@ -129,10 +169,8 @@ impl<'a> Examiner<'a> {
             .into_iter()
             .flatten();
         let keys = keys.map(|key| key.expose().to_owned());
-        let secrets = [&self.seen.secret, &self.seen.event_secret]
-            .into_iter()
-            .flatten();
-        keys.chain(secrets.cloned()).collect()
+        let secrets = self.seen.secrets.iter().map(|(_, secret)| secret.clone());
+        keys.chain(secrets).collect()
     }
 
     /// Sends the request of a step. `None` if the client cannot use the response.
@@ -161,22 +199,88 @@ impl<'a> Examiner<'a> {
         response
     }
 
-    /// Sends a request to the email service whose response only the checks read.
-    pub(super) async fn raw(
-        &mut self,
-        step: &'static str,
-        method: Method,
+    /// A request by method and path. `None` if an id of the path is not known, or the service not set
+    /// up.
+    pub(super) fn request(
+        &self,
+        method: &str,
         path: &str,
-        body: Option<Value>,
-    ) -> Result<Option<RawResponse>, Failure> {
-        let Some(client) = &self.email else {
-            return Ok(None);
+        body: &str,
+    ) -> Option<Call<RawResponse>> {
+        let path = self.seen.filled(path)?;
+        let call = match path.starts_with("/v1/") {
+            true => self.extraction.as_ref()?.raw(method, path),
+            false => self.email.as_ref()?.raw(method, path),
         };
-        let mut call = client.raw(method.as_str(), path);
-        if let Some(body) = body {
-            call = call.json(&body);
+        if body.is_empty() {
+            return Some(call);
         }
-        self.call(step, call).await
+        Some(call.body(self.seen.filled(body)?, "application/json"))
+    }
+
+    /// Sends these requests, one after the other, without those whose id is not known.
+    pub(super) async fn follow(&mut self, steps: &[Step]) -> Result<(), Failure> {
+        for step in steps {
+            let Some(call) = self.request(step.method, step.path, step.body) else {
+                continue;
+            };
+            let is_success = self.call(step.name, call).await?.is_some();
+            let ends = step.method == "DELETE" || step.path.ends_with("/cancel");
+            if let (true, Some(made)) = (ends && is_success, &mut self.made) {
+                let path = self.seen.filled(step.path).unwrap_or_default();
+                made.remove_at(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates something, which is recorded before. Returns whether it was.
+    pub(super) async fn make(
+        &mut self,
+        kind: Kind,
+        step: &'static str,
+        name: &str,
+    ) -> Result<bool, Failure> {
+        self.will_make(kind, name, None)?;
+        let (email, extraction) = (self.email.clone(), self.extraction.clone());
+        let id = match (kind, email, extraction) {
+            (Kind::Audience, Some(email), _) => {
+                let created = self.call(step, email.audiences().create(name)).await?;
+                created.map(|it| it.id)
+            }
+            (Kind::Domain, Some(email), _) => {
+                let created = self.call(step, email.domains().create(name)).await?;
+                created.map(|it| it.id)
+            }
+            (Kind::Webhook, Some(email), _) => {
+                let events = match step {
+                    "webhooks.events" => &EVENTS[..1],
+                    _ => &EVENTS[..],
+                };
+                let webhook = NewWebhook::new(name, events.iter().copied());
+                let created = self.call(step, email.webhooks().create(webhook)).await?;
+                self.keep_secret(
+                    step,
+                    created.as_ref().and_then(|it| it.signing_secret.as_ref()),
+                );
+                created.map(|it| it.id)
+            }
+            (Kind::ExtractionWebhook, _, Some(extraction)) => {
+                let webhook = NewWebhook::new(name, ["extraction.completed"]);
+                let create = extraction.webhooks().create(webhook);
+                let created = self.call(step, create).await?;
+                self.keep_secret(step, created.as_ref().and_then(|it| it.secret.as_ref()));
+                created.map(|it| it.id)
+            }
+            _ => None,
+        };
+        self.has_made(step, name, id)
+    }
+
+    fn keep_secret(&mut self, step: &'static str, secret: Option<&Secret>) {
+        if let Some(secret) = secret.filter(|secret| !secret.expose().is_empty()) {
+            self.seen.secrets.push((step, secret.expose().to_owned()));
+        }
     }
 
     /// Keeps the id that the client has read in the response of a step.
@@ -187,50 +291,38 @@ impl<'a> Examiner<'a> {
     }
 
     /// Records something before it is created.
-    pub(super) fn will_make(&mut self, kind: Kind, name: &str) -> Result<(), Failure> {
-        self.will_send(kind, name, None)
-    }
-
-    pub(super) fn will_send(
+    pub(super) fn will_make(
         &mut self,
         kind: Kind,
         name: &str,
         email: Option<Email>,
     ) -> Result<(), Failure> {
-        let name = name.to_owned();
-        let made = self.made.as_mut();
-        made.map_or(Ok(()), |made| {
-            let id = None;
-            made.add(Thing {
-                kind,
-                name,
-                id,
-                email,
-            })
+        let Some(made) = &mut self.made else {
+            return Ok(());
+        };
+        made.add(Thing {
+            kind,
+            name: name.to_owned(),
+            id: None,
+            email,
         })
     }
 
-    /// Records the id of something that was created.
+    /// Records the id of something that was created. Returns whether there is one.
     pub(super) fn has_made(
         &mut self,
         step: &'static str,
         name: &str,
-        id: &str,
-    ) -> Result<(), Failure> {
-        self.keep_id(step, id);
-        match &mut self.made {
-            Some(made) if !id.is_empty() => made.identify(name, id),
-            _ => Ok(()),
+        id: Option<String>,
+    ) -> Result<bool, Failure> {
+        let Some(id) = id.filter(|id| !id.is_empty()) else {
+            return Ok(false);
+        };
+        self.keep_id(step, &id);
+        if let Some(made) = &mut self.made {
+            made.identify(name, &id)?;
         }
-    }
-
-    /// Records that something is gone if the step that deleted it succeeded.
-    pub(super) fn has_deleted(&mut self, step: &str, name: &str) -> Result<(), Failure> {
-        let is_gone = self.seen.at(step).is_some_and(Exchange::is_success);
-        match &mut self.made {
-            Some(made) if is_gone => made.remove(name),
-            _ => Ok(()),
-        }
+        Ok(true)
     }
 
     /// Removes everything that is left of a run. Returns what was removed.
@@ -254,35 +346,19 @@ impl<'a> Examiner<'a> {
         let Some(id) = known else {
             return Ok(false);
         };
-        let step = "clean-up";
-        let email = self.email.clone();
-        let extraction = self.extraction.clone();
-        let gone = match (thing.kind, email, extraction) {
-            (Kind::Audience, Some(email), _) => {
-                let contacts = email.contacts().stream(&id).into_list().await;
-                for contact in contacts.map(|found| found.items).unwrap_or_default() {
-                    let _ = self.send(step, email.contacts().delete(&contact.id)).await;
-                }
-                self.send(step, email.audiences().delete(&id))
-                    .await
-                    .map(drop)
+        if let (Kind::Audience, Some(email)) = (thing.kind, self.email.clone()) {
+            let contacts = email.contacts().stream(&id).into_list().await;
+            for contact in contacts.map(|found| found.items).unwrap_or_default() {
+                let _ = self
+                    .send(CLEAN_UP, email.contacts().delete(&contact.id))
+                    .await;
             }
-            (Kind::Domain, Some(email), _) => {
-                self.send(step, email.domains().delete(&id)).await.map(drop)
-            }
-            (Kind::Webhook, Some(email), _) => self
-                .send(step, email.webhooks().delete(&id))
-                .await
-                .map(drop),
-            (Kind::ScheduledEmail, Some(email), _) => {
-                self.send(step, email.emails().cancel(&id)).await.map(drop)
-            }
-            (Kind::ExtractionWebhook, _, Some(extraction)) => self
-                .send(step, extraction.webhooks().delete(&id))
-                .await
-                .map(drop),
-            _ => return Err(Failure::usage("the service of what is left is not set up")),
+        }
+        let (method, path) = thing.kind.end(&segment(&id));
+        let Some(call) = self.request(method, &path, "") else {
+            return Err(Failure::usage("the service of what is left is not set up"));
         };
+        let gone = self.send(CLEAN_UP, call).await.map(drop);
         match gone {
             Ok(()) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
@@ -299,46 +375,26 @@ impl<'a> Examiner<'a> {
         let (email, extraction) = (self.email.clone(), self.extraction.clone());
         let found = match (thing.kind, email, extraction) {
             (Kind::Audience, Some(email), _) => {
-                let all = whole(email.audiences().stream()).await;
-                self.id_in(all, thing, |it| (it.id, it.name))
+                named(email.audiences().stream(), |it| (it.id, it.name)).await
             }
             (Kind::Domain, Some(email), _) => {
-                let all = whole(email.domains().stream()).await;
-                self.id_in(all, thing, |it| (it.id, it.name))
+                named(email.domains().stream(), |it| (it.id, it.name)).await
             }
             (Kind::Webhook, Some(email), _) => {
-                let all = whole(email.webhooks().stream()).await;
-                self.id_in(all, thing, |it| (it.id, it.url))
+                named(email.webhooks().stream(), |it| (it.id, it.url)).await
             }
             (Kind::ExtractionWebhook, _, Some(extraction)) => {
-                let all = whole(extraction.webhooks().stream()).await;
-                self.id_in(all, thing, |it| (it.id, it.url))
+                named(extraction.webhooks().stream(), |it| (it.id, it.url)).await
             }
             (Kind::ScheduledEmail, Some(client), _) => {
                 return self.find_email(&client, thing).await;
             }
-            _ => Ok(None),
+            _ => Ok(Vec::new()),
         };
-        match found? {
-            Some(id) if id.is_empty() => Err(Failure::other(format!(
-                "the id of {} cannot be read; delete it by hand",
-                thing.name
-            ))),
-            found => Ok(found),
-        }
-    }
-
-    /// The id of the resource with the thing's name in a list.
-    fn id_in<T>(
-        &self,
-        list: Result<Vec<T>, Failure>,
-        thing: &Thing,
-        read: fn(T) -> (String, Option<String>),
-    ) -> Result<Option<String>, Failure> {
         let last = self.recorder.take();
-        match list {
-            Ok(items) => {
-                let mut named = items.into_iter().map(read);
+        let found = match found {
+            Ok(named) => {
+                let mut named = named.into_iter();
                 let found = named.find(|(_, name)| name.as_deref() == Some(&thing.name));
                 Ok(found.map(|(id, _)| id))
             }
@@ -349,6 +405,13 @@ impl<'a> Examiner<'a> {
                 Ok(None)
             }
             Err(failure) => Err(failure),
+        };
+        match found? {
+            Some(id) if id.is_empty() => Err(Failure::other(format!(
+                "the id of {} cannot be read; delete it by hand",
+                thing.name
+            ))),
+            found => Ok(found),
         }
     }
 
@@ -368,7 +431,7 @@ impl<'a> Examiner<'a> {
             return Ok(None);
         };
         let call = client.emails().send(email).idempotency_key(&thing.name);
-        match self.send("clean-up", call).await {
+        match self.send(CLEAN_UP, call).await {
             Ok(sent) => Ok(Some(sent.id)),
             Err(error) if error.status().is_some() => Ok(None),
             Err(error) => Err(error.into()),
@@ -406,16 +469,21 @@ pub(super) fn segment(id: &str) -> String {
     utf8_percent_encode(id, KEPT).to_string()
 }
 
-/// The items of all pages.
-async fn whole<T>(stream: ListStream<T>) -> Result<Vec<T>, Failure>
+/// The ids and the names of the resources on all pages.
+async fn named<T>(
+    stream: ListStream<T>,
+    read: fn(T) -> (String, Option<String>),
+) -> Result<Vec<(String, Option<String>)>, Failure>
 where
     T: Serialize + Send + 'static,
 {
-    let list: List<T> = stream.into_list().await?;
+    let list = stream.into_list().await?;
     match list.is_complete() {
-        true => Ok(list.items),
+        true => Ok(list.into_iter().map(read).collect()),
         false => Err(Failure::other(
             "the list has more pages, which cannot be followed",
         )),
     }
 }
+
+const CLEAN_UP: &str = "clean-up";

@@ -155,9 +155,10 @@ impl Recorder {
     }
 }
 
-/// A name without case and separators: `signingSecret`, `SigningSecret` and `signing_secret` are one.
+/// A name without case, separators and namespace: `signingSecret`, `SigningSecret` and `signing_secret` are one.
 pub(super) fn plain(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let own = name.rsplit(':').next().unwrap_or(name);
+    let letters = own.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
@@ -188,6 +189,12 @@ pub(super) fn own<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<(&'a
     let exact = fields.get_key_value(name);
     let (name, value) = exact.or_else(|| fields.iter().find(is_named))?;
     Some((name, value))
+}
+
+/// What is at a path of names, such as `error.message`.
+pub(super) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.')
+        .try_fold(value, |value, name| Some(own(value.as_object()?, name)?.1))
 }
 
 /// The outermost field with this name.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::Dialect;
 use svc_sdk::email::Email;
 
+use super::examiner::segment;
 use crate::failure::Failure;
 use crate::private;
 
@@ -21,6 +22,20 @@ pub(super) enum Kind {
     Webhook,
     ExtractionWebhook,
     ScheduledEmail,
+}
+
+impl Kind {
+    /// The method and the path that remove one.
+    pub(super) fn end(self, id: &str) -> (&'static str, String) {
+        let list = match self {
+            Self::ScheduledEmail => return ("PATCH", format!("/api/v1/emails/{id}/cancel")),
+            Self::Audience => "/api/v1/audiences",
+            Self::Domain => "/api/v1/domains",
+            Self::Webhook => "/api/v1/webhooks",
+            Self::ExtractionWebhook => "/v1/webhooks",
+        };
+        ("DELETE", format!("{list}/{id}"))
+    }
 }
 
 /// Something that was created, or was about to be.
@@ -110,6 +125,18 @@ impl Made {
     pub(super) fn identify(&mut self, name: &str, id: &str) -> Result<(), Failure> {
         let (name, id) = (name.to_owned(), id.to_owned());
         self.note(Line::Id { name, id })
+    }
+
+    /// Records that what had this path is gone.
+    pub(super) fn remove_at(&mut self, path: &str) -> Result<(), Failure> {
+        let is_it = |thing: &&Thing| {
+            let end = thing.id.as_deref().map(|id| thing.kind.end(&segment(id)).1);
+            end.as_deref() == Some(path)
+        };
+        match self.left.iter().find(is_it).map(|thing| thing.name.clone()) {
+            Some(name) => self.remove(&name),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Result<(), Failure> {

@@ -1,11 +1,15 @@
-//! What a run finds out about each point that the reference leaves open.
+//! What a run finds out about each point that the reference leaves open: one table, and the questions
+//! that need more than a mark in a response.
 
 use serde_json::{Map, Value};
 use svc_sdk::Point;
 
+use self::Answer::{Any, Error, Success};
+use self::How::{Ask, Marks};
+use self::Mark::*;
 use super::Level::{self, Read, Send, Write};
 use super::examiner::Seen;
-use super::exchange::{Exchange, each, field, flag, items, objects, own, plain, with};
+use super::exchange::{Exchange, at, each, field, flag, items, objects, own, plain, with};
 use super::receiver::TEST_STATUS;
 
 /// What a run found out about a point.
@@ -17,99 +21,409 @@ pub(super) enum Choice {
     NotTried,
 }
 
-/// The level that tries a point. `None`: none does, because it would need a limited key, a rate limit
-/// or an extraction.
-pub(super) fn level(point: Point) -> Option<Level> {
-    Some(match point {
-        Point::KeyHeader
-        | Point::KeyScheme
-        | Point::KeyUser
-        | Point::ListItems
-        | Point::ErrorFormat => Read,
-        Point::ScopeStatus | Point::LimitHeaders | Point::ExtractionError => return None,
-        Point::IdField
-        | Point::IdPlace
-        | Point::IdHeader
-        | Point::StatusField
-        | Point::StatusCase
-        | Point::CancelledWord
-        | Point::ScheduledWord
-        | Point::BatchBody
-        | Point::BatchMode
-        | Point::BatchItem
-        | Point::CancelAnswer
-        | Point::Idempotency
-        | Point::Limits
-        | Point::Times
-        | Point::Absent => Send,
-        _ => Write,
+/// How a point is found out.
+pub(super) struct Look {
+    point: Point,
+    /// The level that tries it. `None`: none does, because it would need a limited key, a rate limit
+    /// or an extraction.
+    pub(super) level: Option<Level>,
+    /// Whether it is tried only with `--listen`.
+    pub(super) needs_listener: bool,
+    how: How,
+}
+
+enum How {
+    Ask(fn(&Seen) -> Option<Choice>),
+    /// The first choice whose marks the response to the step has.
+    Marks(&'static str, Answer, &'static [Case]),
+    Never,
+}
+
+/// Which responses count.
+enum Answer {
+    Success,
+    Error,
+    Any,
+}
+
+struct Case {
+    choice: &'static str,
+    marks: &'static [Mark],
+}
+
+/// What a response may have.
+enum Mark {
+    /// Something at this path.
+    Has(&'static str),
+    /// One of these fields, anywhere, the first of which is so.
+    Like(&'static [&'static str], fn(&Value) -> bool),
+    /// All of these fields, anywhere.
+    Names(&'static [&'static str]),
+    /// None of these.
+    Lacks(&'static [&'static str]),
+    /// This text in the body.
+    Text(&'static str),
+    /// A header, with this text in it.
+    Header(&'static str, &'static str),
+    Status(&'static [u16]),
+    NotJson,
+}
+
+const fn tried(point: Point, level: Level, how: How) -> Look {
+    Look {
+        point,
+        level: Some(level),
+        needs_listener: false,
+        how,
+    }
+}
+
+const fn heard(point: Point, level: Level, how: How) -> Look {
+    Look {
+        needs_listener: true,
+        ..tried(point, level, how)
+    }
+}
+
+const fn never(point: Point) -> Look {
+    Look {
+        level: None,
+        ..tried(point, Read, How::Never)
+    }
+}
+
+const fn case(choice: &'static str, marks: &'static [Mark]) -> Case {
+    Case { choice, marks }
+}
+
+const DATES: &[&str] = &["scheduledAt", "templateId"];
+const TOTALS: &[&str] = &["total", "totalSize", "totalRecords", "count"];
+const REFUSED: Mark = Status(&[400, 409, 413, 422]);
+const ACCEPTED: Mark = Status(&[200, 201, 202]);
+
+const LOOKS: &[Look] = &[
+    tried(
+        Point::KeyHeader,
+        Read,
+        Ask(|seen| key(Point::KeyHeader, seen)),
+    ),
+    tried(
+        Point::KeyScheme,
+        Read,
+        Ask(|seen| key(Point::KeyScheme, seen)),
+    ),
+    tried(Point::KeyUser, Read, Ask(|seen| key(Point::KeyUser, seen))),
+    tried(Point::IdField, Send, Ask(|seen| id(Point::IdField, seen))),
+    tried(Point::IdPlace, Send, Ask(|seen| id(Point::IdPlace, seen))),
+    tried(Point::IdHeader, Send, Ask(|seen| id(Point::IdHeader, seen))),
+    tried(
+        Point::StatusField,
+        Send,
+        Ask(|seen| status(seen, "emails.get", |name, _| name.to_owned())),
+    ),
+    tried(
+        Point::StatusCase,
+        Send,
+        Ask(|seen| status(seen, "emails.get", |_, word| case_of(word).to_owned())),
+    ),
+    tried(
+        Point::CancelledWord,
+        Send,
+        Ask(|seen| status(seen, "emails.cancelled", |_, word| word.to_lowercase())),
+    ),
+    tried(
+        Point::ScheduledWord,
+        Send,
+        Ask(|seen| status(seen, "emails.scheduled", |_, word| word.to_lowercase())),
+    ),
+    tried(
+        Point::BatchBody,
+        Send,
+        Ask(|seen| Some(found("emails.batch", seen.id("batch-body")?))),
+    ),
+    tried(Point::BatchMode, Send, Ask(batch_mode)),
+    tried(Point::BatchItem, Send, Ask(batch_item)),
+    tried(Point::ListItems, Read, Ask(list_items)),
+    tried(Point::ListPages, Write, Ask(list_pages)),
+    tried(
+        Point::CursorParam,
+        Write,
+        Ask(|seen| Some(found("contacts.cursor", seen.id("cursor")?))),
+    ),
+    tried(Point::FirstPage, Write, Ask(first_page)),
+    tried(
+        Point::PageTotals,
+        Write,
+        Marks(
+            "contacts.page",
+            Success,
+            &[
+                case("header", &[Header("x-total-count", "")]),
+                case("meta", &[Has("meta.total")]),
+                case("beside", &[Has("total")]),
+                case("none", &[Lacks(TOTALS)]),
+            ],
+        ),
+    ),
+    tried(
+        Point::PastEnd,
+        Write,
+        Marks(
+            "contacts.page.9",
+            Any,
+            &[
+                case("not-found", &[Status(&[404])]),
+                case("empty", &[ACCEPTED, Lacks(&["email"])]),
+            ],
+        ),
+    ),
+    tried(
+        Point::ResourceShape,
+        Write,
+        Marks(
+            "audiences.created",
+            Success,
+            &[
+                case("bare", &[Has("name")]),
+                case("envelope", &[Has("data.name"), Has("success")]),
+                case("data", &[Has("data.name")]),
+                case("kind", &[Has("audience.name")]),
+            ],
+        ),
+    ),
+    tried(
+        Point::FieldCase,
+        Write,
+        Marks(
+            "webhooks.create",
+            Success,
+            &[
+                case("documented", &[Text("\"signingSecret\"")]),
+                case("snake", &[Text("\"signing_secret\"")]),
+                case("pascal", &[Text("\"SigningSecret\"")]),
+            ],
+        ),
+    ),
+    tried(
+        Point::Numbers,
+        Write,
+        Marks(
+            "contacts.page",
+            Success,
+            &[
+                case("number", &[Like(TOTALS, Value::is_number)]),
+                case("text", &[Like(TOTALS, Value::is_string)]),
+            ],
+        ),
+    ),
+    tried(Point::Times, Send, Ask(times)),
+    tried(
+        Point::Absent,
+        Send,
+        Marks(
+            "emails.get",
+            Success,
+            &[
+                case("omitted", &[Lacks(DATES)]),
+                case("null", &[Like(DATES, Value::is_null)]),
+                case("zero", &[Like(DATES, is_zero)]),
+            ],
+        ),
+    ),
+    tried(
+        Point::ErrorFormat,
+        Read,
+        Marks(
+            "audiences.missing",
+            Error,
+            &[
+                case("problem", &[Header("content-type", "problem+json")]),
+                case("nested", &[Has("error.message")]),
+                case("named", &[Has("statusCode"), Has("name")]),
+                case("flat", &[Has("code"), Has("message")]),
+                case("text", &[NotJson]),
+            ],
+        ),
+    ),
+    tried(
+        Point::FieldProblems,
+        Write,
+        Marks(
+            "contacts.invalid",
+            Error,
+            &[
+                case("map", &[Like(&["errors"], Value::is_object)]),
+                case(
+                    "list",
+                    &[Like(&["errors"], |errors| errors[0].get("path").is_some())],
+                ),
+                case(
+                    "details",
+                    &[Like(&["details"], |details| details["fields"].is_array())],
+                ),
+            ],
+        ),
+    ),
+    never(Point::ScopeStatus),
+    tried(Point::DomainRecords, Write, Ask(domain_records)),
+    tried(
+        Point::RecordNames,
+        Write,
+        Marks(
+            "domains.create",
+            Success,
+            &[
+                case("host-data", &[Names(&["hostname", "content"])]),
+                case("record-name", &[Names(&["recordName", "recordValue"])]),
+                case("name-value", &[Names(&["type", "name", "value"])]),
+            ],
+        ),
+    ),
+    tried(Point::DomainFlags, Write, Ask(domain_flags)),
+    heard(Point::TestStatusField, Write, Ask(test_status)),
+    tried(Point::OptOut, Write, Ask(opt_out)),
+    tried(Point::MetadataField, Write, Ask(metadata)),
+    tried(Point::CancelAnswer, Send, Ask(cancel_answer)),
+    heard(
+        Point::DeliveryBody,
+        Send,
+        Ask(|seen| {
+            let is_array = seen.at(DELIVERY)?.sent().is_array();
+            Some(found(DELIVERY, if is_array { "array" } else { "object" }))
+        }),
+    ),
+    heard(
+        Point::DeliveryEvent,
+        Send,
+        Ask(|seen| in_delivery(seen, |it| it.as_str().is_some_and(is_event))),
+    ),
+    heard(
+        Point::DeliveryId,
+        Send,
+        Ask(|seen| {
+            in_delivery(seen, |it| {
+                it.as_str()
+                    .is_some_and(|text| uuid::Uuid::parse_str(text).is_ok())
+            })
+        }),
+    ),
+    heard(
+        Point::DeliveryData,
+        Send,
+        Ask(|seen| in_delivery(seen, Value::is_object)),
+    ),
+    heard(
+        Point::DeliveryTime,
+        Send,
+        Ask(|seen| in_delivery(seen, is_time)),
+    ),
+    heard(Point::EventHeader, Send, Ask(event_header)),
+    never(Point::LimitHeaders),
+    tried(Point::Idempotency, Send, Ask(idempotency)),
+    tried(
+        Point::UnknownFields,
+        Write,
+        Marks(
+            "contacts.unknown-field",
+            Any,
+            &[case("ignored", &[ACCEPTED]), case("refused", &[REFUSED])],
+        ),
+    ),
+    tried(
+        Point::Limits,
+        Send,
+        Marks(
+            "emails.long-subject",
+            Any,
+            &[case("other", &[ACCEPTED]), case("documented", &[REFUSED])],
+        ),
+    ),
+    tried(
+        Point::WebhookUrls,
+        Write,
+        Marks(
+            "webhooks.insecure",
+            Any,
+            &[case("any", &[ACCEPTED]), case("https", &[REFUSED])],
+        ),
+    ),
+    tried(
+        Point::CreateStatus,
+        Write,
+        Marks(
+            "audiences.create",
+            Success,
+            &[
+                case("201", &[Status(&[201])]),
+                case("200", &[Status(&[200])]),
+            ],
+        ),
+    ),
+    never(Point::ExtractionError),
+];
+
+/// How a point is found out. A point that is not in the table is not tried.
+pub(super) fn look(point: Point) -> &'static Look {
+    const UNKNOWN: &Look = &never(Point::ExtractionError);
+    let mut looks = LOOKS.iter();
+    looks.find(|look| look.point == point).unwrap_or(UNKNOWN)
+}
+
+impl Look {
+    pub(super) fn find(&self, seen: &Seen) -> Choice {
+        let choice = match self.how {
+            Ask(ask) => ask(seen),
+            Marks(step, ref of, cases) => marked(seen, step, of, cases),
+            How::Never => None,
+        };
+        match choice {
+            // The documented name in another case is the documented one.
+            Some(Choice::Found(step, choice))
+                if plain(&choice) == plain(self.point.default_choice()) =>
+            {
+                found(step, self.point.default_choice())
+            }
+            choice => choice.unwrap_or(Choice::NotTried),
+        }
+    }
+}
+
+fn marked(seen: &Seen, step: &'static str, of: &Answer, cases: &[Case]) -> Option<Choice> {
+    let exchange = seen.at(step).filter(|exchange| match of {
+        Success => exchange.is_success(),
+        Error => !exchange.is_success(),
+        Any => true,
+    })?;
+    let body = exchange.json();
+    let has = |mark: &Mark| mark.is_in(exchange, &body);
+    let case = cases.iter().find(|case| case.marks.iter().all(has));
+    Some(match case {
+        Some(case) => found(step, case.choice),
+        None => unclear(
+            step,
+            format!("the answer ({}) is none of the known ones", exchange.status),
+        ),
     })
 }
 
-/// Whether a point is tried only with `--listen`.
-pub(super) fn needs_listener(point: Point) -> bool {
-    matches!(
-        point,
-        Point::TestStatusField
-            | Point::DeliveryBody
-            | Point::DeliveryEvent
-            | Point::DeliveryId
-            | Point::DeliveryData
-            | Point::DeliveryTime
-            | Point::EventHeader
-    )
-}
-
-/// The steps, in the order in which they are looked at.
-pub(super) fn find(point: Point, seen: &Seen) -> Choice {
-    let found = match point {
-        Point::KeyHeader | Point::KeyScheme | Point::KeyUser => key(point, seen),
-        Point::IdField | Point::IdPlace | Point::IdHeader => id(point, seen),
-        Point::StatusField => status(seen, "emails.get").map(|(step, name, _)| found(step, name)),
-        Point::StatusCase => status(seen, "emails.get").map(|(step, _, word)| case(step, &word)),
-        Point::CancelledWord => word(seen, "emails.cancelled"),
-        Point::ScheduledWord => word(seen, "emails.scheduled"),
-        Point::BatchBody => seen
-            .id("batch-body")
-            .map(|body| found("emails.batch", body)),
-        Point::BatchMode => batch_mode(seen),
-        Point::BatchItem => batch_item(seen),
-        Point::ListItems => list_items(seen),
-        Point::ListPages => list_pages(seen),
-        Point::CursorParam => seen.id("cursor").map(|name| found("contacts.cursor", name)),
-        Point::FirstPage => first_page(seen),
-        Point::PageTotals => page_totals(seen),
-        Point::PastEnd => past_end(seen),
-        Point::ResourceShape => resource_shape(seen),
-        Point::FieldCase => field_case(seen),
-        Point::Numbers => numbers(seen),
-        Point::Times => times(seen),
-        Point::Absent => absent(seen),
-        Point::ErrorFormat => error_format(seen),
-        Point::FieldProblems => field_problems(seen),
-        Point::DomainRecords => domain_records(seen),
-        Point::RecordNames => record_names(seen),
-        Point::DomainFlags => domain_flags(seen),
-        Point::TestStatusField => test_status(seen),
-        Point::OptOut => opt_out(seen),
-        Point::MetadataField => metadata(seen),
-        Point::CancelAnswer => cancel_answer(seen),
-        Point::DeliveryBody => delivery(seen).map(|(body, _)| match body {
-            Value::Array(_) => found(DELIVERY, "array"),
-            _ => found(DELIVERY, "object"),
-        }),
-        Point::DeliveryEvent | Point::DeliveryId | Point::DeliveryData | Point::DeliveryTime => {
-            delivery_field(point, seen)
+impl Mark {
+    fn is_in(&self, exchange: &Exchange, body: &Value) -> bool {
+        match self {
+            Has(path) => at(body, path).is_some(),
+            Like(names, is_right) => {
+                let mut found = names.iter().filter_map(|name| field(body, name));
+                found.next().is_some_and(|(_, value)| is_right(value))
+            }
+            Names(names) => names.iter().all(|name| field(body, name).is_some()),
+            Lacks(names) => names.iter().all(|name| field(body, name).is_none()),
+            Text(text) => exchange.text().contains(text),
+            Header(name, text) => exchange
+                .header(name)
+                .is_some_and(|value| value.contains(text)),
+            Status(statuses) => statuses.contains(&exchange.status),
+            NotJson => body.is_null() && !exchange.body.starts_with(b"<"),
         }
-        Point::EventHeader => event_header(seen),
-        Point::Idempotency => idempotency(seen),
-        Point::UnknownFields => refusal(seen, "contacts.unknown-field", "ignored", "refused"),
-        Point::Limits => refusal(seen, "emails.long-subject", "other", "documented"),
-        Point::WebhookUrls => refusal(seen, "webhooks.insecure", "any", "https"),
-        Point::CreateStatus => create_status(seen),
-        _ => None,
-    };
-    found.unwrap_or(Choice::NotTried)
+    }
 }
 
 fn found(step: &'static str, choice: impl Into<String>) -> Choice {
@@ -120,6 +434,18 @@ fn unclear(step: &'static str, why: impl Into<String>) -> Choice {
     Choice::Ambiguous(step, why.into())
 }
 
+/// What the values of a step tell, if there is exactly one.
+fn only<'a>(
+    step: &'static str,
+    mut names: impl Iterator<Item = &'a String>,
+    why: &'static str,
+) -> Choice {
+    match (names.next(), names.next()) {
+        (Some(name), None) => found(step, name),
+        _ => unclear(step, why),
+    }
+}
+
 /// A successful response to a step.
 fn done<'a>(seen: &'a Seen, step: &str) -> Option<&'a Exchange> {
     seen.at(step).filter(|exchange| exchange.is_success())
@@ -127,8 +453,7 @@ fn done<'a>(seen: &'a Seen, step: &str) -> Option<&'a Exchange> {
 
 fn key(point: Point, seen: &Seen) -> Option<Choice> {
     let dialect = seen.key.as_ref()?;
-    let is_basic = dialect.is(Point::KeyScheme, "basic");
-    let is_asked = point != Point::KeyUser || is_basic;
+    let is_asked = point != Point::KeyUser || dialect.is(Point::KeyScheme, "basic");
     is_asked.then(|| found("key", dialect.choice(point)))
 }
 
@@ -137,28 +462,23 @@ fn id(point: Point, seen: &Seen) -> Option<Choice> {
     let sent = done(seen, STEP)?;
     let id = seen.id(STEP)?;
     let body = sent.json();
-    let is_id = |value: &Value| {
+    let is_id = |(_, value): &(&String, &Value)| {
         value
             .as_str()
-            .map_or_else(|| *value == id, |text| text == id)
+            .map_or_else(|| **value == id, |text| text == id)
     };
-    let in_field = objects(&body).into_iter().find_map(|fields| {
-        let found = fields.iter().find(|(_, value)| is_id(value))?;
-        Some(found.0.clone())
-    });
-    let in_header = sent
-        .headers
-        .iter()
-        .find(|(_, value)| value.as_bytes() == id.as_bytes());
-    let in_location = sent
-        .header("location")
-        .is_some_and(|url| url.trim_end_matches('/').ends_with(id));
+    let in_field = objects(&body).into_iter().flatten().find(is_id);
+    let mut headers = sent.headers.iter();
+    let in_header = headers.find(|(_, value)| value.as_bytes() == id.as_bytes());
+    let url = sent.header("location").unwrap_or_default();
     match (point, in_field, in_header) {
-        (Point::IdField, Some(name), _) => Some(found(STEP, name)),
+        (Point::IdField, Some((name, _)), _) => Some(found(STEP, name)),
         (Point::IdPlace, Some(_), _) => Some(found(STEP, "field")),
         (Point::IdPlace, None, Some(_)) => Some(found(STEP, "header")),
-        (Point::IdPlace, None, None) if in_location => Some(found(STEP, "location")),
-        (Point::IdPlace, None, None) => Some(unclear(STEP, "the id is part of another value")),
+        (Point::IdPlace, ..) if url.trim_end_matches('/').ends_with(id) => {
+            Some(found(STEP, "location"))
+        }
+        (Point::IdPlace, ..) => Some(unclear(STEP, "the id is part of another value")),
         (Point::IdHeader, None, Some((name, _))) => Some(found(STEP, name.as_str())),
         _ => None,
     }
@@ -166,93 +486,81 @@ fn id(point: Point, seen: &Seen) -> Option<Choice> {
 
 /// The field with the status of an email, and the status.
 pub(super) fn status_word(body: &Value) -> Option<(&str, &str)> {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 7] = [
         "status",
         "lastevent",
         "state",
         "deliverystatus",
         "emailstatus",
+        "messagestatus",
+        "currentstatus",
     ];
+    let is_part = |letter: char| letter.is_ascii_alphabetic() || matches!(letter, '_' | '-');
+    let is_word = |text: &str| !text.is_empty() && text.chars().all(is_part);
     objects(body).into_iter().find_map(|fields| {
-        let mut named = NAMES.iter().filter_map(|name| own(fields, name));
-        let (name, value) = named.find(|(_, value)| is_word(value))?;
-        Some((name, value.as_str()?))
+        let named = NAMES.iter().filter_map(|name| own(fields, name));
+        let mut words = named.filter_map(|(name, value)| Some((name, value.as_str()?)));
+        words.find(|(_, word)| is_word(word))
     })
 }
 
-fn is_word(value: &Value) -> bool {
-    let text = value.as_str().unwrap_or_default();
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphabetic() || matches!(c, '_' | '-'))
-}
-
-fn status(seen: &Seen, step: &'static str) -> Option<(&'static str, String, String)> {
+fn status(seen: &Seen, step: &'static str, tell: fn(&str, &str) -> String) -> Option<Choice> {
     let body = done(seen, step)?.json();
     let (name, word) = status_word(&body)?;
-    Some((step, name.to_owned(), word.to_owned()))
+    Some(found(step, tell(name, word)))
 }
 
-fn case(step: &'static str, word: &str) -> Choice {
-    let is_upper = |letter: char| letter.is_ascii_uppercase() || !letter.is_alphabetic();
-    match word.chars().next() {
-        _ if word.chars().all(is_upper) => found(step, "upper"),
-        Some(first) if first.is_uppercase() => found(step, "capitalized"),
-        _ => found(step, "lower"),
+fn case_of(word: &str) -> &'static str {
+    let is_upper = |letter: char| !letter.is_lowercase();
+    match word {
+        _ if word.chars().all(is_upper) => "upper",
+        _ if word.starts_with(char::is_uppercase) => "capitalized",
+        _ => "lower",
     }
-}
-
-fn word(seen: &Seen, step: &'static str) -> Option<Choice> {
-    status(seen, step).map(|(step, _, word)| found(step, word.to_lowercase()))
 }
 
 fn batch_mode(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "emails.batch";
     seen.id("batch-body")?;
-    let is_whole = !seen.at(STEP)?.is_success();
-    match (is_whole, seen.id("batch-accepted")?) {
-        (true, _) => Some(found(STEP, "all-or-nothing")),
-        (false, "1") => Some(found(STEP, "each")),
-        _ => Some(unclear(
-            STEP,
-            "the client cannot tell which email was accepted",
-        )),
-    }
+    let is_refused = !seen.at(STEP)?.is_success();
+    Some(match seen.id("batch-accepted")? {
+        _ if is_refused => found(STEP, "all-or-nothing"),
+        "1" => found(STEP, "each"),
+        _ => unclear(STEP, "the client cannot tell which email was accepted"),
+    })
 }
 
 fn batch_item(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "emails.batch";
     let body = done(seen, STEP)?.json();
-    if let Some(errors) = body.get("errors").filter(|errors| errors.is_array()) {
-        return errors.get(0).map(|_| found(STEP, "split"));
+    let beside = body.as_object().and_then(|fields| own(fields, "errors"));
+    if let Some(errors) = beside.and_then(|(_, errors)| errors.as_array()) {
+        return errors.first().map(|_| found(STEP, "split"));
     }
-    let refused = objects(&body).into_iter().rev().find_map(|fields| {
-        let has = |name: &str| own(fields, name).map(|(_, value)| value);
-        let is_refused = |value: &Value| flag(value) == Some(false);
-        Some(match () {
-            () if has("error").is_some_and(Value::is_object) => "error",
-            () if has("success").is_some_and(is_refused) => "success",
-            () if has("errorcode").is_some_and(|code| code != 0) => "error-code",
-            () if has("status")
-                .and_then(Value::as_u64)
-                .is_some_and(|code| code >= 400) =>
-            {
-                "status"
-            }
-            () if has("status").is_some_and(|word| word == "rejected") => "word",
-            () => return None,
+    type Refused = (&'static str, &'static str, fn(&Value) -> bool);
+    const FORMS: [Refused; 5] = [
+        ("error", "error", Value::is_object),
+        ("success", "success", |it| flag(it) == Some(false)),
+        ("error-code", "errorcode", |it| it.is_number() && *it != 0),
+        ("status", "status", |it| {
+            it.as_u64().is_some_and(|code| code >= 400)
+        }),
+        ("word", "status", |it| it == "rejected"),
+    ];
+    let form = objects(&body).into_iter().rev().find_map(|fields| {
+        FORMS.iter().find(|(_, name, is_refused)| {
+            own(fields, name).is_some_and(|(_, value)| is_refused(value))
         })
     });
-    Some(match refused {
-        Some(choice) => found(STEP, choice),
+    Some(match form {
+        Some((choice, ..)) => found(STEP, *choice),
         None => unclear(STEP, "the refused email is told in none of these ways"),
     })
 }
 
 /// Where all lists of the email service have their items.
 fn list_items(seen: &Seen) -> Option<Choice> {
-    let steps = [
+    const STEPS: [&str; 5] = [
         "domains.list",
         "audiences.list",
         "webhooks.list",
@@ -260,18 +568,15 @@ fn list_items(seen: &Seen) -> Option<Choice> {
         "webhooks.list.created",
     ];
     let mut paths = Vec::new();
-    let mut shown = None;
-    for step in steps {
-        let Some(exchange) = done(seen, step) else {
-            continue;
-        };
-        let body = exchange.json();
+    let mut step = None;
+    for each in STEPS {
+        let body = done(seen, each).map(Exchange::json).unwrap_or_default();
         if let Some(list) = items(&body) {
             paths.push(list.path.join("."));
-            shown = Some(step);
+            step = Some(each);
         }
     }
-    let step = shown?;
+    let step = step?;
     if paths.len() == 1 {
         return Some(unclear(step, "only one list has items"));
     }
@@ -279,7 +584,7 @@ fn list_items(seen: &Seen) -> Option<Choice> {
     paths.dedup();
     Some(match &paths[..] {
         [only] if only.is_empty() => found(step, "array"),
-        [only] if !only.contains('.') => found(step, only.clone()),
+        [only] if !only.contains('.') => found(step, only),
         several => unclear(step, format!("they are in {}", several.join(", "))),
     })
 }
@@ -294,18 +599,13 @@ pub(super) fn cursor(body: &Value) -> Option<String> {
         "endcursor",
         "next",
     ];
+    let is_cursor = |text: &&str| !text.is_empty() && !text.contains('/');
     objects(body).into_iter().find_map(|fields| {
-        let name = NAMES
+        let mut named = NAMES
             .iter()
-            .find(|name| own(fields, name).is_some_and(|(_, value)| is_cursor(value)))?;
-        own(fields, name)?.1.as_str().map(str::to_owned)
+            .filter_map(|name| own(fields, name)?.1.as_str());
+        named.find(is_cursor).map(str::to_owned)
     })
-}
-
-fn is_cursor(value: &Value) -> bool {
-    value
-        .as_str()
-        .is_some_and(|text| !text.is_empty() && !text.contains('/'))
 }
 
 fn next_link(body: &Value) -> bool {
@@ -322,35 +622,29 @@ pub(super) fn has_more(exchange: &Exchange) -> bool {
         let value = names.iter().find_map(|name| field(&body, name))?.1;
         value.as_u64().or_else(|| value.as_str()?.parse().ok())
     };
-    let is_more = |(_, value): (&str, &Value)| flag(value) == Some(true);
+    let says = |name: &&str| field(&body, name).is_some_and(|(_, more)| flag(more) == Some(true));
     let page = number(["page", "currentpage"]).zip(number(["totalpages", "lastpage"]));
     let listed = items(&body).map(|list| list.items.len() as u64);
+    let total = number(["total", "count"]).zip(listed);
     next_link(&body)
         || cursor(&body).is_some()
-        || ["hasmore", "moredataindicator"]
-            .iter()
-            .any(|name| field(&body, name).is_some_and(is_more))
+        || ["hasmore", "moredataindicator"].iter().any(says)
         || page.is_some_and(|(page, last)| page < last)
-        || number(["total", "count"])
-            .zip(listed)
-            .is_some_and(|(total, listed)| total > listed)
-        || exchange
-            .header("link")
-            .is_some_and(|link| link.contains("next"))
+        || total.is_some_and(|(total, listed)| total > listed)
+        || Header("link", "next").is_in(exchange, &body)
 }
 
 fn list_pages(seen: &Seen) -> Option<Choice> {
     const CONTACTS: &str = "contacts.page";
     const LIST: &str = "audiences.list.created";
-    let page = done(seen, CONTACTS)?;
-    let list = done(seen, LIST)?;
+    let (page, list) = (done(seen, CONTACTS)?, done(seen, LIST)?);
     let (body, whole) = (page.json(), list.json());
     let has = |name: &str| field(&whole, name).is_some();
-    let link = |exchange: &Exchange| exchange.header("link").is_some();
+    let has_link = |exchange: &Exchange| exchange.header("link").is_some();
     // A cursor is often absent where there is no more.
     Some(match () {
         () if cursor(&body).is_some() => found(CONTACTS, "cursor"),
-        () if link(list) || link(page) => found(CONTACTS, "link-header"),
+        () if has_link(list) || has_link(page) => found(CONTACTS, "link-header"),
         () if has("next") && next_link(&body) => found(LIST, "link"),
         () if has("hasmore") => found(LIST, "has-more"),
         () if has("totalpages") || has("lastpage") => found(LIST, "page"),
@@ -367,197 +661,54 @@ fn first_page(seen: &Seen) -> Option<Choice> {
     };
     let one = email("contacts.page.1")?;
     seen.at(STEP)?;
-    Some(match email(STEP) {
-        Some(zero) if zero != one => found(STEP, "0"),
-        _ => found(STEP, "1"),
-    })
-}
-
-fn page_totals(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "contacts.page";
-    let exchange = done(seen, STEP)?;
-    let body = exchange.json();
-    Some(match &body {
-        Value::Array(_) if exchange.header("x-total-count").is_some() => found(STEP, "header"),
-        Value::Array(_) => found(STEP, "none"),
-        _ if body
-            .get("meta")
-            .is_some_and(|meta| meta.get("total").is_some()) =>
-        {
-            found(STEP, "meta")
-        }
-        _ if body.get("total").is_some() => found(STEP, "beside"),
-        _ => unclear(STEP, "the total is somewhere else, or not told"),
-    })
-}
-
-fn past_end(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "contacts.page.9";
-    let exchange = seen.at(STEP)?;
-    let body = exchange.json();
-    let is_empty = each(&body, "email").is_empty();
-    Some(match exchange.status {
-        404 => found(STEP, "not-found"),
-        200 if is_empty => found(STEP, "empty"),
-        200 => unclear(STEP, "it has contacts"),
-        status => unclear(STEP, format!("answered {status}")),
-    })
-}
-
-fn resource_shape(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "audiences.created";
-    let body = done(seen, STEP)?.json();
-    let is_in = |name: &str| {
-        let inner = body.get(name).and_then(Value::as_object);
-        inner.is_some_and(|fields| own(fields, "name").is_some())
-    };
-    Some(match () {
-        () if own(body.as_object()?, "name").is_some() => found(STEP, "bare"),
-        () if is_in("data") && body.get("success").is_some() => found(STEP, "envelope"),
-        () if is_in("data") => found(STEP, "data"),
-        () if is_in("audience") => found(STEP, "kind"),
-        () => unclear(STEP, "something else is around it"),
-    })
-}
-
-fn field_case(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "webhooks.create";
-    let body = done(seen, STEP)?.json();
-    let (name, _) = field(&body, "signingSecret")?;
-    Some(match name {
-        "signingSecret" => found(STEP, "documented"),
-        "signing_secret" => found(STEP, "snake"),
-        "SigningSecret" => found(STEP, "pascal"),
-        other => unclear(STEP, format!("signingSecret is {other}")),
-    })
-}
-
-fn numbers(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "contacts.page";
-    let body = done(seen, STEP)?.json();
-    let total = ["total", "totalsize", "totalrecords", "count"];
-    let (_, total) = total.iter().find_map(|name| field(&body, name))?;
-    Some(found(
-        STEP,
-        if total.is_string() { "text" } else { "number" },
-    ))
+    let starts_at_zero = email(STEP).is_some_and(|zero| zero != one);
+    Some(found(STEP, if starts_at_zero { "0" } else { "1" }))
 }
 
 fn times(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "emails.get";
     let body = done(seen, STEP)?.json();
-    let is_creation = |name: &str| plain(name).starts_with("creat");
-    let mut created = objects(&body).into_iter().flatten();
-    let (_, created) = created.find(|(name, _)| is_creation(name))?;
+    let mut fields = objects(&body).into_iter().flatten();
+    let (_, created) = fields.find(|(name, _)| plain(name).starts_with("creat"))?;
     let text = created.as_str().unwrap_or_default();
-    let is_sql = text.as_bytes().get(10) == Some(&b' ') && text.starts_with("20");
     Some(match () {
-        () if created.is_number() => found(STEP, "seconds"),
-        () if chrono::DateTime::parse_from_rfc3339(text).is_ok() && !is_sql => {
-            found(STEP, "rfc3339")
-        }
-        () if is_sql => found(STEP, "sql"),
+        () if created.is_number() || text.parse::<f64>().is_ok() => found(STEP, "seconds"),
+        () if text.starts_with("20") && text.get(10..11) == Some(" ") => found(STEP, "sql"),
+        () if is_time(created) => found(STEP, "rfc3339"),
         () => unclear(STEP, "times have another form"),
     })
 }
 
-/// The email has no date, which the reference gives a name.
-fn absent(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "emails.get";
-    let body = done(seen, STEP)?.json();
-    let at = ["scheduledAt", "templateId"]
-        .iter()
-        .find_map(|name| field(&body, name));
-    Some(match at.map(|(_, value)| value) {
-        None => found(STEP, "omitted"),
-        Some(Value::Null) => found(STEP, "null"),
-        Some(Value::String(text)) if text.is_empty() || text.starts_with("0001") => {
-            found(STEP, "zero")
-        }
-        Some(_) => unclear(STEP, "an email without a date has one"),
-    })
+fn is_time(value: &Value) -> bool {
+    let is_date = |text: &str| chrono::DateTime::parse_from_rfc3339(text).is_ok();
+    value.as_str().is_some_and(is_date) || value.as_f64().is_some_and(|seconds| seconds > 1e9)
 }
 
-fn error_format(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "audiences.missing";
-    let exchange = seen.at(STEP).filter(|exchange| !exchange.is_success())?;
-    let body = exchange.json();
-    let has = |name: &str| body.get(name).is_some();
-    let is_problem = exchange
-        .header("content-type")
-        .is_some_and(|kind| kind.contains("problem+json"));
-    Some(match () {
-        () if is_problem => found(STEP, "problem"),
-        () if body["error"].get("message").is_some() => found(STEP, "nested"),
-        () if has("statusCode") && has("name") => found(STEP, "named"),
-        () if has("code") && has("message") => found(STEP, "flat"),
-        () if body.is_null() && !exchange.body.starts_with(b"<") => found(STEP, "text"),
-        () => unclear(STEP, "errors have another form"),
-    })
-}
-
-fn field_problems(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "contacts.invalid";
-    let exchange = seen.at(STEP).filter(|exchange| !exchange.is_success())?;
-    let body = exchange.json();
-    let is_list = |value: Option<&Value>| value.is_some_and(Value::is_array);
-    let details = field(&body, "details").map(|(_, details)| details);
-    Some(match field(&body, "errors").map(|(_, errors)| errors) {
-        Some(Value::Object(_)) => found(STEP, "map"),
-        Some(Value::Array(errors)) if errors.iter().any(|it| it.get("path").is_some()) => {
-            found(STEP, "list")
-        }
-        _ if is_list(details.and_then(|details| details.get("fields"))) => found(STEP, "details"),
-        _ => unclear(STEP, "they are somewhere else, or not named"),
-    })
-}
-
-/// The objects of a new domain that describe its DNS records.
-fn records(body: &Value) -> Vec<&Map<String, Value>> {
-    let mut found = objects(body);
-    found.retain(|fields| {
-        fields
-            .values()
-            .any(|value| value.as_str().is_some_and(|text| text.contains("v=spf1")))
-    });
-    found
+fn is_zero(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.is_empty() || text.starts_with("0001"))
 }
 
 fn domain_records(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "domains.create";
+    const KINDS: [&str; 4] = ["mx", "spf", "dkim", "dmarc"];
     let body = done(seen, STEP)?.json();
-    let list = objects(&body).into_iter().find_map(|fields| {
-        let is_list = |value: &Value| {
-            value
-                .as_array()
-                .is_some_and(|items| items.len() > 1 && items.iter().all(Value::is_object))
-        };
-        let found = fields.iter().find(|(_, value)| is_list(value))?;
-        Some(found.0.as_str())
-    });
-    let kinds = objects(&body).into_iter().any(|fields| {
-        ["mx", "spf", "dkim", "dmarc"]
-            .iter()
-            .all(|kind| fields.get(*kind).is_some_and(Value::is_object))
-    });
-    Some(match list {
-        _ if kinds => found(STEP, "kinds"),
+    let is_records = |value: &Value| {
+        let items = value.as_array();
+        items.is_some_and(|items| items.len() > 1 && items.iter().all(Value::is_object))
+    };
+    let has_kinds = |fields: &Map<String, Value>| {
+        let is_there = |kind: &&str| own(fields, kind).is_some_and(|(_, value)| value.is_object());
+        KINDS.iter().all(is_there)
+    };
+    let mut fields = objects(&body).into_iter().flatten();
+    let list = fields.find(|(_, value)| is_records(value));
+    Some(match list.map(|(name, _)| name.as_str()) {
+        _ if objects(&body).into_iter().any(has_kinds) => found(STEP, "kinds"),
         Some("dns_records") => found(STEP, "beside"),
         Some(name) => found(STEP, name),
         None => unclear(STEP, "the records are in no list"),
-    })
-}
-
-fn record_names(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "domains.create";
-    let body = done(seen, STEP)?.json();
-    let record = records(&body).into_iter().next()?;
-    let has = |names: [&str; 3]| names.iter().all(|name| record.contains_key(*name));
-    Some(match () {
-        () if has(["type", "name", "value"]) => found(STEP, "name-value"),
-        () if has(["record_type", "hostname", "content"]) => found(STEP, "host-data"),
-        () if has(["recordType", "recordName", "recordValue"]) => found(STEP, "record-name"),
-        () => unclear(STEP, "the parts of a record have other names"),
     })
 }
 
@@ -599,7 +750,7 @@ pub(super) fn opt_outs(seen: &Seen) -> Vec<String> {
     let mut changed = Vec::new();
     for (name, old) in &before {
         let new = after.get(name);
-        match (flag(old), new.and_then(flag)) {
+        match (wish(old), new.and_then(wish)) {
             _ if new == Some(old) => {}
             (Some(true), Some(false) | None) => changed.push(name.clone()),
             (Some(false), Some(true)) if name == "unsubscribed" => changed.push(name.clone()),
@@ -611,31 +762,41 @@ pub(super) fn opt_outs(seen: &Seen) -> Vec<String> {
     changed
 }
 
+/// A flag, or a word that says the same.
+fn wish(value: &Value) -> Option<bool> {
+    let word = plain(value.as_str().unwrap_or_default());
+    match word.as_str() {
+        "optedin" | "optin" | "granted" | "given" => Some(true),
+        "optedout" | "optout" | "denied" | "revoked" | "withdrawn" => Some(false),
+        _ => flag(value),
+    }
+}
+
 const OPTED_OUT: &str = "contacts.list.opted-out";
 
 fn opt_out(seen: &Seen) -> Option<Choice> {
     seen.contact_at(OPTED_OUT)?;
     let changed = opt_outs(seen);
-    let documented = changed.iter().find(|name| *name == "subscribed");
-    Some(match (documented, &changed[..]) {
-        (Some(name), _) => found(OPTED_OUT, name.clone()),
-        (None, [only]) => found(OPTED_OUT, only.clone()),
-        _ => unclear(OPTED_OUT, "no field of a contact shows it"),
-    })
+    if changed.iter().any(|name| name == "subscribed") {
+        return Some(found(OPTED_OUT, "subscribed"));
+    }
+    Some(only(
+        OPTED_OUT,
+        changed.iter(),
+        "no field of a contact shows it",
+    ))
 }
 
 fn metadata(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "contacts.list.created";
     let contact = seen.contact_at(STEP)?;
-    let is_ours = |value: &&Value| value.get("kept").is_some();
-    let found_at = contact
-        .as_object()?
-        .iter()
-        .find(|(_, value)| is_ours(value));
-    Some(match found_at {
-        Some((name, _)) => found(STEP, name.clone()),
-        None => unclear(STEP, "no field of a contact has it"),
-    })
+    let fields = contact.as_object()?.iter();
+    let ours = fields.filter(|(_, value)| value.get("kept").is_some());
+    Some(only(
+        STEP,
+        ours.map(|(name, _)| name),
+        "no field of a contact has it",
+    ))
 }
 
 fn cancel_answer(seen: &Seen) -> Option<Choice> {
@@ -654,80 +815,27 @@ fn cancel_answer(seen: &Seen) -> Option<Choice> {
 
 pub(super) const DELIVERY: &str = "delivery.event";
 
-/// The body of a delivery, and the object in it.
-fn delivery(seen: &Seen) -> Option<(Value, Map<String, Value>)> {
+fn in_delivery(seen: &Seen, is_it: fn(&Value) -> bool) -> Option<Choice> {
     let body = seen.at(DELIVERY)?.sent();
-    let object = match &body {
-        Value::Array(items) => items.first()?.as_object()?.clone(),
-        object => object.as_object()?.clone(),
-    };
-    Some((body, object))
+    let object = body.get(0).unwrap_or(&body).as_object()?;
+    let names = object.iter().filter(|(_, value)| is_it(value));
+    let why = "no field of the body, or more than one, looks like it";
+    Some(only(DELIVERY, names.map(|(name, _)| name), why))
 }
 
-fn delivery_field(point: Point, seen: &Seen) -> Option<Choice> {
-    let (_, object) = delivery(seen)?;
-    let is_it = |value: &Value| match point {
-        Point::DeliveryEvent => value
-            .as_str()
-            .is_some_and(|text| text.starts_with("email.")),
-        Point::DeliveryId => value
-            .as_str()
-            .is_some_and(|text| uuid::Uuid::parse_str(text).is_ok()),
-        Point::DeliveryData => value.is_object(),
-        _ => {
-            let is_time = |text: &str| chrono::DateTime::parse_from_rfc3339(text).is_ok();
-            value.as_str().is_some_and(is_time)
-                || value.as_f64().is_some_and(|seconds| seconds > 1e9)
-        }
-    };
-    let mut names = object.iter().filter(|(_, value)| is_it(value));
-    Some(match (names.next(), names.next()) {
-        (Some((name, _)), None) => found(DELIVERY, name.clone()),
-        _ => unclear(
-            DELIVERY,
-            "no field of the body, or more than one, looks like it",
-        ),
-    })
+fn is_event(text: &str) -> bool {
+    text.starts_with("email.")
 }
 
 fn event_header(seen: &Seen) -> Option<Choice> {
-    let delivery = seen.at(DELIVERY)?;
-    let is_event = |(_, value): &&(String, String)| value.starts_with("email.");
-    let mut names = delivery.request_headers.iter().filter(is_event);
-    Some(match (names.next(), names.next()) {
-        (Some((name, _)), None) => found(DELIVERY, name.clone()),
-        _ => unclear(DELIVERY, "no header, or more than one, has the event"),
-    })
+    let headers = seen.at(DELIVERY)?.request_headers.iter();
+    let names = headers.filter(|(_, value)| is_event(value));
+    let why = "no header, or more than one, has the event";
+    Some(only(DELIVERY, names.map(|(name, _)| name), why))
 }
 
 fn idempotency(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "emails.key.second";
-    let first = seen.id("emails.key.first")?;
-    let second = seen.id(STEP)?;
-    Some(found(
-        STEP,
-        if first == second {
-            "honored"
-        } else {
-            "ignored"
-        },
-    ))
-}
-
-/// A point that is told by whether a request is accepted.
-fn refusal(seen: &Seen, step: &'static str, accepted: &str, refused: &str) -> Option<Choice> {
-    let exchange = seen.at(step)?;
-    Some(match exchange.status {
-        200..300 => found(step, accepted),
-        400 | 409 | 413 | 422 => found(step, refused),
-        status => unclear(step, format!("answered {status}")),
-    })
-}
-
-fn create_status(seen: &Seen) -> Option<Choice> {
-    const STEP: &str = "audiences.create";
-    match done(seen, STEP)?.status {
-        status @ (200 | 201) => Some(found(STEP, status.to_string())),
-        status => Some(unclear(STEP, format!("answered {status}"))),
-    }
+    let is_same = seen.id("emails.key.first")? == seen.id(STEP)?;
+    Some(found(STEP, if is_same { "honored" } else { "ignored" }))
 }

@@ -1,9 +1,8 @@
 //! The level `read`: how the key is presented, and GET requests.
 
-use reqwest::Method;
 use svc_sdk::{Dialect, Point};
 
-use super::examiner::{Examiner, is_about_scope, wrong_key};
+use super::examiner::{Examiner, Step, is_about_scope, step, wrong_key};
 use crate::failure::{Failure, Kind};
 
 /// How services take a key: the header and the scheme, the usual ones first.
@@ -20,8 +19,33 @@ const SCHEMES: [(&str, &str); 10] = [
     ("x-access-token", "bare"),
 ];
 
-/// An id that nothing has.
-const NO_ID: &str = "00000000-0000-4000-8000-000000000000";
+const EMAIL: &[Step] = &[
+    step(
+        "audiences.get",
+        "GET",
+        "/api/v1/audiences/{audiences.list}",
+        "",
+    ),
+    step(
+        "contacts.list",
+        "GET",
+        "/api/v1/audiences/{audiences.list}/contacts",
+        "",
+    ),
+    step("domains.list", "GET", "/api/v1/domains", ""),
+    step("webhooks.list", "GET", "/api/v1/webhooks", ""),
+    // An id that nothing has.
+    step(
+        "audiences.missing",
+        "GET",
+        "/api/v1/audiences/00000000-0000-4000-8000-000000000000",
+        "",
+    ),
+];
+const EXTRACTION: &[Step] = &[
+    step("me", "GET", "/v1/me", ""),
+    step("extraction.webhooks.list", "GET", "/v1/webhooks", ""),
+];
 
 impl Examiner<'_> {
     pub(super) async fn read(&mut self) -> Result<(), Failure> {
@@ -40,30 +64,17 @@ impl Examiner<'_> {
             .call("audiences.list", email.audiences().list())
             .await?;
         let first = audiences.and_then(|list| list.items.into_iter().next());
-        if let Some(audience) = first.filter(|audience| !audience.id.is_empty()) {
-            let id = &audience.id;
-            self.call("audiences.get", email.audiences().get(id))
-                .await?;
-            let contacts = email.contacts().list(id);
-            self.call("contacts.list", contacts).await?;
+        if let Some(audience) = first {
+            self.keep_id("audiences.list", &audience.id);
         }
-        self.call("domains.list", email.domains().list()).await?;
-        self.call("webhooks.list", email.webhooks().list()).await?;
-        let missing = format!("/api/v1/audiences/{NO_ID}");
-        self.raw("audiences.missing", Method::GET, &missing, None)
-            .await?;
-        Ok(())
+        self.follow(EMAIL).await
     }
 
     async fn read_extraction_service(&mut self) -> Result<(), Failure> {
-        let (Some(extraction), Some(url)) =
-            (self.extraction.clone(), self.target.extraction_url.clone())
-        else {
+        let Some(url) = self.target.extraction_url.clone() else {
             return Ok(());
         };
-        self.call("me", extraction.raw("GET", "/v1/me")).await?;
-        let list = extraction.raw("GET", "/v1/webhooks");
-        self.call("extraction.webhooks.list", list).await?;
+        self.follow(EXTRACTION).await?;
         let stranger = self.extraction_client(&url, &wrong_key()?)?;
         self.call("me.wrong-key", stranger.raw("GET", "/v1/me"))
             .await?;
@@ -72,13 +83,18 @@ impl Examiner<'_> {
 
     /// Sends a GET for each scheme until one is accepted, those that `WWW-Authenticate` names first.
     async fn find_key_scheme(&mut self) -> Result<(), Failure> {
-        let known = self.context.settings.dialect.clone();
+        let known = self.context.dialect().clone();
         let mut left = vec![known.clone()];
         for (header, scheme) in SCHEMES {
             let mut dialect = known.clone();
             pin(&mut dialect, Point::KeyHeader, header);
             pin(&mut dialect, Point::KeyScheme, scheme);
-            left.push(dialect);
+            let is_known = [Point::KeyHeader, Point::KeyScheme]
+                .iter()
+                .all(|point| dialect.choice(*point) == known.choice(*point));
+            if !is_known {
+                left.push(dialect);
+            }
         }
         let mut refused: Vec<(u16, Dialect)> = Vec::new();
         while !left.is_empty() {
@@ -94,18 +110,16 @@ impl Examiner<'_> {
                 return Ok(());
             };
             if let Some(word) = self.challenge() {
-                left.retain(|each| *each != dialect);
                 let mut named = known.clone();
                 pin(&mut named, Point::KeyHeader, "authorization");
                 pin(&mut named, Point::KeyScheme, &word);
-                let is_new = !refused
-                    .iter()
-                    .any(|(_, tried)| tried.choice(Point::KeyScheme) == word);
-                left.sort_by_key(|each| each.choice(Point::KeyScheme) != word);
-                let is_there = left
-                    .iter()
-                    .any(|each| each.choice(Point::KeyScheme) == word);
-                if is_new && !is_there {
+                // The word as the service spells it; what has a name of its own, under that.
+                let is_named = |each: &Dialect| {
+                    each.choice(Point::KeyScheme) == named.choice(Point::KeyScheme)
+                };
+                left.sort_by_key(|each| !is_named(each));
+                let is_tried = is_named(&dialect) || refused.iter().any(|(_, each)| is_named(each));
+                if !is_tried && !left.iter().any(is_named) {
                     left.insert(0, named);
                 }
             }
@@ -154,8 +168,8 @@ impl Examiner<'_> {
     /// The scheme that the last response asks for, such as `Token`.
     fn challenge(&self) -> Option<String> {
         let challenge = self.seen.at("key")?.header("www-authenticate")?;
-        let word = challenge.split([' ', ',']).next()?.to_ascii_lowercase();
-        (!word.is_empty()).then_some(word)
+        let word = challenge.split([' ', ',']).next()?;
+        (!word.is_empty()).then(|| word.to_owned())
     }
 }
 

@@ -10,7 +10,7 @@ use super::Level;
 use super::examiner::Examiner;
 use super::exchange::Shown;
 use super::points::{self, Choice};
-use super::statements::{STATEMENTS, Statement};
+use super::statements::{GROUPS, Group, Statement};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -137,7 +137,7 @@ impl Report {
             has_listener,
             secrets: examiner.secrets(),
         };
-        let is_set_up = |statement: &&Statement| match statement.service {
+        let is_set_up = |group: &&Group| match group.service {
             svc_sdk::Service::Email => target.email_url.is_some(),
             _ => target.extraction_url.is_some(),
         };
@@ -145,15 +145,15 @@ impl Report {
             email_url: target.email_url.clone(),
             extraction_url: target.extraction_url.clone(),
             level,
-            statements: STATEMENTS
-                .iter()
-                .filter(is_set_up)
-                .map(|it| run.statement(it))
-                .collect(),
+            statements: Vec::new(),
             points: Vec::new(),
             changes: Vec::new(),
             dialect: Dialect::default(),
         };
+        for group in GROUPS.iter().filter(is_set_up) {
+            let rows = group.statements.iter().map(|it| run.statement(group, it));
+            report.statements.extend(rows);
+        }
         if target.email_url.is_some() {
             for point in Dialect::points() {
                 let row = run.point(*point);
@@ -252,10 +252,10 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn statement(&self, statement: &Statement) -> Row {
-        let finding = match self.not_tried(Some(statement.level), statement.needs_listener) {
+    fn statement(&self, group: &Group, statement: &Statement) -> Row {
+        let finding = match self.not_tried(Some(group.level), group.needs_listener) {
             Some(why) => Finding::not_tried(why),
-            None => (statement.check)(&self.examiner.seen),
+            None => statement.check(&self.examiner.seen),
         };
         Row {
             id: statement.id.to_owned(),
@@ -263,16 +263,17 @@ impl Run<'_> {
             about: statement.text.to_owned(),
             found: Some(finding.found).filter(|found| !found.is_empty()),
             choice: None,
-            level: Some(statement.level),
+            level: Some(group.level),
             exchange: finding.step.and_then(|step| self.shown(step)),
         }
     }
 
     fn point(&self, point: Point) -> Row {
-        let level = points::level(point);
-        let known = self.examiner.context.settings.dialect.choice(point);
-        let why = self.not_tried(level, points::needs_listener(point));
-        let (result, found, choice, step) = match points::find(point, &self.examiner.seen) {
+        let look = points::look(point);
+        let level = look.level;
+        let known = self.examiner.context.dialect().choice(point);
+        let why = self.not_tried(level, look.needs_listener);
+        let (result, found, choice, step) = match look.find(&self.examiner.seen) {
             Choice::Found(step, choice) => {
                 let is_known = choice.eq_ignore_ascii_case(known);
                 let result = if is_known {

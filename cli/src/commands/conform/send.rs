@@ -3,27 +3,63 @@
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
+use serde_json::Value;
 use svc_sdk::Point;
-use svc_sdk::email::{Email, NewWebhook, ScheduledAt};
+use svc_sdk::email::{Email, ScheduledAt};
 use tokio::time::Instant;
 
-use super::examiner::Examiner;
-use super::exchange::{Exchange, each, flag, own};
+use super::examiner::{Examiner, Step, step};
+use super::exchange::{Exchange, field, flag, items};
 use super::made::Kind;
 use super::points::DELIVERY;
 use super::read::pin;
 use super::receiver::Receiver;
-use super::write::EVENTS;
 use crate::failure::Failure;
 
 /// How a batch may be sent: the field that holds the emails.
-const BATCHES: [&str; 6] = ["array", "emails", "data", "requests", "Entries", "messages"];
+const BATCHES: [&str; 11] = [
+    "array", "emails", "messages", "data", "requests", "items", "batch", "Emails", "Messages",
+    "Entries", "Items",
+];
 
 /// How long the first email may take until it is sent.
 const SENT_WITHIN: Duration = Duration::from_secs(20);
 
 /// The emails that a run sends at most to each address.
 pub(super) const MOST_EMAILS: u32 = 6;
+
+const SENT: &[Step] = &[step(
+    "emails.get",
+    "GET",
+    "/api/v1/emails/{emails.send}",
+    "",
+)];
+const SCHEDULED: &[Step] = &[
+    step(
+        "emails.scheduled",
+        "GET",
+        "/api/v1/emails/{emails.schedule}",
+        "",
+    ),
+    step(
+        "emails.cancel",
+        "PATCH",
+        "/api/v1/emails/{emails.schedule}/cancel",
+        "",
+    ),
+    step(
+        "emails.cancelled",
+        "GET",
+        "/api/v1/emails/{emails.schedule}",
+        "",
+    ),
+];
+const END_OF_EVENTS: &[Step] = &[step(
+    "webhooks.events.delete",
+    "DELETE",
+    "/api/v1/webhooks/{webhooks.events}",
+    "",
+)];
 
 impl Examiner<'_> {
     pub(super) async fn send_emails(
@@ -50,19 +86,22 @@ impl Examiner<'_> {
         };
         let subject = format!("Test by svc conform ({})", self.seen.run);
         let template = Email::new(from, to, subject).text("svc conform tests this email service.");
-        let webhook = self.listen_to_events(receiver).await?;
+        let url = receiver.map(|it| it.url_of(&format!("{}-events", self.seen.run)));
+        if let (Some(receiver), Some(url)) = (receiver, &url) {
+            // The first delivery is refused, so that it is repeated.
+            receiver.respond(503);
+            self.make(Kind::Webhook, "webhooks.events", url).await?;
+        }
         self.send_one(&template).await?;
-        if let (Some(receiver), Some((_, url))) = (receiver, &webhook) {
-            self.receive("delivery.event", receiver, url, None).await?;
+        if let (Some(receiver), Some(url), Some(_)) =
+            (receiver, &url, self.seen.id("webhooks.events"))
+        {
+            self.receive(DELIVERY, receiver, url, None).await?;
             receiver.respond(200);
             let first = self.seen.at(DELIVERY).map(|it| it.request_body.clone());
             self.receive("delivery.retry", receiver, url, first).await?;
         }
-        if let Some((id, url)) = webhook {
-            let delete = email.webhooks().delete(&id);
-            self.call("webhooks.events.delete", delete).await?;
-            self.has_deleted("webhooks.events.delete", &url)?;
-        }
+        self.follow(END_OF_EVENTS).await?;
         self.schedule(&template).await?;
         self.send_batch(&template).await?;
         let key = format!("{}-twice", self.seen.run);
@@ -79,31 +118,6 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    /// Creates a webhook whose first delivery is refused, so that it is repeated.
-    async fn listen_to_events(
-        &mut self,
-        receiver: Option<&Receiver>,
-    ) -> Result<Option<(String, String)>, Failure> {
-        let (Some(receiver), Some(email)) = (receiver, self.email.clone()) else {
-            return Ok(None);
-        };
-        let url = receiver.url_of(&format!("{}-events", self.seen.run));
-        self.will_make(Kind::Webhook, &url)?;
-        receiver.respond(503);
-        let webhook = NewWebhook::new(&url, [EVENTS[0]]);
-        let created = self
-            .call("webhooks.events", email.webhooks().create(webhook))
-            .await?;
-        let Some(created) = created.filter(|webhook| !webhook.id.is_empty()) else {
-            return Ok(None);
-        };
-        self.has_made("webhooks.events", &url, &created.id)?;
-        self.seen.event_secret = created
-            .signing_secret
-            .map(|secret| secret.expose().to_owned());
-        Ok(Some((created.id, url)))
-    }
-
     /// Sends an email, and waits until the service has sent it.
     async fn send_one(&mut self, template: &Email) -> Result<(), Failure> {
         let Some(email) = self.email.clone() else {
@@ -112,25 +126,22 @@ impl Examiner<'_> {
         let sent = self
             .call("emails.send", email.emails().send(template))
             .await?;
-        let Some(id) = sent.map(|email| email.id).filter(|id| !id.is_empty()) else {
-            return Ok(());
-        };
-        self.keep_id("emails.send", &id);
+        if let Some(sent) = sent {
+            self.keep_id("emails.send", &sent.id);
+        }
         let until = Instant::now() + SENT_WITHIN;
+        let mut pause = Duration::from_millis(50);
         loop {
-            self.call("emails.get", email.emails().get(&id)).await?;
-            let body = self
-                .seen
-                .at("emails.get")
-                .map(Exchange::json)
-                .unwrap_or_default();
+            self.follow(SENT).await?;
+            let body = self.seen.body("emails.get");
             let is_waiting = super::points::status_word(&body).is_some_and(|(_, word)| {
                 matches!(word.to_lowercase().as_str(), "queued" | "sending")
             });
             if !is_waiting || Instant::now() > until {
                 return Ok(());
             }
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
 
@@ -142,21 +153,11 @@ impl Examiner<'_> {
         let at = ScheduledAt::at(&(Utc::now() + TimeDelta::hours(1)));
         let scheduled = template.clone().scheduled_at(at);
         let key = format!("{}-scheduled", self.seen.run);
-        self.will_send(Kind::ScheduledEmail, &key, Some(scheduled.clone()))?;
+        self.will_make(Kind::ScheduledEmail, &key, Some(scheduled.clone()))?;
         let send = email.emails().send(&scheduled).idempotency_key(&key);
         let sent = self.call("emails.schedule", send).await?;
-        let Some(id) = sent.map(|email| email.id).filter(|id| !id.is_empty()) else {
-            return Ok(());
-        };
-        self.has_made("emails.schedule", &key, &id)?;
-        self.call("emails.scheduled", email.emails().get(&id))
-            .await?;
-        self.call("emails.cancel", email.emails().cancel(&id))
-            .await?;
-        self.has_deleted("emails.cancel", &key)?;
-        self.call("emails.cancelled", email.emails().get(&id))
-            .await?;
-        Ok(())
+        self.has_made("emails.schedule", &key, sent.map(|email| email.id))?;
+        self.follow(SCHEDULED).await
     }
 
     /// Sends a batch with an email whose sender cannot be verified, in each of the usual bodies until
@@ -195,13 +196,14 @@ impl Examiner<'_> {
     }
 }
 
-/// The name of a domain in a list that is verified.
+/// The name of a domain in a list that is verified, wherever its flags are.
 fn verified_domain(list: &Exchange) -> Option<String> {
-    each(&list.json(), "verified")
-        .into_iter()
-        .find_map(|domain| {
-            let (_, verified) = own(domain, "verified")?;
-            let (_, name) = own(domain, "name")?;
-            (flag(verified) == Some(true)).then(|| name.as_str().map(str::to_owned))?
-        })
+    let body = list.json();
+    let domains = items(&body).map(|list| list.items).unwrap_or_default();
+    let is_verified = |domain: &&Value| {
+        let verified = field(domain, "verified").and_then(|(_, value)| flag(value));
+        verified == Some(true)
+    };
+    let domain = domains.into_iter().find(is_verified)?;
+    Some(field(domain, "name")?.1.as_str()?.to_owned())
 }

@@ -1,10 +1,8 @@
 //! The level `write`: makes and deletes an audience with contacts, a domain and webhooks.
 
-use reqwest::Method;
-use serde_json::json;
-use svc_sdk::email::{NewContact, NewWebhook};
+use svc_sdk::email::NewContact;
 
-use super::examiner::{Examiner, segment};
+use super::examiner::{Examiner, Step, step};
 use super::made::Kind;
 use super::receiver::{Receiver, TEST_STATUS};
 use crate::failure::Failure;
@@ -22,142 +20,266 @@ pub(super) const CURSORS: [&str; 7] = [
     "starting_after",
 ];
 
+const AUDIENCE: &[Step] = &[
+    step(
+        "audiences.created",
+        "GET",
+        "/api/v1/audiences/{audiences.create}",
+        "",
+    ),
+    step("audiences.list.created", "GET", "/api/v1/audiences", ""),
+];
+const CONTACTS: &[Step] = &[
+    step(
+        "contacts.invalid",
+        "POST",
+        "/api/v1/audiences/{audiences.create}/contacts",
+        "{}",
+    ),
+    step(
+        "contacts.list.created",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts",
+        "",
+    ),
+    step(
+        "contacts.page.0",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts?page=0&pageSize=1",
+        "",
+    ),
+    step(
+        "contacts.page.1",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts?page=1&pageSize=1",
+        "",
+    ),
+    step(
+        "contacts.page.2",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts?page=2&pageSize=1",
+        "",
+    ),
+    step(
+        "contacts.page.9",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts?page=9&pageSize=1",
+        "",
+    ),
+    step(
+        "contacts.page",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts?pageSize=1",
+        "",
+    ),
+];
+const CONTACT: &[Step] = &[
+    step(
+        "contacts.update",
+        "PATCH",
+        "/api/v1/contacts/{contacts.create}",
+        r#"{"name": "Conform Svc", "metadata": {"added": "yes"}, "topics": ["offers"]}"#,
+    ),
+    step(
+        "contacts.unknown-field",
+        "PATCH",
+        "/api/v1/contacts/{contacts.create}",
+        r#"{"name": "Conform Svc", "svcConform": true}"#,
+    ),
+    step(
+        "contacts.list.updated",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts",
+        "",
+    ),
+    step(
+        "contacts.opt-out",
+        "PATCH",
+        "/api/v1/contacts/{contacts.create}",
+        r#"{"subscribed": false}"#,
+    ),
+    step(
+        "contacts.list.opted-out",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts",
+        "",
+    ),
+    step(
+        "contacts.update.email",
+        "PATCH",
+        "/api/v1/contacts/{contacts.create}",
+        r#"{"email": "{run}-9@example.com"}"#,
+    ),
+    step(
+        "contacts.list.same-email",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts",
+        "",
+    ),
+    step(
+        "contacts.delete",
+        "DELETE",
+        "/api/v1/contacts/{contacts.create}",
+        "",
+    ),
+    step(
+        "contacts.list.deleted",
+        "GET",
+        "/api/v1/audiences/{audiences.create}/contacts",
+        "",
+    ),
+    step(
+        "audiences.delete",
+        "DELETE",
+        "/api/v1/audiences/{audiences.create}",
+        "",
+    ),
+    step(
+        "audiences.deleted",
+        "GET",
+        "/api/v1/audiences/{audiences.create}",
+        "",
+    ),
+];
+const DOMAIN: &[Step] = &[
+    step("domains.list.created", "GET", "/api/v1/domains", ""),
+    step(
+        "domains.verify",
+        "POST",
+        "/api/v1/domains/{domains.create}/verify",
+        "",
+    ),
+    step(
+        "domains.delete",
+        "DELETE",
+        "/api/v1/domains/{domains.create}",
+        "",
+    ),
+    step("domains.list.deleted", "GET", "/api/v1/domains", ""),
+];
+const WEBHOOK: &[Step] = &[
+    step("webhooks.list.created", "GET", "/api/v1/webhooks", ""),
+    step(
+        "webhooks.test",
+        "POST",
+        "/api/v1/webhooks/{webhooks.create}/test",
+        "",
+    ),
+];
+const WEBHOOK_CHANGES: &[Step] = &[
+    step(
+        "webhooks.update",
+        "PATCH",
+        "/api/v1/webhooks/{webhooks.create}",
+        r#"{"events": ["email.sent"]}"#,
+    ),
+    step(
+        "webhooks.disable",
+        "PATCH",
+        "/api/v1/webhooks/{webhooks.create}",
+        r#"{"active": false}"#,
+    ),
+    step("webhooks.list.updated", "GET", "/api/v1/webhooks", ""),
+    step(
+        "webhooks.delete",
+        "DELETE",
+        "/api/v1/webhooks/{webhooks.create}",
+        "",
+    ),
+    step("webhooks.list.deleted", "GET", "/api/v1/webhooks", ""),
+];
+const INSECURE: &[Step] = &[step(
+    "webhooks.insecure.delete",
+    "DELETE",
+    "/api/v1/webhooks/{webhooks.insecure}",
+    "",
+)];
+const ENDPOINT: &[Step] = &[
+    step(
+        "extraction.webhooks.list.created",
+        "GET",
+        "/v1/webhooks",
+        "",
+    ),
+    step(
+        "extraction.webhooks.delete",
+        "DELETE",
+        "/v1/webhooks/{extraction.webhooks.create}",
+        "",
+    ),
+    step(
+        "extraction.webhooks.list.deleted",
+        "GET",
+        "/v1/webhooks",
+        "",
+    ),
+];
+
 impl Examiner<'_> {
     pub(super) async fn write(&mut self, receiver: Option<&Receiver>) -> Result<(), Failure> {
+        let run = self.seen.run.clone();
         if self.email.is_some() {
-            self.write_audience().await?;
-            self.write_domain().await?;
-            self.write_webhook(receiver).await?;
+            self.write_audience(&run).await?;
+            let domain = self.seen.domain();
+            if self.make(Kind::Domain, "domains.create", &domain).await? {
+                self.follow(DOMAIN).await?;
+            }
+            self.write_webhooks(&run, receiver).await?;
         }
-        self.write_extraction_webhook().await
+        let url = format!("https://{run}.example/extraction");
+        let (kind, step) = (Kind::ExtractionWebhook, "extraction.webhooks.create");
+        if self.extraction.is_some() && self.make(kind, step, &url).await? {
+            self.follow(ENDPOINT).await?;
+        }
+        Ok(())
     }
 
-    async fn write_audience(&mut self) -> Result<(), Failure> {
-        let Some(email) = self.email.clone() else {
-            return Ok(());
-        };
-        let name = self.seen.run.clone();
-        self.will_make(Kind::Audience, &name)?;
-        let created = self
-            .call("audiences.create", email.audiences().create(&name))
-            .await?;
-        let Some(id) = created
-            .map(|audience| audience.id)
-            .filter(|id| !id.is_empty())
+    async fn write_audience(&mut self, name: &str) -> Result<(), Failure> {
+        let is_made = self.make(Kind::Audience, "audiences.create", name).await?;
+        let (Some(audience), Some(email)) = (self.seen.id("audiences.create"), self.email.clone())
         else {
             return Ok(());
         };
-        self.has_made("audiences.create", &name, &id)?;
-        self.call("audiences.created", email.audiences().get(&id))
-            .await?;
-        self.call("audiences.list.created", email.audiences().list())
-            .await?;
-        self.write_contacts(&id).await?;
-        self.call("audiences.delete", email.audiences().delete(&id))
-            .await?;
-        self.has_deleted("audiences.delete", &name)?;
-        self.call("audiences.deleted", email.audiences().get(&id))
-            .await?;
-        Ok(())
-    }
-
-    async fn write_contacts(&mut self, audience: &str) -> Result<(), Failure> {
-        let Some(email) = self.email.clone() else {
+        if !is_made {
             return Ok(());
-        };
-        let path = format!("/api/v1/audiences/{}/contacts", segment(audience));
-        for number in 1..=3 {
-            let step = if number == 1 {
-                "contacts.create"
-            } else {
-                "contacts.create.more"
-            };
-            let contact = NewContact::new(self.seen.address(number))
-                .name("Svc Conform")
-                .metadata("kept", "yes")
-                .topic("news");
-            let created = self
-                .call(step, email.contacts().create(audience, contact))
-                .await?;
-            if let Some(contact) = created {
+        }
+        let audience = audience.to_owned();
+        self.follow(AUDIENCE).await?;
+        for (number, step) in [
+            (1, "contacts.create"),
+            (2, "contacts.create.more"),
+            (3, "contacts.create.more"),
+        ] {
+            let contact = NewContact::new(self.seen.address(number));
+            let contact = contact.name("Svc Conform").metadata("kept", "yes");
+            let create = email.contacts().create(&audience, contact.topic("news"));
+            if let Some(contact) = self.call(step, create).await? {
                 self.keep_id(step, &contact.id);
             }
         }
-        self.raw("contacts.invalid", Method::POST, &path, Some(json!({})))
-            .await?;
-        self.call("contacts.list.created", email.contacts().list(audience))
-            .await?;
-        for (step, page) in [
-            ("contacts.page.0", 0),
-            ("contacts.page.1", 1),
-            ("contacts.page.2", 2),
-            ("contacts.page.9", 9),
-        ] {
-            let page = format!("{path}?page={page}&pageSize=1");
-            self.raw(step, Method::GET, &page, None).await?;
-        }
-        let first = format!("{path}?pageSize=1");
-        self.raw("contacts.page", Method::GET, &first, None).await?;
-        self.follow_cursor(&first).await?;
-        let Some(id) = self.seen.id("contacts.create").map(str::to_owned) else {
-            return Ok(());
-        };
-        self.update_contact(audience, &id).await?;
-        self.call("contacts.delete", email.contacts().delete(&id))
-            .await?;
-        self.call("contacts.list.deleted", email.contacts().list(audience))
-            .await?;
-        Ok(())
-    }
-
-    async fn update_contact(&mut self, audience: &str, id: &str) -> Result<(), Failure> {
-        let Some(email) = self.email.clone() else {
-            return Ok(());
-        };
-        let path = format!("/api/v1/contacts/{}", segment(id));
-        for (step, body) in [
-            (
-                "contacts.update",
-                json!({"name": "Conform Svc", "metadata": {"added": "yes"}, "topics": ["offers"]}),
-            ),
-            (
-                "contacts.unknown-field",
-                json!({"name": "Conform Svc", "svcConform": true}),
-            ),
-        ] {
-            self.raw(step, Method::PATCH, &path, Some(body)).await?;
-        }
-        self.call("contacts.list.updated", email.contacts().list(audience))
-            .await?;
-        let out = json!({"subscribed": false});
-        self.raw("contacts.opt-out", Method::PATCH, &path, Some(out))
-            .await?;
-        self.call("contacts.list.opted-out", email.contacts().list(audience))
-            .await?;
-        let other = json!({"email": self.seen.address(9)});
-        self.raw("contacts.update.email", Method::PATCH, &path, Some(other))
-            .await?;
-        self.call("contacts.list.same-email", email.contacts().list(audience))
-            .await?;
-        Ok(())
+        self.follow(CONTACTS).await?;
+        self.follow_cursor().await?;
+        self.follow(CONTACT).await
     }
 
     /// Tries the names that the parameter for a cursor usually has, if the page has a cursor.
-    async fn follow_cursor(&mut self, first: &str) -> Result<(), Failure> {
-        let Some(exchange) = self.seen.at("contacts.page") else {
+    async fn follow_cursor(&mut self) -> Result<(), Failure> {
+        let Some((cursor, first)) = self
+            .seen
+            .at("contacts.page")
+            .and_then(|page| Some((super::points::cursor(&page.json())?, page.body.clone())))
+        else {
             return Ok(());
         };
-        let Some(cursor) = super::points::cursor(&exchange.json()) else {
-            return Ok(());
-        };
-        let first_body = exchange.body.clone();
         for name in CURSORS {
-            let Some(email) = &self.email else {
+            let path = "/api/v1/audiences/{audiences.create}/contacts?pageSize=1";
+            let Some(call) = self.request("GET", path, "") else {
                 return Ok(());
             };
-            let call = email.raw("GET", first).query(name, &cursor);
-            let next = self.call("contacts.cursor", call).await?;
-            if next.is_some_and(|next| next.body[..] != first_body[..]) {
+            let next = self
+                .call("contacts.cursor", call.query(name, &cursor))
+                .await?;
+            if next.is_some_and(|next| next.body[..] != first[..]) {
                 self.keep_id("cursor", name);
                 return Ok(());
             }
@@ -165,127 +287,29 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    async fn write_domain(&mut self) -> Result<(), Failure> {
-        let Some(email) = self.email.clone() else {
-            return Ok(());
-        };
-        let name = self.seen.domain();
-        self.will_make(Kind::Domain, &name)?;
-        let created = self
-            .call("domains.create", email.domains().create(&name))
-            .await?;
-        let Some(id) = created.map(|domain| domain.id).filter(|id| !id.is_empty()) else {
-            return Ok(());
-        };
-        self.has_made("domains.create", &name, &id)?;
-        self.call("domains.list.created", email.domains().list())
-            .await?;
-        self.call("domains.verify", email.domains().verify(&id))
-            .await?;
-        self.call("domains.delete", email.domains().delete(&id))
-            .await?;
-        self.has_deleted("domains.delete", &name)?;
-        self.call("domains.list.deleted", email.domains().list())
-            .await?;
-        Ok(())
-    }
-
-    async fn write_webhook(&mut self, receiver: Option<&Receiver>) -> Result<(), Failure> {
-        let Some(email) = self.email.clone() else {
-            return Ok(());
-        };
+    async fn write_webhooks(
+        &mut self,
+        run: &str,
+        receiver: Option<&Receiver>,
+    ) -> Result<(), Failure> {
         let url = match receiver {
-            Some(receiver) => receiver.url_of(&self.seen.run),
-            None => format!("https://{}.example/hook", self.seen.run),
+            Some(receiver) => receiver.url_of(run),
+            None => format!("https://{run}.example/hook"),
         };
-        self.will_make(Kind::Webhook, &url)?;
-        let webhook = NewWebhook::new(&url, EVENTS);
-        let created = self
-            .call("webhooks.create", email.webhooks().create(webhook))
-            .await?;
-        let Some(created) = created.filter(|webhook| !webhook.id.is_empty()) else {
-            return Ok(());
-        };
-        let id = &created.id;
-        self.has_made("webhooks.create", &url, id)?;
-        self.seen.secret = created
-            .signing_secret
-            .map(|secret| secret.expose().to_owned())
-            .filter(|secret| !secret.is_empty());
-        self.call("webhooks.list.created", email.webhooks().list())
-            .await?;
-        if let Some(receiver) = receiver {
-            receiver.respond(TEST_STATUS);
+        if self.make(Kind::Webhook, "webhooks.create", &url).await? {
+            if let Some(receiver) = receiver {
+                receiver.respond(TEST_STATUS);
+            }
+            self.follow(WEBHOOK).await?;
+            if let Some(receiver) = receiver {
+                self.receive("delivery.test", receiver, &url, None).await?;
+            }
+            self.follow(WEBHOOK_CHANGES).await?;
         }
-        self.call("webhooks.test", email.webhooks().test(id))
-            .await?;
-        if let Some(receiver) = receiver {
-            self.receive("delivery.test", receiver, &url, None).await?;
+        let url = format!("http://{run}.example.com/hook");
+        if self.make(Kind::Webhook, "webhooks.insecure", &url).await? {
+            self.follow(INSECURE).await?;
         }
-        let path = format!("/api/v1/webhooks/{}", segment(id));
-        let fewer = json!({"events": [EVENTS[0]]});
-        self.raw("webhooks.update", Method::PATCH, &path, Some(fewer))
-            .await?;
-        let off = json!({"active": false});
-        self.raw("webhooks.disable", Method::PATCH, &path, Some(off))
-            .await?;
-        self.call("webhooks.list.updated", email.webhooks().list())
-            .await?;
-        self.call("webhooks.delete", email.webhooks().delete(id))
-            .await?;
-        self.has_deleted("webhooks.delete", &url)?;
-        self.call("webhooks.list.deleted", email.webhooks().list())
-            .await?;
-        self.write_insecure_webhook().await
-    }
-
-    /// A webhook with a URL that is not https.
-    async fn write_insecure_webhook(&mut self) -> Result<(), Failure> {
-        let Some(email) = self.email.clone() else {
-            return Ok(());
-        };
-        let url = format!("http://{}.example.com/hook", self.seen.run);
-        self.will_make(Kind::Webhook, &url)?;
-        let webhook = NewWebhook::new(&url, EVENTS);
-        let created = self
-            .call("webhooks.insecure", email.webhooks().create(webhook))
-            .await?;
-        if let Some(created) = created.filter(|webhook| !webhook.id.is_empty()) {
-            self.has_made("webhooks.insecure", &url, &created.id)?;
-            self.call(
-                "webhooks.insecure.delete",
-                email.webhooks().delete(&created.id),
-            )
-            .await?;
-            self.has_deleted("webhooks.insecure.delete", &url)?;
-        }
-        Ok(())
-    }
-
-    async fn write_extraction_webhook(&mut self) -> Result<(), Failure> {
-        let Some(extraction) = self.extraction.clone() else {
-            return Ok(());
-        };
-        let url = format!("https://{}.example/extraction", self.seen.run);
-        self.will_make(Kind::ExtractionWebhook, &url)?;
-        let webhook = NewWebhook::new(&url, ["extraction.completed"]);
-        let create = extraction.webhooks().create(webhook);
-        let created = self.call("extraction.webhooks.create", create).await?;
-        let Some(id) = created
-            .map(|webhook| webhook.id)
-            .filter(|id| !id.is_empty())
-        else {
-            return Ok(());
-        };
-        self.has_made("extraction.webhooks.create", &url, &id)?;
-        let list = extraction.webhooks();
-        self.call("extraction.webhooks.list.created", list.list())
-            .await?;
-        self.call("extraction.webhooks.delete", list.delete(&id))
-            .await?;
-        self.has_deleted("extraction.webhooks.delete", &url)?;
-        self.call("extraction.webhooks.list.deleted", list.list())
-            .await?;
         Ok(())
     }
 }

@@ -2,9 +2,10 @@
 //! found out with read-only requests.
 
 use svc_sdk::extraction::Me;
-use svc_sdk::{EmailClient, Service};
+use svc_sdk::{EmailClient, List, Service};
 
 use super::{Findings, Status};
+use crate::advice::how_the_key_was_sent;
 use crate::commands::login::probe;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, Kind};
@@ -25,34 +26,34 @@ pub(super) async fn examine(
         findings.problem(&format!("{service} TLS"), &finding, "use an https URL");
     }
     let probed = match probe(context, service, &url, &key).await {
-        Err(failure) if failure.kind() == Kind::Unauthenticated => None,
+        Err(failure) if failure.kind() == Kind::Unauthenticated => Err(failure),
         Err(failure) => {
             unusable(&name, &failure, &url, findings);
             return Ok(());
         }
-        Ok(me) => Some(me),
+        Ok(me) => Ok(me),
     };
     findings.ok(&name, &format!("{url} responds"));
     let check = format!("{service} key");
-    let Some(me) = probed else {
-        let next = match context.settings.stored_key(service)?.map(|key| key.source) {
-            _ if context.settings.key_file.is_some() => {
-                "use another key in the file of --key-file".to_owned()
-            }
-            Some(Source::Environment(name) | Source::EnvFile(name)) => {
-                format!("put another key into {name}, or unset it to use the profile's")
-            }
-            _ => format!("svc login --service {service}"),
-        };
-        let next = match service {
-            Service::Email if !context.settings.sandbox => {
-                let conform = context.svc("conform", &[]);
-                format!("{next}; or the service takes the key in another way: {conform}")
-            }
-            _ => next,
-        };
-        findings.problem(&check, &format!("{key} is rejected"), &next);
-        return Ok(());
+    let me = match probed {
+        Ok(me) => me,
+        Err(failure) => {
+            let next = match context.settings.stored_key(service)?.map(|key| key.source) {
+                _ if context.settings.key_file.is_some() => {
+                    "use another key in the file of --key-file".to_owned()
+                }
+                Some(Source::Environment(name) | Source::EnvFile(name)) => {
+                    format!("put another key into {name}, or unset it to use the profile's")
+                }
+                _ => format!("svc login --service {service}"),
+            };
+            let next = match how_the_key_was_sent(failure.details(), context) {
+                Some(scheme) => format!("{scheme}; or {next}"),
+                None => next,
+            };
+            findings.problem(&check, &format!("{key} is rejected"), &next);
+            return Ok(());
+        }
     };
     let mode = key
         .mode()
@@ -94,15 +95,31 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
     scope("contacts:manage", contacts.as_ref().err(), findings);
     let emails = context.run(client.emails().get(NO_EMAIL)).await;
     scope("emails:read", emails.as_ref().err(), findings);
-    let domains = context.run(client.domains().list()).await;
+    let domains = context.read_all(client.domains().stream()).await;
     scope("domains:manage", domains.as_ref().err(), findings);
-    let webhooks = context.run(client.webhooks().list()).await;
+    let webhooks = context.read_all(client.webhooks().stream()).await;
     scope("webhooks:manage", webhooks.as_ref().err(), findings);
     findings.unknown(
         "scope emails:send",
         "cannot be checked without sending an email",
         &format!("send one to yourself: {}", context.svc("emails send", &[])),
     );
+    let are_whole = [
+        (
+            "list of domains",
+            domains.as_ref().ok().map(List::is_complete),
+        ),
+        (
+            "list of webhooks",
+            webhooks.as_ref().ok().map(List::is_complete),
+        ),
+    ];
+    for (check, is_whole) in are_whole {
+        if is_whole == Some(false) {
+            let finding = "the service has more of them than it says how to get";
+            findings.warning(check, finding, &context.svc("conform", &[]));
+        }
+    }
     if domains.as_ref().is_ok_and(|domains| domains.is_empty()) {
         findings.warning(
             "sending domains",

@@ -32,6 +32,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Health, ApiError> {
             smtp: app.addresses.smtp,
             dns: Some(app.addresses.dns),
         },
+        dialect: app.settings.dialect.clone(),
         retry_delays_ms: RetryDelays {
             email: webhook::schedule(Service::Email).to_vec(),
             extraction: webhook::schedule(Service::Extraction).to_vec(),

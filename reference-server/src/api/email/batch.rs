@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use svc_sdk::{Dialect, Point};
 
 use super::emails::{Origin, accept, apply_template, queue};
-use super::request::{Checked, NewEmail};
+use super::request::{Checked, Limits, NewEmail};
 use crate::api::framework::call;
 use crate::api::framework::input::{check_syntax, object};
 use crate::api::framework::{Call, Reply};
@@ -18,9 +18,6 @@ use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
 use crate::runtime::heavy;
 use crate::store::emails;
-
-/// Maximum number of emails in a batch.
-const MAX_EMAILS: usize = 100;
 
 /// An array of emails, or an object with such an array.
 #[derive(JsonSchema)]
@@ -104,9 +101,18 @@ pub(crate) async fn send(call: Call<New>) -> Result<Reply<Results>, ApiError> {
     create.await
 }
 
-/// Parses an array of emails, or an object with such an array in `emails`.
+/// Parses an array of emails, or an object with such an array in `emails`. A pinned `batch-body` is
+/// the only form.
 fn parse(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let pinned = dialect.pinned(Point::BatchBody);
+    if pinned.is_some_and(|form| (form == "array") == is_object) {
+        let message = match pinned {
+            Some("array") | None => "must be a list of emails".to_owned(),
+            Some(field) => format!("must be an object with the list of emails in {field}"),
+        };
+        return Err(ApiError::field("", message));
+    }
     let emails: Vec<&RawValue> = if is_object {
         let mut fields = object::<BTreeMap<String, &RawValue>>(bytes)?;
         let field = match dialect.choice(Point::BatchBody) {
@@ -128,7 +134,8 @@ fn parse(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked, ApiError
     if emails.is_empty() {
         return Err(ApiError::field("emails", "must contain at least one email"));
     }
-    ApiError::at_most("emails", emails.len(), MAX_EMAILS, "emails")?;
+    let most = Limits::of(dialect).batch;
+    ApiError::at_most("emails", emails.len(), most, "emails")?;
     emails
         .into_iter()
         .map(|email| parse_email(bytes, email, dialect))
@@ -143,7 +150,7 @@ fn parse_email(
     dialect: &Dialect,
 ) -> Result<Result<Checked, ApiError>, ApiError> {
     match call::parse::<NewEmail>(email.get().as_bytes(), dialect) {
-        Ok(email) => Ok(email.check()),
+        Ok(email) => Ok(email.check(dialect)),
         Err(error) if error.code() == Code::InvalidJson => {
             check_syntax(bytes)?;
             Err(error)

@@ -1,6 +1,8 @@
 //! Sending, getting and cancelling emails (`docs/email-service/README.md#emails`). Batches are in
 //! `batch`.
 
+use std::sync::Arc;
+
 use http::header::HOST;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +30,9 @@ use crate::store::{Reader, Tx, domains, webhooks};
 
 pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, ApiError> {
     let (new, size) = (call.read().await?, call.input.bytes()?.len());
-    let mut checked = heavy::run_on(size, move || new.check()).await?;
+    let app = Arc::clone(&call.data.app);
+    let check = move || new.check(&app.settings.dialect);
+    let mut checked = heavy::run_on(size, check).await?;
     if let Some(stored) = call.repeated().await? {
         return Ok(stored);
     }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use svc_sdk::{Dialect, Point};
 
 use crate::control::emails::EmailSummary;
 use crate::mail::mime::check_content_type;
@@ -25,6 +26,33 @@ use crate::store::NO_ORGANIZATION;
 use crate::store::emails::{Attachment, Content, StoredEmail};
 use crate::store::rows::{MAX_LEVELS, levels};
 
+/// The four limits of the reference.
+pub(super) struct Limits {
+    recipients: usize,
+    /// Characters.
+    subject: usize,
+    attachments: usize,
+    /// Emails in a batch.
+    pub(super) batch: usize,
+}
+
+impl Limits {
+    /// Those of a dialect. Where the documented ones do not apply, ten times as much is allowed, so
+    /// that the memory of a request stays bounded.
+    pub(super) fn of(dialect: &Dialect) -> Self {
+        let factor = match dialect.choice(Point::Limits) {
+            "other" => 10,
+            _ => 1,
+        };
+        Self {
+            recipients: MAX_RECIPIENTS * factor,
+            subject: MAX_SUBJECT * factor,
+            attachments: MAX_ATTACHMENTS * factor,
+            batch: MAX_BATCH * factor,
+        }
+    }
+}
+
 /// Maximum number of recipients in `to`.
 const MAX_RECIPIENTS: usize = 50;
 /// Maximum number of recipients in `to`, `cc` and `bcc` together
@@ -35,6 +63,8 @@ const MAX_REPLY_TO: usize = 100;
 /// Maximum length of the subject, in characters.
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
+/// Maximum number of emails in a batch.
+const MAX_BATCH: usize = 100;
 /// Maximum size of the name of an attachment, in bytes: that of most file systems. Longer names of
 /// received messages may not be read (`mail/mime/guard.rs`).
 const MAX_FILENAME: usize = 255;
@@ -118,7 +148,8 @@ pub(super) struct Checked {
 
 impl NewEmail {
     /// Validates the email. The error lists all invalid fields.
-    pub(super) fn check(self) -> Result<Checked, ApiError> {
+    pub(super) fn check(self, dialect: &Dialect) -> Result<Checked, ApiError> {
+        let limits = Limits::of(dialect);
         let mut problems = Problems::default();
         let count = |list: &Option<OneOrMany>| list.as_ref().map_or(0, |list| list.0.len());
         let all = count(&self.to) + count(&self.cc) + count(&self.bcc);
@@ -131,7 +162,8 @@ impl NewEmail {
         }
         ApiError::at_most("replyTo", count(&self.reply_to), MAX_REPLY_TO, "addresses")?;
         let attachments = self.attachments.unwrap_or_default();
-        ApiError::at_most("attachments", attachments.len(), MAX_ATTACHMENTS, "items")?;
+        let most = limits.attachments;
+        ApiError::at_most("attachments", attachments.len(), most, "items")?;
 
         let from = problems
             .ok("from", self.from.ok_or("is required"))
@@ -143,7 +175,7 @@ impl NewEmail {
         if to.is_empty() {
             problems.add("to", "is required: at least one recipient");
         }
-        problems.at_most("to", to.len(), MAX_RECIPIENTS, "recipients");
+        problems.at_most("to", to.len(), limits.recipients, "recipients");
         let (cc, cc_addresses) = mailboxes(&mut problems, "cc", self.cc);
         let (bcc, bcc_addresses) = mailboxes(&mut problems, "bcc", self.bcc);
         addresses.extend(cc_addresses.into_iter().chain(bcc_addresses));
@@ -154,7 +186,7 @@ impl NewEmail {
         problems.at_most(
             "subject",
             subject.chars().count(),
-            MAX_SUBJECT,
+            limits.subject,
             "characters",
         );
         let headers = self.headers.unwrap_or_default();

@@ -89,15 +89,12 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Api
     let (id, update) = (call.id(), call.read().await);
     let updated = call.data.write(move |tx, app, organization| {
         let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
-        let (
-            Update {
-                url,
-                events,
-                active,
-            },
-            network,
-        ) = (update?, app.settings.network);
-        let events = check(Service::Email, network, url.as_deref(), events)?;
+        let Update {
+            url,
+            events,
+            active,
+        } = update?;
+        let events = check(Service::Email, &app.settings, url.as_deref(), events)?;
         let before = webhook.clone();
         webhook.url = url.unwrap_or(webhook.url);
         webhook.events = events.unwrap_or(webhook.events);

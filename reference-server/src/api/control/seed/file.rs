@@ -285,8 +285,8 @@ impl Seeding<'_, '_> {
     /// Adds a webhook, or changes the one with this URL.
     pub(crate) fn webhook(&mut self, seed: &NewOrganizationWebhook) -> Result<(), ApiError> {
         let service = service_of(seed);
-        let (network, events) = (self.app.settings.network, Some(seed.events.clone()));
-        let events = check_webhook(service, network, Some(&seed.url), events)?;
+        let events = Some(seed.events.clone());
+        let events = check_webhook(service, &self.app.settings, Some(&seed.url), events)?;
         if let Some(secret) = &seed.secret {
             check_secret("secret", secret)?;
         }
