@@ -1,16 +1,17 @@
-//! Sends an email to each address of a file, one address a line. Killed and started again, it goes on
-//! where it ended: nobody gets the email twice.
+//! Sends an email to each address of a file, one address a line. Killed and started again, or with more
+//! addresses, it goes on: nobody gets the email twice.
 //!
 //! ```sh
 //! svc sandbox serve &
 //! cargo run -p svc-bulk --example newsletter -- addresses.txt
 //! ```
 
+use std::convert::Infallible;
 use std::env;
 use std::error::Error;
 use std::fs;
 
-use svc_bulk::{BulkSend, Ledger, LedgerErrorKind, NewRow, NewSend};
+use svc_bulk::{BulkSend, Ledger, NewRow, NewSend};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 
@@ -20,32 +21,29 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("SVC_EMAIL_URL").unwrap_or_else(|_| "http://127.0.0.1:4080".to_owned());
     let key = env::var("SVC_EMAIL_KEY").unwrap_or_else(|_| "mk_test_sandbox".to_owned());
     let client = EmailClient::builder(url, key).build()?;
-
     let ledger = Ledger::sqlite(format!("{path}.db")).await?;
-    let mut news = NewSend::new("news of November");
-    news.id = "news-of-november".to_owned();
-    news.rate = 50.0;
 
-    // What was stored is what is sent, whatever becomes of the file.
-    let is_known = match ledger.send(&news.id).await {
-        Ok(_) => true,
-        Err(error) if error.kind() == LedgerErrorKind::NotFound => false,
-        Err(error) => return Err(error.into()),
-    };
-    if !is_known {
-        let addresses = fs::read_to_string(&path)?;
-        let rows = (1..).zip(addresses.lines());
-        let rows = rows.map(|(number, address)| NewRow::new(number, address, &address));
-        ledger
-            .create(&news, rows.collect::<Result<Vec<_>, _>>()?)
-            .await?;
+    // What an earlier run has not sent.
+    for send in ledger.sends().await? {
+        if !send.is_complete() {
+            let sender = BulkSend::new(&client);
+            sender.run(&ledger, &send.id, newsletter).await?;
+        }
     }
 
-    let totals = BulkSend::new(&client)
-        .run(&ledger, &news.id, |address: &String| {
-            Ok::<_, String>(newsletter(address))
-        })
-        .await?;
+    let mut news = NewSend::new("newsletter of the week");
+    news.rate = 50.0;
+    ledger.draft(&news).await?;
+    let mut rows = Vec::new();
+    for (number, address) in (1..).zip(fs::read_to_string(&path)?.lines()) {
+        rows.push(NewRow::new(number, address, &address)?);
+    }
+    ledger.add(&news.id, &rows).await?;
+    ledger.leave_out_sent(&news.id).await?;
+    ledger.start(&news.id, &news.settings, None).await?;
+
+    let sender = BulkSend::new(&client);
+    let totals = sender.run(&ledger, &news.id, newsletter).await?;
     print(&format!(
         "{} accepted, {} refused, {} unknown",
         totals.accepted, totals.refused, totals.unknown
@@ -53,8 +51,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn newsletter(address: &str) -> Email {
-    Email::new("hello@sandbox.test", address, "News").text("Nothing new this week.")
+#[expect(clippy::ptr_arg, reason = "the rows are texts")]
+fn newsletter(address: &String) -> Result<Email, Infallible> {
+    Ok(Email::new("hello@sandbox.test", address, "News").text("Nothing new this week."))
 }
 
 #[expect(clippy::print_stdout, reason = "the example prints its result")]

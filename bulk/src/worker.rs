@@ -194,10 +194,11 @@ impl Worker {
 
     async fn try_claim(&self, request: &str, size: usize) -> Result<Claimed, LedgerError> {
         const STATE: &str = "SELECT run, space, state FROM bulk_sends WHERE send = $1";
-        const CLAIM: &str = "UPDATE bulk_rows SET status = 'held', request = $2 \
-            WHERE send = $1 AND status = 'waiting' AND number IN (SELECT number FROM bulk_rows \
+        // PostgreSQL may run a subquery several times, each of which locks other rows.
+        const CLAIM: &str = "WITH due AS MATERIALIZED (SELECT number FROM bulk_rows \
             WHERE send = $1 AND status = 'waiting' ORDER BY number LIMIT $3 \
-            FOR UPDATE SKIP LOCKED) RETURNING number, data";
+            FOR UPDATE SKIP LOCKED) UPDATE bulk_rows SET status = 'held', request = $2 \
+            WHERE send = $1 AND number IN (SELECT number FROM due) RETURNING number, data";
         const INSERT: &str = "INSERT INTO bulk_requests (id, send, worker) VALUES ($1, $2, $3)";
         const HAVE: &str = "SELECT number, data FROM bulk_rows WHERE request = $1";
         const HAVE_REPEAT: &str =
@@ -269,10 +270,11 @@ impl Worker {
         claim: &str,
         run: i64,
     ) -> Result<Option<Claim>, LedgerError> {
-        const CLAIM: &str = "UPDATE bulk_requests SET state = 'in_flight', worker = $2, \
-            tried = $3, claim = $5 WHERE id IN (SELECT q.id FROM bulk_requests q WHERE q.send = $1 \
-            AND q.state = 'unknown' AND q.keyed = 1 AND q.tried < $3 AND q.sent_at > NOW() - $4 \
-            ORDER BY q.sent_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id";
+        const CLAIM: &str = "WITH due AS MATERIALIZED (SELECT id FROM bulk_requests \
+            WHERE send = $1 AND state = 'unknown' AND keyed = 1 AND tried < $3 \
+            AND sent_at > NOW() - $4 ORDER BY sent_at LIMIT 1 FOR UPDATE SKIP LOCKED) \
+            UPDATE bulk_requests SET state = 'in_flight', worker = $2, tried = $3, claim = $5 \
+            WHERE id IN (SELECT id FROM due) RETURNING id";
         let Some(life) = self.key_life else {
             return Ok(None);
         };

@@ -272,14 +272,16 @@ impl Oracle {
 
     /// Waits until the service has seen so many more requests, or for a moment.
     pub(crate) async fn after(&self, more: usize) {
-        let most = self.requests() + more;
-        let seen = async {
-            while self.requests() < most {
-                sleep(Duration::from_millis(1)).await;
-            }
-        };
         // There may be fewer.
-        let _ = timeout(Duration::from_millis(100), seen).await;
+        let _ = timeout(Duration::from_millis(100), self.after_all(more)).await;
+    }
+
+    /// Waits until the service has seen so many more requests.
+    pub(crate) async fn after_all(&self, more: usize) {
+        let most = self.requests() + more;
+        while self.requests() < most {
+            sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 
@@ -455,7 +457,6 @@ fn histories(databases: &(impl Databases + Sync), default: u32) {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let cases = number("SVC_BULK_HISTORIES").unwrap_or(u64::from(default));
     let seed = number("SVC_BULK_SEED").unwrap_or_else(|| fastrand::u64(..));
-    println!("SVC_BULK_SEED={seed}");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -469,13 +470,19 @@ fn histories(databases: &(impl Databases + Sync), default: u32) {
                 bytes[..8].copy_from_slice(&seed.to_le_bytes());
                 bytes[8..16].copy_from_slice(&lane.to_le_bytes());
                 let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-                histories_of_lane(databases, runtime, cases, rng);
+                let played = histories_of_lane(databases, runtime, cases, rng);
+                played.unwrap_or_else(|error| panic!("SVC_BULK_SEED={seed}: {error}"));
             });
         }
     });
 }
 
-fn histories_of_lane(databases: &impl Databases, runtime: &Runtime, cases: u64, rng: TestRng) {
+fn histories_of_lane(
+    databases: &impl Databases,
+    runtime: &Runtime,
+    cases: u64,
+    rng: TestRng,
+) -> Result<(), String> {
     let config = ProptestConfig {
         cases: u32::try_from(cases).unwrap(),
         max_shrink_iters: 20,
@@ -494,9 +501,7 @@ fn histories_of_lane(databases: &impl Databases, runtime: &Runtime, cases: u64, 
             TestCaseError::fail(text.unwrap_or_default())
         })
     });
-    if let Err(error) = played {
-        panic!("{error}");
-    }
+    played.map_err(|error| error.to_string())
 }
 
 #[test]

@@ -150,13 +150,8 @@ impl People {
     }
 
     /// Adds a contact of an audience. Only the service says whether it is subscribed.
-    pub fn add_contact(
-        &mut self,
-        context: &Context,
-        number: u64,
-        contact: Contact,
-    ) -> Result<(), Failure> {
-        let is_subscribed = is_subscribed(context, &contact)?;
+    pub fn add_contact(&mut self, number: u64, contact: Contact) -> Result<(), Failure> {
+        let is_subscribed = is_subscribed(&contact)?;
         let mut values = contact.metadata.unwrap_or_default();
         for (name, value) in [
             ("email", contact.email),
@@ -438,17 +433,13 @@ type EmailOrReason = Result<Email, (String, String)>;
 
 /// Whether a contact is subscribed. If the service does not tell it clearly, nobody of the audience
 /// gets an email.
-fn is_subscribed(context: &Context, contact: &Contact) -> Result<bool, Failure> {
+fn is_subscribed(contact: &Contact) -> Result<bool, Failure> {
     contact.subscribed.ok_or_else(|| {
-        let message = format!(
-            "the service does not tell clearly whether the contact {} is subscribed",
-            contact.id
-        );
-        let conform = context.svc("conform", &[]);
-        Failure::input(message).code("opt_outs_unclear").hint(format!(
-            "set the point `opt-out` of the dialect: svc config set dialect opt-out=CHOICE; find it \
-             out: {conform}"
-        ))
+        let problem = "the service does not say who of the audience wants emails, so none is sent \
+                       (the point `opt-out` of the dialect)";
+        Failure::input(problem)
+            .code("opt_outs_unknown")
+            .hint("find out how it says it: svc conform --level write")
     })
 }
 
@@ -466,7 +457,7 @@ pub async fn subscribers(
     let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
     let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
-        let hashes = if is_subscribed(context, &contact)? {
+        let hashes = if is_subscribed(&contact)? {
             &mut subscribed
         } else {
             &mut opted_out

@@ -465,7 +465,7 @@ impl Send {
         let mut count = 0_u64;
         let reading = contact_pages::of_audience(context, client, &audience, None, |contact| {
             count += 1;
-            people.add_contact(context, count, contact)
+            people.add_contact(count, contact)
         });
         context.unless_stopped(stop, reading).await?;
         people.flush()?;

@@ -1,11 +1,8 @@
 //! A program with rustls, its default provider, and crates that take that one, beside all of ours.
 
-use std::io::ErrorKind;
-
 use hyper_rustls::HttpsConnectorBuilder;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
-use svc_bulk::RedisQueue;
 use svc_reference_server::Server;
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
@@ -23,9 +20,6 @@ async fn main() {
         .build()
         .expect("a client with TLS");
 
-    // Which provider Redis gets is the program's choice.
-    let refused = RedisQueue::connect("rediss://127.0.0.1:1", None).await;
-    assert_eq!(refused.expect_err("no provider yet").kind(), ErrorKind::Unsupported);
     assert!(CryptoProvider::get_default().is_none(), "one of our crates installed a provider");
 
     // The README says so: with `rustls-ring`, there are two, and the program names one.
