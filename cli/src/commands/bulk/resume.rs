@@ -19,7 +19,6 @@ use crate::failure::{Failure, Kind};
 use crate::output::to_value;
 use crate::output_schema::of;
 use crate::prepared::confirm;
-use crate::prepared::confirm;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
