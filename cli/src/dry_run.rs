@@ -39,7 +39,7 @@ fn text(request: &Value) -> String {
 /// Prints a request instead of sending it.
 pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     let shown = to_json(request)?;
-    out.done(text(&shown).trim_end(), &shown)
+    out.lines_or_value(text(&shown).trim_end(), &shown)
 }
 
 /// As [`show`], the first request of a job with many emails, and the counts that say what is sent in
@@ -54,7 +54,7 @@ pub fn show_job(
     counts
         .into_iter()
         .for_each(|(name, count)| shown[name] = count);
-    out.done(text.trim_end(), &shown)?;
+    out.lines_or_value(text.trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
 }
@@ -71,7 +71,7 @@ pub fn show_all<E: Into<Failure>>(
             unless_closed(list.push(out, request))?;
             continue;
         }
-        out.done(&format!("{between}{}", text(&request).trim_end()), &())?;
+        out.lines_or_value(&format!("{between}{}", text(&request).trim_end()), &())?;
         between = "\n";
     }
     match out.is_table() {

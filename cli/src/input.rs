@@ -14,6 +14,7 @@ pub mod iso8601;
 pub mod opt_outs;
 pub mod pairs;
 pub mod people;
+pub mod program;
 pub mod records;
 pub mod switch;
 

@@ -224,10 +224,16 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes the result of an action: a sentence for people, the value for programs.
+    /// Writes the result of an action: a sentence for people, the value for programs. It is one line,
+    /// whatever a service or a person has put into it.
     pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
+        self.lines_or_value(&one_line(sentence), value)
+    }
+
+    /// Writes a text of several lines for people, the value for programs.
+    pub fn lines_or_value(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         unless_closed(match self.is_table() {
-            true => self.raw(&format!("{}\n", printable(sentence))),
+            true => self.raw(&format!("{}\n", printable(text))),
             false => self.json(&to_value(value)?),
         })
     }

@@ -7,7 +7,7 @@ mod files;
 pub mod flags;
 mod guard;
 pub mod key;
-pub mod key_command;
+mod key_command;
 mod proxy;
 mod resolve;
 pub mod table;

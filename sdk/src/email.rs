@@ -2,6 +2,7 @@
 //! [email-sending service](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md),
 //! one module per resource.
 
+mod accepted;
 mod admission;
 pub(crate) mod attachment;
 pub(crate) mod audiences;

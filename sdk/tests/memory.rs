@@ -13,7 +13,7 @@ use svc_sdk::email::ContactUpdate;
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// About the size of each response, in bytes.
-const SIZE: usize = 6 << 20;
+const SIZE: usize = 2 << 20;
 
 /// Times the size of the response.
 const MOST: usize = 12;

@@ -191,7 +191,15 @@ fn email(random: &mut Random) -> Email {
                 email.extra(random.of(&names), victims.clone())
             }
             12 => email.template(line.clone()),
-            13 => email.attachment(Attachment::from_bytes(line.clone(), "x")),
+            13 => {
+                let file = Attachment::from_bytes("a.txt", "x");
+                let changed = match random.below(3) {
+                    0 => file.filename(line.clone()),
+                    1 => file.extra("contentId", line.clone()),
+                    _ => file.extra(line.clone(), "x"),
+                };
+                email.attachment(changed)
+            }
             14 => {
                 let file = Attachment::from_bytes("a.txt", "x");
                 email.attachment(file.content_type(line.clone()))
@@ -418,8 +426,9 @@ fn rendered(email: &Value) -> String {
         }
     }
     for file in email["attachments"].as_array().into_iter().flatten() {
-        let (name, kind) = (text(&file["filename"]), text(&file["contentType"]));
-        message.push_str(&format!("X-File: {kind}; name=\"{name}\"\r\n"));
+        for (name, value) in file.as_object().into_iter().flatten() {
+            message.push_str(&format!("X-File-{name}: {}\r\n", text(value)));
+        }
     }
     let line_ends = ['\u{b}', '\u{c}', '\0', '\u{85}', '\u{2028}', '\u{2029}'];
     message.replace(line_ends, "\r\n").replace('\n', "\r\n") + "\r\nHello\r\n"

@@ -36,7 +36,7 @@ pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
     // PostgreSQL does not store NUL in a text.
     let text = |text: &str| Value::Text(text.replace('\0', "\u{fffd}"));
     let key = match scope {
-        Some(scope) => text(&delivery.key_in_scope(scope)),
+        Some(scope) => text(&delivery.key_in_namespace(scope)),
         None => text(delivery.key()),
     };
     vec![

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use webhook_verify::dedup::{Dedup, Outcome};
+use webhook_verify::dedup::{Dedup, RunOnce};
 use webhook_verify::{Delivery, Receiver, Secret, Verifier};
 
 /// The status of the response.
@@ -24,9 +24,9 @@ async fn receive(receiver: &Receiver, dedup: &Dedup, request: Request<Incoming>)
         Err(rejection) => return StatusCode::from_u16(rejection.status()).unwrap_or_default(),
     };
     match dedup.run_once(delivery, handle).await {
-        Ok(Outcome::Handled(status)) => status,
-        Ok(Outcome::Duplicate) => StatusCode::OK,
-        Ok(Outcome::InFlight { .. }) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Ok(RunOnce::Handled(status)) => status,
+        Ok(RunOnce::Duplicate) => StatusCode::OK,
+        Ok(RunOnce::InFlight { .. }) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -32,7 +32,7 @@ use tracing::Instrument as _;
 pub use redis::RedisStore;
 pub use store::{Claim, DedupStore, MemoryStore, StoreFuture, Ticket};
 
-use crate::delivery::{Delivery, scoped};
+use crate::delivery::{Delivery, in_namespace};
 use crate::log_text::LogText;
 use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 
@@ -49,7 +49,7 @@ use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// # use webhook_verify::{Secret, Service, Signature, Verifier};
 /// use webhook_verify::Delivery;
-/// use webhook_verify::dedup::{Dedup, Outcome};
+/// use webhook_verify::dedup::{Dedup, RunOnce};
 ///
 /// async fn handle(delivery: Delivery) -> Result<(), std::io::Error> {
 ///     println!("handling {}", delivery.event());
@@ -64,9 +64,9 @@ use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 /// let dedup = Dedup::in_memory(); // create once and share
 ///
 /// let first = dedup.run_once(delivery, handle).await;
-/// assert!(matches!(first, Ok(Outcome::Handled(()))));
+/// assert!(matches!(first, Ok(RunOnce::Handled(()))));
 /// let retry = dedup.run_once(retried, handle).await;
-/// assert!(matches!(retry, Ok(Outcome::Duplicate)));
+/// assert!(matches!(retry, Ok(RunOnce::Duplicate)));
 /// # });
 /// ```
 ///
@@ -80,7 +80,7 @@ use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 #[derive(Clone)]
 pub struct Dedup {
     store: Arc<dyn DedupStore>,
-    scope: Option<Arc<str>>,
+    namespace: Option<Arc<str>>,
     lease: Duration,
     retention: Duration,
     store_timeout: Duration,
@@ -93,7 +93,7 @@ pub struct Dedup {
 /// As an HTTP response: the handler's own response, 200 for a duplicate, and 503 with
 /// `Retry-After` for a delivery in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome<T> {
+pub enum RunOnce<T> {
     /// The delivery was new. Contains the handler's value.
     Handled(T),
     /// The delivery was handled before. The handler did not run.
@@ -125,7 +125,7 @@ impl Dedup {
     pub fn new(store: Arc<dyn DedupStore>) -> Self {
         Self {
             store,
-            scope: None,
+            namespace: None,
             lease: Duration::from_secs(30),
             retention: Duration::from_secs(3 * 24 * 60 * 60),
             store_timeout: Duration::from_secs(2),
@@ -139,12 +139,12 @@ impl Dedup {
     }
 
     /// Returns a `Dedup` with the same store that keeps its deliveries apart from those of other
-    /// scopes, for two endpoints of one application that must both handle a delivery. The
+    /// namespaces, for two endpoints of one application that must both handle a delivery. The
     /// deliveries of different [tenants](Delivery::tenant) are always apart.
     #[must_use]
-    pub fn scope(&self, scope: impl Into<Arc<str>>) -> Self {
+    pub fn namespace(&self, namespace: impl Into<Arc<str>>) -> Self {
         Self {
-            scope: Some(scope.into()),
+            namespace: Some(namespace.into()),
             ..self.clone()
         }
     }
@@ -201,7 +201,7 @@ impl Dedup {
         &self,
         delivery: Delivery,
         handler: F,
-    ) -> Result<Outcome<T>, DedupError<E>>
+    ) -> Result<RunOnce<T>, DedupError<E>>
     where
         F: FnOnce(Delivery) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -236,7 +236,7 @@ impl Dedup {
     ///
     /// The error of the store, or a time-out.
     pub async fn forget(&self, key: &str) -> Result<bool, BoxError> {
-        let key = self.scoped(key);
+        let key = self.key(key);
         self.within_timeout(self.store.forget(&key)).await
     }
 
@@ -255,24 +255,26 @@ impl Dedup {
             .await;
     }
 
-    fn scoped(&self, key: &str) -> String {
-        self.scope
-            .as_deref()
-            .map_or_else(|| key.to_owned(), |scope| scoped(scope, key))
+    /// The key of a delivery in the store.
+    fn key(&self, key: &str) -> String {
+        match &self.namespace {
+            Some(namespace) => in_namespace(namespace, key),
+            None => key.to_owned(),
+        }
     }
 
     async fn claim_and_handle<F, Fut, T, E>(
         &self,
         delivery: Delivery,
         handler: F,
-    ) -> Result<Result<Outcome<T>, DedupError<E>>, Box<dyn Any + Send>>
+    ) -> Result<Result<RunOnce<T>, DedupError<E>>, Box<dyn Any + Send>>
     where
         F: FnOnce(Delivery) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: Send + 'static,
     {
-        let ticket = Ticket::new(self.scoped(delivery.key()));
+        let ticket = Ticket::new(self.key(delivery.key()));
         let accepted_for = delivery
             .accepted_for
             .map(|age| age.saturating_add(MAX_CLOCK_SKEW));
@@ -283,9 +285,9 @@ impl Dedup {
         {
             Ok(Claim::New) => {}
             Ok(Claim::InFlight { retry_after }) => {
-                return Ok(Ok(Outcome::InFlight { retry_after }));
+                return Ok(Ok(RunOnce::InFlight { retry_after }));
             }
-            Ok(Claim::Done) => return Ok(Ok(Outcome::Duplicate)),
+            Ok(Claim::Done) => return Ok(Ok(RunOnce::Duplicate)),
             Err(error) => {
                 // The store may still execute the claim.
                 self.repeat(End::Release, ticket);
@@ -303,7 +305,7 @@ impl Dedup {
             Ok(Ok(value)) => {
                 // The delivery is handled. A store failure must not make the sender repeat it.
                 self.end(End::Complete(retention), ticket).await;
-                Ok(Ok(Outcome::Handled(value)))
+                Ok(Ok(RunOnce::Handled(value)))
             }
             Ok(Err(error)) => {
                 self.end(End::Release, ticket).await;
@@ -402,7 +404,7 @@ impl Dedup {
 impl fmt::Debug for Dedup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dedup")
-            .field("scope", &self.scope)
+            .field("namespace", &self.namespace)
             .field("lease", &self.lease)
             .field("retention", &self.retention)
             .field("store_timeout", &self.store_timeout)

@@ -29,11 +29,8 @@ pub struct Delivery {
     event_is_signed: bool,
     /// The event that the request's header names, if it differs.
     other_event: Option<Box<str>>,
-    id: Option<Box<str>>,
-    created: Option<Box<str>>,
     key: Box<str>,
-    /// Position of `data` in the body.
-    data: Option<Range<usize>>,
+    fields: Fields,
     body: Bytes,
     /// The body without unpaired surrogates, if it has any. Every position is the same.
     readable: Option<Bytes>,
@@ -41,6 +38,15 @@ pub struct Delivery {
     pub(crate) tenant: Option<Arc<str>>,
     /// How long after `created` a receiver accepts this delivery.
     pub(crate) accepted_for: Option<Duration>,
+}
+
+/// What the envelope says beside the event.
+#[derive(Clone)]
+struct Fields {
+    id: Option<Box<str>>,
+    created: Option<Box<str>>,
+    /// Position of `data` in the body.
+    data: Option<Range<usize>>,
 }
 
 /// The event header of a request, which is not signed.
@@ -73,21 +79,29 @@ impl Delivery {
             Some(id) => key(service, if event_is_signed { &event } else { "" }, id),
             None => format!("{service}:tag:{}", signature.hex()),
         };
+        let fields = envelope.fields(&body);
         Ok(Self {
-            service,
             event_is_signed,
             other_event: header_value.filter(|value| *value != event).map(Into::into),
-            event: Event::from(event.as_str()),
-            id: id.map(Into::into),
-            created: string(envelope.created).map(Into::into),
-            key: key.into(),
-            data: envelope.data.map(|data| range_in(data.get(), &body)),
+            matched_secret: Some(matched_secret),
+            ..Self::new(service, &event, key.into(), fields, body)
+        })
+    }
+
+    fn new(service: Service, event: &str, key: Box<str>, fields: Fields, body: Bytes) -> Self {
+        Self {
+            service,
+            event: Event::from(event),
+            event_is_signed: false,
+            other_event: None,
+            key,
+            fields,
             readable: without_unpaired_surrogates(&body),
             body,
-            matched_secret: Some(matched_secret),
+            matched_secret: None,
             tenant: None,
             accepted_for: None,
-        })
+        }
     }
 
     /// Reads a delivery back that was verified and then stored, for example in a queue. It
@@ -107,20 +121,10 @@ impl Delivery {
         let body = body.into();
         // The body is not an envelope if a configured header named the event.
         let envelope = Envelope::parse(&body).unwrap_or_default();
+        let (event_is_signed, fields) = (envelope.event().is_some(), envelope.fields(&body));
         Self {
-            service,
-            event: Event::from(event),
-            event_is_signed: envelope.event().is_some(),
-            other_event: None,
-            id: envelope.id().map(Into::into),
-            created: string(envelope.created).map(Into::into),
-            key: key.into(),
-            data: envelope.data.map(|data| range_in(data.get(), &body)),
-            readable: without_unpaired_surrogates(&body),
-            body,
-            matched_secret: None,
-            tenant: None,
-            accepted_for: None,
+            event_is_signed,
+            ..Self::new(service, event, key.into(), fields, body)
         }
     }
 
@@ -148,7 +152,7 @@ impl Delivery {
 
     /// The delivery's `id`: a string, or a number as it is written. All attempts have the same.
     pub fn id(&self) -> Option<&str> {
-        self.id.as_deref()
+        self.fields.id.as_deref()
     }
 
     /// The key that identifies this delivery and all its attempts: service, event and `id`, or the
@@ -159,10 +163,10 @@ impl Delivery {
         &self.key
     }
 
-    /// The key within a scope of your own, such as one of several endpoints that must all handle a
-    /// delivery. Different pairs of scope and key give different keys.
-    pub fn key_in_scope(&self, scope: &str) -> String {
-        scoped(scope, &self.key)
+    /// The key within a namespace of your own, such as one of several endpoints that must all handle
+    /// a delivery. Different pairs of namespace and key give different keys.
+    pub fn key_in_namespace(&self, namespace: &str) -> String {
+        in_namespace(namespace, &self.key)
     }
 
     /// The tenant that the resolver of [`Receiver::resolving`](crate::Receiver::resolving) found.
@@ -173,7 +177,7 @@ impl Delivery {
     /// The `created` field as a point in time, if it is an ISO 8601 date-time. Without an offset it
     /// is taken as UTC.
     pub fn created_at(&self) -> Option<DateTime<Utc>> {
-        let text = self.created.as_deref()?;
+        let text = self.fields.created.as_deref()?;
         let without_offset = || NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f");
         text.parse()
             .ok()
@@ -197,7 +201,7 @@ impl Delivery {
     }
 
     fn data_of<'a>(&self, body: &'a Bytes) -> &'a str {
-        let data = self.data.clone().and_then(|data| body.get(data));
+        let data = self.fields.data.clone().and_then(|data| body.get(data));
         data.and_then(|data| str::from_utf8(data).ok())
             .unwrap_or("null")
     }
@@ -226,9 +230,9 @@ impl Delivery {
         self.matched_secret
     }
 
-    /// Puts the delivery into the scope of a tenant: an `id` is unique only within an account.
+    /// Puts the delivery into the namespace of a tenant: an `id` is unique only within an account.
     pub(crate) fn with_tenant(mut self, tenant: Arc<str>) -> Self {
-        self.key = scoped(&tenant, &self.key).into();
+        self.key = in_namespace(&tenant, &self.key).into();
         self.tenant = Some(tenant);
         self
     }
@@ -239,80 +243,71 @@ impl fmt::Debug for Delivery {
         f.debug_struct("Delivery")
             .field("service", &self.service)
             .field("event", &self.event)
-            .field("id", &self.id)
-            .field("created", &self.created)
+            .field("id", &self.fields.id)
+            .field("created", &self.fields.created)
             .field("tenant", &self.tenant)
             .field("bytes", &self.body.len())
             .finish_non_exhaustive()
     }
 }
 
-/// An event of either service. Names that this version does not know are kept as text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Event {
-    /// `email.sent`: the email was accepted and sent to the recipient's server.
-    EmailSent,
-    /// `email.delivered`: delivery to the inbox was confirmed.
-    EmailDelivered,
-    /// `email.bounced`: delivery failed (hard or soft bounce).
-    EmailBounced,
-    /// `email.opened`: the recipient opened the email.
-    EmailOpened,
-    /// `email.clicked`: the recipient clicked a link in the email.
-    EmailClicked,
-    /// `email.complained`: the recipient marked the email as spam.
-    EmailComplained,
-    /// `email.failed`: the email could not be sent because of an error.
-    EmailFailed,
-    /// `email.received`: an email arrived at a verified domain.
-    EmailReceived,
-    /// `extraction.completed`: an extraction finished successfully.
-    ExtractionCompleted,
-    /// `extraction.failed`: an extraction could not complete.
-    ExtractionFailed,
-    /// Another name, as it was received.
-    Other(Box<str>),
-}
-
-impl Event {
-    /// The events that the references of both services document.
-    pub const DOCUMENTED: &[Self] = &[
-        Self::EmailSent,
-        Self::EmailDelivered,
-        Self::EmailBounced,
-        Self::EmailOpened,
-        Self::EmailClicked,
-        Self::EmailComplained,
-        Self::EmailFailed,
-        Self::EmailReceived,
-        Self::ExtractionCompleted,
-        Self::ExtractionFailed,
-    ];
-
-    /// The event's name as it appears in the body.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::EmailSent => "email.sent",
-            Self::EmailDelivered => "email.delivered",
-            Self::EmailBounced => "email.bounced",
-            Self::EmailOpened => "email.opened",
-            Self::EmailClicked => "email.clicked",
-            Self::EmailComplained => "email.complained",
-            Self::EmailFailed => "email.failed",
-            Self::EmailReceived => "email.received",
-            Self::ExtractionCompleted => "extraction.completed",
-            Self::ExtractionFailed => "extraction.failed",
-            Self::Other(name) => name,
+/// Defines the events, each with its name.
+macro_rules! events {
+    ($( $(#[$meta:meta])* $variant:ident = $name:literal, )+) => {
+        /// An event of either service. Names that this version does not know are kept as text.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Event {
+            $( $(#[$meta])* $variant, )+
+            /// Another name, as it was received.
+            Other(Box<str>),
         }
-    }
+
+        impl Event {
+            /// The events that the references of both services document.
+            pub const DOCUMENTED: &[Self] = &[$( Self::$variant, )+];
+
+            /// The event's name as it appears in the body.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $( Self::$variant => $name, )+
+                    Self::Other(name) => name,
+                }
+            }
+        }
+
+        impl From<&str> for Event {
+            fn from(name: &str) -> Self {
+                match name {
+                    $( $name => Self::$variant, )+
+                    other => Self::Other(other.into()),
+                }
+            }
+        }
+    };
 }
 
-impl From<&str> for Event {
-    fn from(name: &str) -> Self {
-        let known = Self::DOCUMENTED.iter().find(|event| event.as_str() == name);
-        known.cloned().unwrap_or_else(|| Self::Other(name.into()))
-    }
+events! {
+    /// `email.sent`: the email was accepted and sent to the recipient's server.
+    EmailSent = "email.sent",
+    /// `email.delivered`: delivery to the inbox was confirmed.
+    EmailDelivered = "email.delivered",
+    /// `email.bounced`: delivery failed (hard or soft bounce).
+    EmailBounced = "email.bounced",
+    /// `email.opened`: the recipient opened the email.
+    EmailOpened = "email.opened",
+    /// `email.clicked`: the recipient clicked a link in the email.
+    EmailClicked = "email.clicked",
+    /// `email.complained`: the recipient marked the email as spam.
+    EmailComplained = "email.complained",
+    /// `email.failed`: the email could not be sent because of an error.
+    EmailFailed = "email.failed",
+    /// `email.received`: an email arrived at a verified domain.
+    EmailReceived = "email.received",
+    /// `extraction.completed`: an extraction finished successfully.
+    ExtractionCompleted = "extraction.completed",
+    /// `extraction.failed`: an extraction could not complete.
+    ExtractionFailed = "extraction.failed",
 }
 
 impl fmt::Display for Event {
@@ -321,10 +316,10 @@ impl fmt::Display for Event {
     }
 }
 
-/// Longest event and `id`, taken together, and longest scope, that a key contains verbatim, in
+/// Longest event and `id`, taken together, and longest namespace, that a key contains verbatim, in
 /// bytes. Longer ones are hashed.
 const MAX_VERBATIM: usize = 256;
-const MAX_SCOPE: usize = 64;
+const MAX_NAMESPACE: usize = 64;
 
 /// Different pairs of event and id give different keys: pairs that are too long, or whose event
 /// contains the separator, are hashed.
@@ -337,13 +332,13 @@ fn key(service: Service, event: &str, id: &str) -> String {
     format!("{service}:sha256:{}", hex::encode(digest))
 }
 
-/// The key within a scope. Different pairs of scope and key give different keys: in front of the
-/// first slash, a scope contains no colon, which every key without a scope has there.
-pub(crate) fn scoped(scope: &str, key: &str) -> String {
-    if scope.len() <= MAX_SCOPE && !scope.contains(['/', ':', '#']) {
-        return format!("{scope}/{key}");
+/// The key within a namespace. Different pairs of namespace and key give different keys: in front of
+/// the first slash, a namespace contains no colon, which every key without one has there.
+pub(crate) fn in_namespace(namespace: &str, key: &str) -> String {
+    if namespace.len() <= MAX_NAMESPACE && !namespace.contains(['/', ':', '#']) {
+        return format!("{namespace}/{key}");
     }
-    format!("#{}/{key}", hex::encode(Sha256::digest(scope)))
+    format!("#{}/{key}", hex::encode(Sha256::digest(namespace)))
 }
 
 /// The fields of a body as raw JSON, so that an unexpected type in one of them does not make the
@@ -396,6 +391,15 @@ impl<'a> Envelope<'a> {
     /// The event name: `event`, or `type` if there is no `event`.
     fn event(&self) -> Option<String> {
         string(self.event).or_else(|| string(self.kind))
+    }
+
+    /// The other fields. `body` is the whole body that the envelope was read from.
+    fn fields(&self, body: &[u8]) -> Fields {
+        Fields {
+            id: self.id().map(Into::into),
+            created: string(self.created).map(Into::into),
+            data: self.data.map(|data| range_in(data.get(), body)),
+        }
     }
 
     /// The `id`: a string, or a number as it is written.
@@ -487,7 +491,7 @@ mod tests {
         let delivery = parse(r#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
         assert_eq!(*delivery.event(), Event::Other("extraction.paused".into()));
         assert_eq!(
-            (delivery.id(), delivery.created.as_deref()),
+            (delivery.id(), delivery.fields.created.as_deref()),
             (Some("17"), Some("soon"))
         );
         assert_eq!(
@@ -593,11 +597,11 @@ mod tests {
             for id in &names {
                 let key = key(Service::Email, event, id);
                 assert!(key.len() <= 300, "{} bytes", key.len());
-                for scope in &names {
-                    let scoped = scoped(scope, &key);
+                for namespace in &names {
+                    let key_there = in_namespace(namespace, &key);
                     assert!(
-                        scoped.len() <= 400 && keys.insert(scoped),
-                        "{scope:.9} {key:.50}"
+                        key_there.len() <= 400 && keys.insert(key_there),
+                        "{namespace:.9} {key:.50}"
                     );
                 }
                 assert!(keys.insert(key), "{event:.9?} {id:.9?}");

@@ -2,10 +2,21 @@
 //!
 //! ## Types
 //!
-//! - [`Verifier`] verifies a body with a [`Secret`], and returns a [`Delivery`] with its [`Event`], or
-//!   a [`Rejection`]. It finds the [`Signature`] in a [`SignatureSource`], such as the headers.
-//! - [`Receiver`] does so for a framework: it reads the body within limits, and finds the verifier of
+//! - [`Verifier`] verifies a body with a [`Secret`] of a [`Service`], or up to [`MAX_SECRETS`], and
+//!   returns a [`Delivery`] with its [`Event`], or a [`Rejection`]. It finds the [`Signature`] in a
+//!   [`SignatureSource`], such as the headers.
+//! - [`SecretError`] says why a text is not a secret, and [`JsonError`] where the data of a delivery
+//!   does not fit your type.
+//! - [`Receiver`] verifies for a framework: it reads the body within limits, and finds the verifier of
 //!   a tenant by the [`RequestHead`].
+#![cfg_attr(
+    feature = "dedup",
+    doc = "- [`Dedup`](dedup::Dedup) runs a handler once for each delivery, with a \
+           [`DedupStore`](dedup::DedupStore): in memory ([`MemoryStore`](dedup::MemoryStore)), in \
+           Redis, or your own, which answers a [`Ticket`](dedup::Ticket) with a \
+           [`Claim`](dedup::Claim). The result is [`RunOnce`](dedup::RunOnce) or \
+           [`DedupError`](dedup::DedupError)."
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

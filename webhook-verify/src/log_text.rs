@@ -1,6 +1,6 @@
 //! Escapes and truncates untrusted text for log messages.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// Prints untrusted text in quotes, truncated to [`MAX_CHARS`] characters.
 /// Characters that could break a log line or move a terminal's cursor are escaped.
@@ -10,30 +10,11 @@ const MAX_CHARS: usize = 128;
 
 impl<T: fmt::Display> fmt::Debug for LogText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        let mut writer = Truncating { f, left: MAX_CHARS };
-        match write!(writer, "{}", self.0) {
-            Err(_) if writer.left == 0 => f.write_str("\"…"),
-            result => result.and_then(|()| f.write_char('"')),
+        let text = self.0.to_string();
+        match text.char_indices().nth(MAX_CHARS) {
+            None => write!(f, "{text:?}"),
+            Some((end, _)) => write!(f, "{:?}…", &text[..end]),
         }
-    }
-}
-
-struct Truncating<'a, 'f> {
-    f: &'a mut fmt::Formatter<'f>,
-    left: usize,
-}
-
-impl fmt::Write for Truncating<'_, '_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
-            match character {
-                '\'' => self.f.write_char(character)?,
-                _ => write!(self.f, "{}", character.escape_debug())?,
-            }
-        }
-        Ok(())
     }
 }
 

@@ -42,12 +42,9 @@ pub struct Verifier {
     keys: Arc<RwLock<Arc<Keys>>>,
 }
 
-/// The keys of each service, the newest first.
+/// The keys of each service, in the order of [`Service::ALL`], the newest first.
 #[derive(Clone, Default)]
-struct Keys {
-    email: Vec<HmacKey>,
-    extraction: Vec<HmacKey>,
-}
+struct Keys([Vec<HmacKey>; 2]);
 
 impl Verifier {
     /// Verifies deliveries of the email service.
@@ -56,11 +53,7 @@ impl Verifier {
         reason = "the caller should not keep the secret"
     )]
     pub fn email(secret: Secret) -> Self {
-        let email = vec![HmacKey::new(secret.as_bytes())];
-        Self::from_keys(Keys {
-            email,
-            ..Keys::default()
-        })
+        Self::with_key(Service::Email, HmacKey::new(secret.as_bytes()))
     }
 
     /// Verifies deliveries of the extraction service.
@@ -69,11 +62,7 @@ impl Verifier {
         reason = "the caller should not keep the secret"
     )]
     pub fn extraction(secret: Secret) -> Self {
-        let extraction = vec![HmacKey::new(secret.as_bytes())];
-        Self::from_keys(Keys {
-            extraction,
-            ..Keys::default()
-        })
+        Self::with_key(Service::Extraction, HmacKey::new(secret.as_bytes()))
     }
 
     /// Verifies deliveries of one service with several secrets, the newest first.
@@ -105,8 +94,9 @@ impl Verifier {
     pub fn and(self, other: &Self) -> Result<Self, SecretError> {
         let mut keys = (*self.keys()).clone();
         let others = other.keys();
-        keys.email.extend(others.email.iter().cloned());
-        keys.extraction.extend(others.extraction.iter().cloned());
+        for service in Service::ALL {
+            keys.of_mut(service).extend_from_slice(others.of(service));
+        }
         keys.check()?;
         Ok(Self::from_keys(keys))
     }
@@ -203,6 +193,12 @@ impl Verifier {
         }
     }
 
+    fn with_key(service: Service, key: HmacKey) -> Self {
+        let mut keys = Keys::default();
+        keys.of_mut(service).push(key);
+        Self::from_keys(keys)
+    }
+
     fn from_keys(keys: Keys) -> Self {
         Self {
             keys: Arc::new(RwLock::new(Arc::new(keys))),
@@ -218,37 +214,32 @@ impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys = self.keys();
         f.debug_struct("Verifier")
-            .field("email_secrets", &keys.email.len())
-            .field("extraction_secrets", &keys.extraction.len())
+            .field("email_secrets", &keys.of(Service::Email).len())
+            .field("extraction_secrets", &keys.of(Service::Extraction).len())
             .finish()
     }
 }
 
 impl Keys {
     fn of(&self, service: Service) -> &[HmacKey] {
-        match service {
-            Service::Email => &self.email,
-            Service::Extraction => &self.extraction,
-        }
+        &self.0[service as usize]
     }
 
     fn of_mut(&mut self, service: Service) -> &mut Vec<HmacKey> {
-        match service {
-            Service::Email => &mut self.email,
-            Service::Extraction => &mut self.extraction,
-        }
+        &mut self.0[service as usize]
     }
 
     fn check(&self) -> Result<(), SecretError> {
-        if self.email.len().max(self.extraction.len()) > MAX_SECRETS {
+        let [email, extraction] = &self.0;
+        if email.len().max(extraction.len()) > MAX_SECRETS {
             return Err(SecretError::TooManySecrets);
         }
         // Keys are equal if they produce equal tags.
         let is_shared = |key: &HmacKey| {
             let signature = Signature::parse(Service::Email, hex::encode(key.tag(b"")));
-            signature.is_ok_and(|tag| self.extraction.iter().any(|other| tag.is_of(other, b"")))
+            signature.is_ok_and(|tag| extraction.iter().any(|other| tag.is_of(other, b"")))
         };
-        if self.email.iter().any(is_shared) {
+        if email.iter().any(is_shared) {
             Err(SecretError::Shared)
         } else {
             Ok(())

@@ -13,12 +13,13 @@ use crate::command_line::shell_quoted;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::program;
 use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::settings::dialect::{from_file, to_json};
 use crate::settings::table::{Setting, example_profile, profile_settings};
 use crate::settings::{
-    ProfileFile, Source, is_same_base_url, key_command, key_command_entry, two_keys, url_entry,
+    ProfileFile, Source, is_same_base_url, key_command_entry, two_keys, url_entry,
 };
 use crate::urls::without_password;
 
@@ -289,7 +290,7 @@ fn independent_of_directory(
                 .to_owned()
         }
         "email_key_command" | "extraction_key_command" => {
-            key_command::absolute(value, &settings.env.cwd).map_err(wrong)?
+            program::absolute(value, &settings.env.cwd).map_err(wrong)?
         }
         _ => return Ok(None),
     };

@@ -2,7 +2,6 @@
 //! `extraction_key_command` of a profile name.
 
 use std::io::Read as _;
-use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::env::Env;
 use super::key::Key;
 use crate::failure::Failure;
+use crate::input::program::words;
 
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -19,27 +19,6 @@ const MAX_OUTPUT: u64 = 64 << 10;
 
 /// How often is looked whether a command that has written its output has ended.
 const POLL: Duration = Duration::from_millis(5);
-
-/// Splits a command into its words, with the quotes of a shell, but nothing else of one.
-pub fn words(command: &str) -> Result<Vec<String>, String> {
-    match shlex::split(command) {
-        Some(words) if words.iter().any(|word| !word.is_empty()) => Ok(words),
-        Some(_) => Err("the command is empty".to_owned()),
-        None => Err("the command has a quote that is not closed".to_owned()),
-    }
-}
-
-/// The command with its program as an absolute path, if that is a path and not a name.
-pub fn absolute(command: &str, cwd: &Path) -> Result<String, String> {
-    let mut words = words(command)?;
-    let is_path = words[0].contains(std::path::MAIN_SEPARATOR) || words[0].contains('/');
-    if !is_path {
-        return Ok(command.to_owned());
-    }
-    words[0] = cwd.join(&words[0]).display().to_string();
-    let words = words.iter().map(String::as_str);
-    shlex::try_join(words).map_err(|error| error.to_string())
-}
 
 /// Runs the command, without a shell, and reads its output as a key. Errors name the `setting` and the
 /// program, and show nothing that it wrote.

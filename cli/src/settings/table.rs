@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 use svc_sdk::RecipientGuard;
 use toml_edit::{Item, Value};
 
-use super::{dialect, key_command};
-use crate::input::{duration, switch};
+use super::dialect;
+use crate::input::{duration, program, switch};
 use crate::output::Format;
 
 /// A setting.
@@ -397,7 +397,7 @@ fn address(text: &str) -> Result<(), String> {
 }
 
 fn command(text: &str) -> Result<(), String> {
-    key_command::words(text).map(drop)
+    program::words(text).map(drop)
 }
 
 fn group(text: &str) -> Result<(), String> {

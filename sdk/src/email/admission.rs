@@ -6,6 +6,7 @@ use super::attachment::Attachment;
 use super::message::Email;
 use crate::engine::{ActiveGuard, breaks_line, refuse, shown};
 use crate::error::{Error, InvalidInput};
+use crate::fields::plain;
 
 /// Headers of an email that name no recipients, for any service. There is no complete list of those
 /// that do.
@@ -37,6 +38,9 @@ const KNOWN_HEADERS: [&str; 26] = [
     "x-entity-ref-id",
     "x-priority",
 ];
+
+/// Additional fields of attachments that place them in the message, without case and separators.
+const KNOWN_ATTACHMENT_FIELDS: [&str; 4] = ["contentid", "cid", "disposition", "inline"];
 
 const UNKNOWN_FIELD: &str = "an additional field, which may name recipients or a list of them; \
                              only documented fields are allowed";
@@ -118,16 +122,17 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
     Ok(())
 }
 
-/// Of the fields that the reference does not have, an attachment may have the content id of an image,
-/// which many services take.
+/// Of the fields that the reference does not have, an attachment may have those that place it in the
+/// message, which many services take.
 fn check_attachment_fields(index: usize, file: &Attachment) -> Result<(), InvalidInput> {
     for (name, value) in &*file.extra {
         let field = format!("attachments[{index}].{}", shown(name));
-        if name != "contentId" {
+        if !KNOWN_ATTACHMENT_FIELDS.contains(&plain(name).as_str()) {
             return Err(InvalidInput::new(field, UNKNOWN_FIELD));
         }
         match value {
-            Value::String(id) => one_line(field, id)?,
+            Value::String(text) => one_line(field, text)?,
+            Value::Bool(_) => {}
             _ => return Err(InvalidInput::new(field, NOT_A_TEXT)),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::{self, Extra, resource};
-use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
+use crate::engine::{Call, Deleted, Shared, payload, request_type};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::pages::ListStream;
@@ -13,7 +13,6 @@ use crate::pages::ListStream;
 /// An audience, which is a list of contacts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Audience {
     /// The audience's id; empty if the response has none.
     #[serde(
@@ -96,12 +95,7 @@ impl Audiences {
     /// Lists all audiences, or the first page of them, see [`List::is_complete`] and
     /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Audience>> {
-        Call::new(
-            &self.shared,
-            Operation::AudiencesList,
-            &[],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::AudiencesList, &[])
     }
 
     /// Returns a stream of all audiences, which requests page after page if there are pages.
@@ -112,21 +106,11 @@ impl Audiences {
 
     /// Returns an audience.
     pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
-        Call::new(
-            &self.shared,
-            Operation::AudiencesGet,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::AudiencesGet, &[id.as_ref()])
     }
 
     /// Deletes an audience.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(
-            &self.shared,
-            Operation::AudiencesDelete,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::AudiencesDelete, &[id.as_ref()])
     }
 }

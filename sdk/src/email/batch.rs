@@ -1,9 +1,10 @@
 //! A batch: which of its emails are sent, and the result, email by email.
 
 use http::HeaderMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::accepted::{self, AcceptedEmail};
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
 use crate::decode::{DecodeError, parse_list};
@@ -61,7 +62,6 @@ pub enum BatchOutcome {
 
 /// Why an email of a batch was refused. Serializes as `{"error": {"code", "message"}}`.
 #[derive(Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Refusal {
     /// The service's error code; `invalid_input` if the client did not send the email.
     pub code: Option<String>,
@@ -80,10 +80,9 @@ impl BatchResponse {
     /// ```
     /// use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, EmailRecord, Refusal};
     ///
-    /// let mut email = EmailRecord::default();
-    /// email.id = "eml_1".to_owned();
-    /// let mut refusal = Refusal::default();
-    /// refusal.code = Some("domain_not_verified".to_owned());
+    /// let email = EmailRecord { id: "eml_1".to_owned(), ..EmailRecord::default() };
+    /// let code = Some("domain_not_verified".to_owned());
+    /// let refusal = Refusal { code, ..Refusal::default() };
     /// let items = vec![
     ///     BatchItem::new(0, BatchOutcome::Accepted(email)),
     ///     BatchItem::new(1, BatchOutcome::Refused(refusal)),
@@ -125,12 +124,11 @@ impl BatchResponse {
     }
 
     pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
-        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
         let BatchItems {
             mut items,
             is_ordered,
             has_errors_beside,
-        } = BatchItems::read(body, response)?;
+        } = BatchItems::read(response, plan.sent.len())?;
         let in_order = is_ordered && items.len() == plan.sent.len();
         let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
         let mut free = (0..plan.sent.len()).filter(|index| !taken.contains(index));
@@ -220,7 +218,16 @@ struct BatchItems {
 }
 
 impl BatchItems {
-    fn read(body: Value, response: &Received) -> Result<Self, Error> {
+    fn read(response: &Received, sent: usize) -> Result<Self, Error> {
+        if let Some(items) = accepted_items(response, sent) {
+            return Ok(Self {
+                items,
+                is_ordered: true,
+                has_errors_beside: false,
+            });
+        }
+
+        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
         let fails = body.as_object().is_some_and(reports_failure);
         let dialect = response.dialect();
         if body.is_null() {
@@ -264,6 +271,27 @@ impl BatchItems {
             self.has_errors_beside = true;
         }
     }
+}
+
+/// The items of a response that says of each email only that it was accepted.
+fn accepted_items(response: &Received, sent: usize) -> Option<Vec<BatchItem>> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Accepted<'a> {
+        #[serde(borrow, alias = "data")]
+        results: Vec<AcceptedEmail<'a>>,
+    }
+
+    let Accepted { results } = accepted::read(&response.body, 1, response.dialect())?;
+    if results.len() != sent {
+        return None;
+    }
+    let mut items = Vec::with_capacity(sent);
+    for email in results {
+        let outcome = BatchOutcome::Accepted(email.record()?);
+        items.push(BatchItem::new(email.index, outcome));
+    }
+    Some(items)
 }
 
 /// The index of the email that an item is about.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::message::can_be_address;
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::{Dialect, Point};
-use crate::engine::{Call, Deleted, Payload, Shared, payload, request_type};
+use crate::engine::{Call, Deleted, Shared, payload, request_type};
 use crate::error::InvalidInput;
 use crate::fields::{Fields, find, flag, is_no_time, plain};
 use crate::list::List;
@@ -19,7 +19,6 @@ use crate::pages::ListStream;
 /// A contact of an audience.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Contact {
     /// The contact's id; empty if the response has none.
     #[serde(
@@ -374,12 +373,7 @@ impl Contacts {
     /// # }
     /// ```
     pub fn list(&self, audience: impl AsRef<str>) -> Call<List<Contact>> {
-        Call::new(
-            &self.shared,
-            Operation::ContactsList,
-            &[audience.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::ContactsList, &[audience.as_ref()])
     }
 
     /// Returns a stream of all contacts of an audience, which requests page after page.
@@ -421,12 +415,7 @@ impl Contacts {
 
     /// Deletes a contact.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(
-            &self.shared,
-            Operation::ContactsDelete,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::ContactsDelete, &[id.as_ref()])
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::Dialect;
-use crate::engine::{Call, Deleted, Payload, Shared, Wait, payload, request_type};
+use crate::engine::{Call, Deleted, Shared, Wait, payload, request_type};
 use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
 use crate::list::List;
 use crate::operation::Operation;
@@ -17,7 +17,6 @@ use crate::pages::ListStream;
 /// A sending domain, with the results of its DNS checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Domain {
     /// The domain's id; empty if the response has none, as after a verification.
     #[serde(
@@ -226,7 +225,6 @@ fn records(kind: Option<&String>, value: &Value) -> Vec<DnsRecord> {
 /// [shape](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#dns-records)
 /// is not documented.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct DnsRecord {
     /// The purpose, such as `mx`, `spf`, `dkim` or `dmarc`.
     pub kind: Option<String>,
@@ -333,12 +331,7 @@ impl Domains {
     /// Lists all domains, or the first page of them, see [`List::is_complete`] and
     /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Domain>> {
-        Call::new(
-            &self.shared,
-            Operation::DomainsList,
-            &[],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::DomainsList, &[])
     }
 
     /// Returns a stream of all domains, which requests page after page if there are pages.
@@ -358,12 +351,7 @@ impl Domains {
     /// # }
     /// ```
     pub fn verify(&self, id: impl AsRef<str>) -> Call<Domain> {
-        Call::new(
-            &self.shared,
-            Operation::DomainsVerify,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::DomainsVerify, &[id.as_ref()])
     }
 
     /// Repeats [`verify`](Self::verify) until the domain is verified. DNS changes can take
@@ -392,11 +380,6 @@ impl Domains {
 
     /// Permanently deletes a domain and all mailboxes under it.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(
-            &self.shared,
-            Operation::DomainsDelete,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::DomainsDelete, &[id.as_ref()])
     }
 }

@@ -18,7 +18,6 @@ use crate::names::debug_fields;
 /// ([details](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#email-fields)).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct EmailRecord {
     /// The email's id; empty if the response has none.
     #[serde(
@@ -187,7 +186,7 @@ macro_rules! statuses {
             }
 
             /// The status that a word without case and separators means.
-            fn from_word(word: &str) -> Option<Self> {
+            pub(super) fn from_word(word: &str) -> Option<Self> {
                 Some(match word {
                     $( $text $(| $other)* => Self::$variant, )+
                     _ => return None,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::accepted::{self, AcceptedEmail};
 use super::admission::admit;
 use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
@@ -13,7 +14,7 @@ use super::message::Email;
 use super::request_body;
 use crate::decode::{parse_value, read_object};
 use crate::dialect::Dialect;
-use crate::engine::{Call, Payload, Received, RequestBody, Shared, Wait};
+use crate::engine::{Call, Received, RequestBody, Shared, Wait};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
 use crate::verdict::{Verdict, judge};
@@ -45,7 +46,13 @@ impl Emails {
     /// ```
     pub fn send(&self, email: impl Borrow<Email>) -> Call<EmailRecord> {
         let body = self.single_body(email.borrow());
-        Call::read_by(accepted, &self.shared, Operation::EmailsSend, &[], body)
+        Call::read_by(
+            read_accepted,
+            &self.shared,
+            Operation::EmailsSend,
+            &[],
+            body,
+        )
     }
 
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
@@ -90,12 +97,7 @@ impl Emails {
 
     /// Returns an email with its status. Requires the scope `emails:read`.
     pub fn get(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
-        Call::new(
-            &self.shared,
-            Operation::EmailsGet,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::EmailsGet, &[id.as_ref()])
     }
 
     /// Waits until the status of an email is [final](EmailStatus::is_final). Requires the
@@ -140,13 +142,8 @@ impl Emails {
             let email = parse_value(body).map(|body| read_object::<EmailRecord>(body, dialect));
             email.is_ok_and(|email| email.status == Some(EmailStatus::Cancelled))
         };
-        Call::new(
-            &self.shared,
-            Operation::EmailsCancel,
-            &[id],
-            Ok(Payload::Empty),
-        )
-        .confirmed_by(self.get(id), is_cancelled)
+        Call::without_body(&self.shared, Operation::EmailsCancel, &[id])
+            .confirmed_by(self.get(id), is_cancelled)
     }
 
     fn single_body(&self, email: &Email) -> Result<RequestBody, Error> {
@@ -202,7 +199,14 @@ impl Emails {
 }
 
 /// Reads the response to a single send.
-fn accepted(response: &Received) -> Result<EmailRecord, Error> {
+fn read_accepted(response: &Received) -> Result<EmailRecord, Error> {
+    let email: Option<AcceptedEmail> = accepted::read(&response.body, 0, response.dialect());
+    if let Some(email) = email.filter(|email| email.index.is_none())
+        && let Some(record) = email.record()
+    {
+        return Ok(record);
+    }
+
     let value = match parse_value(&response.body) {
         Ok(value) => value,
         // The id may be in a header.

@@ -276,7 +276,8 @@ impl Email {
         }
         let typed = Self {
             extra: Map::new(),
-            ..self.without_attachments()
+            attachments: Vec::new(),
+            ..self.clone()
         };
         let typed = serde_json::to_value(typed).unwrap_or_default();
         let is_typed = |name: &str| {
@@ -286,13 +287,6 @@ impl Email {
             .keys()
             .map(String::as_str)
             .find(|name| is_typed(name))
-    }
-
-    pub(super) fn without_attachments(&self) -> Self {
-        Self {
-            attachments: Vec::new(),
-            ..self.clone()
-        }
     }
 
     /// About how long its JSON is, attachments from files left out.
@@ -339,7 +333,12 @@ pub(super) fn can_be_address(text: &str) -> bool {
         Some(named) => named.rfind('<').map_or(text, |open| &named[open + 1..]),
         None => text,
     };
-    address.contains('@') && !address.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
+    let (mut has_at, mut has_bad) = (false, false);
+    for byte in address.bytes() {
+        has_at |= byte == b'@';
+        has_bad |= byte <= b' ' || byte == 0x7f;
+    }
+    has_at && !has_bad
 }
 
 const NOT_AN_ADDRESS: &str = "not an email address; use `a@b` or `Name <a@b>`";

@@ -1,8 +1,11 @@
 //! The JSON of emails. Attachments in memory are encoded straight into it; those from a path are
 //! read while it is sent.
 
+use serde::Serialize;
+use serde_json::{Map, Value};
+
 use super::attachment::{Attachment, Source};
-use super::message::Email;
+use super::message::{Email, ScheduledAt};
 use crate::dialect::{Dialect, Point};
 use crate::engine::{Payload, Piece, write_json};
 use crate::error::{Error, InvalidInput};
@@ -60,20 +63,43 @@ impl Writer {
         if let Some(name) = email.given_twice() {
             return Err(InvalidInput::given_twice(name).into());
         }
-        if email.attachments.is_empty() {
-            return write_json(&mut self.text, email);
-        }
-        write_json(&mut self.text, &email.without_attachments())?;
-        // The object goes on: an email always has other fields.
-        self.text.pop();
-        self.text.extend_from_slice(b",\"attachments\":[");
-        for (position, attachment) in email.attachments.iter().enumerate() {
-            if position > 0 {
-                self.text.push(b',');
+        let mut fields = Fields::start(&mut self.text);
+        fields.text("from", &email.from);
+        fields.texts("to", &email.to);
+        fields.text("subject", &email.subject);
+        fields.optional_text("html", email.html.as_deref());
+        fields.optional_text("text", email.text.as_deref());
+        for (name, list) in [
+            ("cc", &email.cc),
+            ("bcc", &email.bcc),
+            ("replyTo", &email.reply_to),
+        ] {
+            if !list.is_empty() {
+                fields.texts(name, list);
             }
-            self.attachment(index, position, attachment)?;
         }
-        self.text.extend_from_slice(b"]}");
+        fields.map("headers", &email.headers)?;
+        fields.map("tags", &email.tags)?;
+        let scheduled_at = email.scheduled_at.as_ref();
+        fields.optional_text("scheduledAt", scheduled_at.map(ScheduledAt::as_str));
+        fields.optional_text("templateId", email.template_id.as_deref());
+        fields.map("variables", &email.variables)?;
+        for (name, value) in &email.extra {
+            fields.value(name, value)?;
+        }
+
+        if !email.attachments.is_empty() {
+            fields.name("attachments");
+            self.text.push(b'[');
+            for (position, attachment) in email.attachments.iter().enumerate() {
+                if position > 0 {
+                    self.text.push(b',');
+                }
+                self.attachment(index, position, attachment)?;
+            }
+            self.text.push(b']');
+        }
+        self.text.push(b'}');
         Ok(())
     }
 
@@ -116,5 +142,140 @@ impl Writer {
         write_json(&mut self.text, &attachment.object(String::new()))?;
         self.text.truncate(self.text.len() - CONTENT_END.len());
         Ok(())
+    }
+}
+
+/// The fields of an object, as they are written.
+struct Fields<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Fields<'a> {
+    fn start(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out }
+    }
+
+    fn name(&mut self, name: &str) {
+        if !self.out.ends_with(b"{") {
+            self.out.push(b',');
+        }
+        write_text(self.out, name);
+        self.out.push(b':');
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.name(name);
+        write_text(self.out, text);
+    }
+
+    fn optional_text(&mut self, name: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(name, text);
+        }
+    }
+
+    fn texts(&mut self, name: &str, list: &[String]) {
+        self.name(name);
+        self.out.push(b'[');
+        for (position, text) in list.iter().enumerate() {
+            if position > 0 {
+                self.out.push(b',');
+            }
+            write_text(self.out, text);
+        }
+        self.out.push(b']');
+    }
+
+    fn map(&mut self, name: &str, map: &Map<String, Value>) -> Result<(), Error> {
+        match map.is_empty() {
+            true => Ok(()),
+            false => self.value(name, map),
+        }
+    }
+
+    fn value(&mut self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+        self.name(name);
+        write_json(self.out, value)
+    }
+}
+
+/// Writes a text as JSON. serde_json looks at one byte after the other, which takes nearly half the
+/// time of a batch; here, a piece that has nothing to escape is copied.
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    const PIECE: usize = 64;
+    out.push(b'"');
+    for piece in text.as_bytes().chunks(PIECE) {
+        // Without a branch for each byte, so that the compiler takes many at once.
+        let is_plain = |plain, byte: &u8| plain & !is_escaped(*byte);
+        if piece.iter().fold(true, is_plain) {
+            out.extend_from_slice(piece);
+        } else {
+            piece.iter().for_each(|byte| write_byte(out, *byte));
+        }
+    }
+    out.push(b'"');
+}
+
+/// Whether a byte of a text is written as an escape (RFC 8259 §7).
+fn is_escaped(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+fn write_byte(out: &mut Vec<u8>, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        b'\x08' => b'b',
+        b'\x0c' => b'f',
+        b' '.. => return out.push(byte),
+        _ => {
+            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            out.extend_from_slice(b"\\u00");
+            return out.extend_from_slice(&digits);
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(email: &Email) -> Value {
+        let mut writer = Writer::with_capacity(0);
+        writer.email(0, email).expect("written");
+        serde_json::from_slice(&writer.text).expect("JSON")
+    }
+
+    #[test]
+    fn what_is_sent_is_what_the_type_serializes() {
+        let everything = json!({
+            "from": "a@b", "to": ["c@d", "e@f"], "subject": "s", "html": "<p>", "text": "t",
+            "cc": ["g@h"], "bcc": ["i@j"], "replyTo": ["k@l"], "headers": {"X-A": "b"},
+            "tags": {"kind": 1}, "scheduledAt": "2030-01-01T00:00:00Z", "templateId": "tpl_1",
+            "variables": {"name": null}, "region \"": {"eu": true},
+            "attachments": [{"filename": "a.txt", "content": "YQ==", "contentId": "logo"}],
+        });
+        let email: Email = serde_json::from_value(everything.clone()).expect("an email");
+        assert_eq!(written(&email), everything);
+        let least = Email::new("a@b", "c@d", "s");
+        assert_eq!(written(&least), serde_json::to_value(&least).expect("JSON"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_written_as_serde_json_writes_it(text in "(?s).{0,200}") {
+            let mut json = Vec::new();
+            write_text(&mut json, &text);
+            let written = String::from_utf8(json).expect("UTF-8");
+            prop_assert_eq!(written, serde_json::to_string(&text).expect("JSON"));
+        }
     }
 }

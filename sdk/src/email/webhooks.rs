@@ -8,9 +8,7 @@ use serde_json::Value;
 
 use crate::decode::{self, Extra, SECRETS, parse_value, resource, take_name};
 use crate::dialect::{Dialect, Point};
-use crate::engine::{
-    Call, Deleted, FromResponse, Payload, Received, Shared, payload, request_type,
-};
+use crate::engine::{Call, Deleted, FromResponse, Received, Shared, payload, request_type};
 use crate::error::{Error, InvalidInput};
 use crate::fields::{Fields, is_nothing, plain, whole_number};
 use crate::list::List;
@@ -23,7 +21,6 @@ use crate::webhook::NewWebhook;
 /// A webhook: an endpoint that receives events.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct Webhook {
     /// The webhook's id; empty if the response has none.
     #[serde(
@@ -261,12 +258,7 @@ impl Webhooks {
     /// Lists all webhooks, or the first page of them, see [`List::is_complete`] and
     /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Webhook>> {
-        Call::new(
-            &self.shared,
-            Operation::WebhooksList,
-            &[],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::WebhooksList, &[])
     }
 
     /// Returns a stream of all webhooks, which requests page after page if there are pages.
@@ -301,12 +293,7 @@ impl Webhooks {
 
     /// Deletes a webhook.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::new(
-            &self.shared,
-            Operation::WebhooksDelete,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::WebhooksDelete, &[id.as_ref()])
     }
 
     /// Makes the service send a test delivery to the endpoint, and returns the endpoint's
@@ -320,12 +307,7 @@ impl Webhooks {
     /// # }
     /// ```
     pub fn test(&self, id: impl AsRef<str>) -> Call<WebhookTest> {
-        Call::new(
-            &self.shared,
-            Operation::WebhooksTest,
-            &[id.as_ref()],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::WebhooksTest, &[id.as_ref()])
     }
 
     /// The service requires `https`; a local server may accept `http`.

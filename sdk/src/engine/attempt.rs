@@ -63,13 +63,14 @@ pub(super) async fn attempt(
     request: &Request,
     options: &Options,
     url: &Url,
-    key: &HeaderValue,
+    api_key: &HeaderValue,
     end: Instant,
     in_doubt: &InDoubt,
 ) -> Result<Success, Failed> {
     let http = shared.http.current().map_err(Failed::permanent)?;
     let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
-    *outgoing.headers_mut() = headers(shared, request, options, key).map_err(Failed::permanent)?;
+    *outgoing.headers_mut() =
+        headers(shared, request, options, api_key).map_err(Failed::permanent)?;
     *outgoing.body_mut() = Some(reqwest::Body::wrap(AttemptBody::new(
         &request.payload,
         in_doubt,
@@ -107,7 +108,7 @@ fn headers(
     shared: &Shared,
     request: &Request,
     options: &Options,
-    key: &HeaderValue,
+    api_key: &HeaderValue,
 ) -> Result<HeaderMap, Error> {
     let mut headers = shared.target.headers(request, options);
     if !shared.hooks.is_empty() {
@@ -123,7 +124,7 @@ fn headers(
             guard.check_headers(&headers)?;
         }
     }
-    headers.insert(&shared.target.key_header, key.clone());
+    headers.insert(&shared.target.key_header, api_key.clone());
     Ok(headers)
 }
 
@@ -147,11 +148,6 @@ async fn receive(
             408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
             _ => Failure::Permanent,
         };
-        if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && shared.http.uses_proxy() {
-            let error = Error::new(ErrorKind::Proxy, Outcome::NotSent);
-            let error = error.with_response_parts(status, headers, body.freeze());
-            return Err(Failed::permanent(error));
-        }
         let granted = shared.known_scopes();
         let body = body.freeze();
         let dialect = &shared.settings.dialect;

@@ -19,7 +19,7 @@ use super::pauses::{Pauses, Rate};
 use super::proxy::ProxyChoice;
 use super::send::MAX_TIMEOUT;
 use super::shared::{BackOff, KnownScopes, Settings, Shared};
-use super::target::{Key, KeyForm, KeyProvider, Target, key_value};
+use super::target::{ApiKey, KeyForm, KeyProvider, Target, api_key_value};
 use crate::dialect::{Dialect, Point};
 use crate::error::Error;
 use crate::operation::Service;
@@ -58,7 +58,7 @@ use crate::secret::Secret;
 #[must_use = "call `build` to create the client"]
 pub struct ClientBuilder<C> {
     base: String,
-    key: Secret,
+    api_key: Secret,
     key_provider: Option<KeyProvider>,
     pub(crate) dialect: Dialect,
     headers: Vec<(String, String)>,
@@ -390,10 +390,10 @@ impl<C> ClientBuilder<C> {
 }
 
 impl<C> ClientBuilder<C> {
-    pub(crate) fn new(base: String, key: Secret) -> Self {
+    pub(crate) fn new(base: String, api_key: Secret) -> Self {
         Self {
             base,
-            key,
+            api_key,
             key_provider: None,
             dialect: Dialect::default(),
             headers: Vec::new(),
@@ -438,11 +438,11 @@ impl<C> ClientBuilder<C> {
             Service::Email => KeyForm::of(&self.dialect),
             Service::Extraction => KeyForm::Prefix("Bearer ".to_owned()),
         };
-        let key = match self.key_provider {
-            None => Key::Fixed(key_value(&key_form, &self.key)?),
+        let api_key = match self.key_provider {
+            None => ApiKey::Fixed(api_key_value(&key_form, &self.api_key)?),
             Some(provide) => {
-                key_value(&key_form, &provide())?;
-                Key::Provided(provide)
+                api_key_value(&key_form, &provide())?;
+                ApiKey::Provided(provide)
             }
         };
         let key_header = match service {
@@ -476,7 +476,7 @@ impl<C> ClientBuilder<C> {
                 headers,
                 key_header,
                 key_form,
-                key,
+                api_key,
             },
             settings: self.settings,
             pauses: Arc::new(Pauses::default()),

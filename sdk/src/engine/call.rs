@@ -14,7 +14,7 @@ use super::guard::ActiveGuard;
 use super::preview::RequestPreview;
 use super::request::body::InDoubt;
 use super::request::path;
-use super::request::{Confirmation, OnRepetition, Options, Request, RequestBody};
+use super::request::{Confirmation, OnRepetition, Options, Payload, Request, RequestBody};
 use super::response::{FromResponse, RawResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;
@@ -89,6 +89,13 @@ impl<T> Call<T> {
         T: FromResponse + 'static,
     {
         Self::read_by(T::from_response, shared, operation, ids, body)
+    }
+
+    pub(crate) fn without_body(shared: &Arc<Shared>, operation: Operation, ids: &[&str]) -> Self
+    where
+        T: FromResponse + 'static,
+    {
+        Self::new(shared, operation, ids, Ok(Payload::Empty))
     }
 
     /// A call whose response `read` decodes.
@@ -361,16 +368,16 @@ fn build_request(
         payload,
         idempotent: operation.is_idempotent(),
         recipients,
-        retry_key: needs_key.then(random_key).flatten(),
+        idempotency_key: needs_key.then(random_key).flatten(),
         on_repetition,
     })
 }
 
 /// 128 bits from the random seeds of the standard library's hash maps.
 fn random_key() -> Option<HeaderValue> {
-    let random = || u128::from(RandomState::new().build_hasher().finish());
+    let random = || RandomState::new().build_hasher().finish();
     let mut key = String::with_capacity(32);
-    write!(key, "{:032x}", random() << 64 | random()).ok()?;
+    write!(key, "{:016x}{:016x}", random(), random()).ok()?;
     key.try_into().ok()
 }
 

@@ -35,31 +35,38 @@ pub(super) struct Pauses {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Limited {
     /// The value of the key's header: keys of other organizations have limits of their own.
-    key: HeaderValue,
+    api_key: HeaderValue,
     operation: Option<Operation>,
 }
 
 impl Limited {
-    fn new(key: &HeaderValue, operation: Option<Operation>) -> Self {
+    fn new(api_key: &HeaderValue, operation: Option<Operation>) -> Self {
         let operation = match operation {
             // Both send emails, which is what a service limits.
             Some(Operation::EmailsSendBatch) => Some(Operation::EmailsSend),
             other => other,
         };
         Self {
-            key: key.clone(),
+            api_key: api_key.clone(),
             operation,
         }
     }
 }
 
 impl Pauses {
-    pub(super) fn pause(&self, key: &HeaderValue, operation: Option<Operation>, until: Instant) {
+    pub(super) fn pause(
+        &self,
+        api_key: &HeaderValue,
+        operation: Option<Operation>,
+        until: Instant,
+    ) {
         let mut pauses = lock(&self.until);
         let now = Instant::now();
         pauses.retain(|_, end| *end > now);
 
-        let end = pauses.entry(Limited::new(key, operation)).or_insert(until);
+        let end = pauses
+            .entry(Limited::new(api_key, operation))
+            .or_insert(until);
         *end = until.max(*end);
     }
 
@@ -68,7 +75,7 @@ impl Pauses {
     /// `timeout`, the sooner it starts. Returns the end of the pause if it is not before `latest`.
     pub(super) async fn wait(
         &self,
-        key: &HeaderValue,
+        api_key: &HeaderValue,
         operation: Option<Operation>,
         timeout: Duration,
         latest: Instant,
@@ -76,7 +83,7 @@ impl Pauses {
         loop {
             // Listens before it looks, so that it misses no end.
             let ended = self.ended.notified();
-            let Some(end) = self.end_of_pause(key, operation) else {
+            let Some(end) = self.end_of_pause(api_key, operation) else {
                 return Ok(());
             };
             if end >= latest {
@@ -89,22 +96,22 @@ impl Pauses {
         }
     }
 
-    fn end_of_pause(&self, key: &HeaderValue, operation: Option<Operation>) -> Option<Instant> {
+    fn end_of_pause(&self, api_key: &HeaderValue, operation: Option<Operation>) -> Option<Instant> {
         let pauses = lock(&self.until);
         // So that no key has to be copied while there are no pauses, which is nearly always.
         if pauses.is_empty() {
             return None;
         }
-        let end = *pauses.get(&Limited::new(key, operation))?;
+        let end = *pauses.get(&Limited::new(api_key, operation))?;
         (end > Instant::now()).then_some(end)
     }
 
     /// The pauses of a key that are not over.
-    pub(super) fn of(&self, key: &HeaderValue) -> Vec<Pause> {
+    pub(super) fn of(&self, api_key: &HeaderValue) -> Vec<Pause> {
         let now = Instant::now();
         let mut found = Vec::new();
         for (limited, end) in lock(&self.until).iter() {
-            if limited.key == *key && *end > now {
+            if limited.api_key == *api_key && *end > now {
                 found.push(Pause {
                     operation: limited.operation,
                     left: *end - now,
@@ -116,8 +123,8 @@ impl Pauses {
     }
 
     /// Ends the pauses of a key. The calls that wait start at once.
-    pub(super) fn end(&self, key: &HeaderValue) {
-        lock(&self.until).retain(|limited, _| limited.key != *key);
+    pub(super) fn end(&self, api_key: &HeaderValue) {
+        lock(&self.until).retain(|limited, _| limited.api_key != *api_key);
         self.ended.notify_waiters();
     }
 }

@@ -72,17 +72,17 @@ impl RequestPreview {
 
 /// Keeps only the documented prefix of the key.
 fn masked_key(target: &Target) -> String {
-    let value = target.current_key();
+    let value = target.current_api_key();
     let value = value
         .as_ref()
         .ok()
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     let prefix = target.key_form.prefix();
-    let key = value.strip_prefix(prefix).unwrap_or_default();
+    let api_key = value.strip_prefix(prefix).unwrap_or_default();
     let known = ["sk_live_", "sk_test_"]
         .into_iter()
-        .find(|prefix| key.starts_with(prefix));
+        .find(|prefix| api_key.starts_with(prefix));
     format!("{prefix}{}***", known.unwrap_or_default())
 }
 

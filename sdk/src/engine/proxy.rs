@@ -66,7 +66,7 @@ fn first_set(names: &[&str]) -> Option<String> {
 /// mistake does not go unnoticed until its host is used.
 fn bypasses(list: &str, source: &str, url: &Url) -> Result<bool, Error> {
     let mut bypasses = false;
-    for entry in list.split([',', ' ']).map(str::trim) {
+    for entry in list.split(|c: char| c == ',' || c.is_whitespace()) {
         if entry.is_empty() {
             continue;
         }

@@ -45,7 +45,7 @@ pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             path: path.to_owned().into(),
             payload: Payload::Empty,
             recipients: 0,
-            retry_key: None,
+            idempotency_key: None,
             on_repetition: OnRepetition::Refused,
         })
     };

@@ -31,7 +31,7 @@ pub(crate) struct Request {
     /// The number of recipients, for the limit of a recipient guard.
     pub(super) recipients: u64,
     /// The idempotency key of a send to which the caller has given none.
-    pub(super) retry_key: Option<HeaderValue>,
+    pub(super) idempotency_key: Option<HeaderValue>,
     pub(super) on_repetition: OnRepetition,
 }
 

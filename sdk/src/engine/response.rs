@@ -132,7 +132,7 @@ pub(crate) struct Received {
     pub(crate) body: Bytes,
     pub(super) request_id: Option<String>,
     /// The value of the key's header in the request.
-    pub(crate) key: HeaderValue,
+    pub(crate) api_key: HeaderValue,
     pub(super) attempts: u32,
     pub(super) elapsed: Duration,
     /// See [`Deleted::already_gone`].

@@ -36,7 +36,7 @@ pub(super) async fn send(
     let timeout = options.timeout.unwrap_or(shared.settings.timeout);
     let honors_key = shared.settings.honors_idempotency_key;
     let has_own_key = honors_key && options.idempotency_key.is_some();
-    let has_key = has_own_key || request.retry_key.is_some();
+    let has_key = has_own_key || request.idempotency_key.is_some();
     let mut call = Progress {
         shared,
         request,
@@ -60,7 +60,7 @@ pub(super) async fn send(
             status: finished.success.status,
             headers: finished.success.headers,
             body: finished.success.body,
-            key: finished.key,
+            api_key: finished.api_key,
             attempts: call.attempts,
             elapsed: start.elapsed(),
             already_gone: finished.already_gone,
@@ -100,7 +100,7 @@ fn gone(error: &Error) -> Success {
 struct Finished {
     success: Success,
     /// The value of the key's header.
-    key: HeaderValue,
+    api_key: HeaderValue,
     /// See [`Deleted::already_gone`](super::response::Deleted::already_gone).
     already_gone: bool,
 }
@@ -135,21 +135,21 @@ impl Progress<'_> {
     async fn run(&mut self) -> Result<Finished, Error> {
         let mut last_error = None;
         loop {
-            let key = self.shared.target.current_key()?;
-            if let Err(error) = self.wait_for_turn(&key).await {
+            let api_key = self.shared.target.current_api_key()?;
+            if let Err(error) = self.wait_for_turn(&api_key).await {
                 return Err(last_error.unwrap_or(error));
             }
 
             self.attempts += 1;
             let start = Instant::now();
-            let result = self.attempt(&key, start).await;
+            let result = self.attempt(&api_key, start).await;
             let elapsed = start.elapsed();
             let failed = match result {
                 Ok(success) => {
                     self.notify_success(elapsed, &success);
                     return Ok(Finished {
                         success,
-                        key,
+                        api_key,
                         already_gone: false,
                     });
                 }
@@ -160,7 +160,7 @@ impl Progress<'_> {
                 self.notify_failure(elapsed, &failed.error, None);
                 return Ok(Finished {
                     success: gone(&failed.error),
-                    key,
+                    api_key,
                     already_gone: true,
                 });
             }
@@ -169,7 +169,7 @@ impl Progress<'_> {
                 self.in_doubt.clear();
             }
 
-            match self.next(&failed, &key) {
+            match self.next(&failed, &api_key) {
                 Next::Retry(pause) => {
                     let requested = failed.error.retry_after().unwrap_or_default();
                     self.notify_failure(elapsed, &failed.error, Some(pause.max(requested)));
@@ -192,11 +192,11 @@ impl Progress<'_> {
     /// # Errors
     ///
     /// If no attempt can start before the deadline.
-    async fn wait_for_turn(&self, key: &HeaderValue) -> Result<(), Error> {
+    async fn wait_for_turn(&self, api_key: &HeaderValue) -> Result<(), Error> {
         let operation = self.request.operation;
         self.shared
             .pauses
-            .wait(key, operation, self.timeout, self.deadline)
+            .wait(api_key, operation, self.timeout, self.deadline)
             .await
             .map_err(held_back)?;
         if let Some(rate) = &self.shared.rate {
@@ -208,7 +208,7 @@ impl Progress<'_> {
         Ok(())
     }
 
-    async fn attempt(&self, key: &HeaderValue, start: Instant) -> Result<Success, Failed> {
+    async fn attempt(&self, api_key: &HeaderValue, start: Instant) -> Result<Success, Failed> {
         let limit = self
             .options
             .attempt_timeout
@@ -224,7 +224,15 @@ impl Progress<'_> {
             options,
             ..
         } = *self;
-        let attempt = attempt(shared, request, options, &self.url, key, end, self.in_doubt);
+        let attempt = attempt(
+            shared,
+            request,
+            options,
+            &self.url,
+            api_key,
+            end,
+            self.in_doubt,
+        );
         #[cfg(feature = "tracing")]
         let attempt = super::trace::traced(&shared.target, request, self.attempts, attempt);
         attempt.await
@@ -238,7 +246,7 @@ impl Progress<'_> {
 
     /// Decides what follows a failed attempt. A 429 with `Retry-After` also holds back other calls to
     /// the same operation.
-    fn next(&mut self, failed: &Failed, key: &HeaderValue) -> Next {
+    fn next(&mut self, failed: &Failed, api_key: &HeaderValue) -> Next {
         let now = Instant::now();
         let longest = self.shared.settings.max_retry_after;
         let requested = failed.error.retry_after();
@@ -248,7 +256,9 @@ impl Progress<'_> {
             self.limited += 1;
             let pause = requested.unwrap_or_default().min(longest);
             if let Some(end) = now.checked_add(pause) {
-                self.shared.pauses.pause(key, self.request.operation, end);
+                self.shared
+                    .pauses
+                    .pause(api_key, self.request.operation, end);
             }
         }
 
@@ -309,7 +319,7 @@ impl Progress<'_> {
         if !self.may_be_processed || *error.kind() != ErrorKind::Conflict {
             return Err(error);
         }
-        let Ok(key) = self.shared.target.current_key() else {
+        let Ok(api_key) = self.shared.target.current_api_key() else {
             return Err(error);
         };
 
@@ -322,7 +332,7 @@ impl Progress<'_> {
             ..*self
         };
         let start = Instant::now();
-        let result = confirming.attempt(&key, start).await;
+        let result = confirming.attempt(&api_key, start).await;
         let elapsed = start.elapsed();
         match result {
             Ok(success) => {
@@ -332,7 +342,7 @@ impl Progress<'_> {
                 }
                 Ok(Finished {
                     success,
-                    key,
+                    api_key,
                     already_gone: false,
                 })
             }

@@ -12,7 +12,7 @@ use super::connections::{HttpClients, lock};
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
 use super::pauses::{Pause, Pauses, Rate};
-use super::target::{Key, Target, key_value};
+use super::target::{ApiKey, Target, api_key_value};
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
@@ -41,7 +41,7 @@ pub(super) enum KnownScopes {
     Declared(BTreeSet<Scope>),
     /// As `me` told for this key. A key provider may return another one next time.
     Learned {
-        key: HeaderValue,
+        api_key: HeaderValue,
         scopes: BTreeSet<Scope>,
     },
 }
@@ -52,9 +52,9 @@ impl KnownScopes {
         match self {
             Self::Unknown => None,
             Self::Declared(scopes) => Some(scopes),
-            Self::Learned { key, scopes } => {
-                let current = target.current_key().ok()?;
-                (current == *key).then_some(scopes)
+            Self::Learned { api_key, scopes } => {
+                let current = target.current_api_key().ok()?;
+                (current == *api_key).then_some(scopes)
             }
         }
     }
@@ -109,17 +109,17 @@ impl Shared {
     }
 
     /// Keeps the scope that a response told about the key of its request.
-    pub(crate) fn learn_scope(&self, scope: Scope, key: HeaderValue) {
+    pub(crate) fn learn_scope(&self, scope: Scope, api_key: HeaderValue) {
         let scopes = BTreeSet::from([scope]);
-        *lock(&self.scopes) = KnownScopes::Learned { key, scopes };
+        *lock(&self.scopes) = KnownScopes::Learned { api_key, scopes };
     }
 
     /// A client with another key and everything else shared. Its scopes are unknown.
-    pub(crate) fn with_key(&self, key: &Secret) -> Result<Arc<Self>, Error> {
-        let key = Key::Fixed(key_value(&self.target.key_form, key)?);
+    pub(crate) fn with_key(&self, api_key: &Secret) -> Result<Arc<Self>, Error> {
+        let api_key = ApiKey::Fixed(api_key_value(&self.target.key_form, api_key)?);
         Ok(Arc::new(Self {
             target: Target {
-                key,
+                api_key,
                 ..self.target.clone()
             },
             scopes: Arc::default(),
@@ -129,15 +129,15 @@ impl Shared {
 
     /// The pauses of the current key.
     pub(crate) fn pauses(&self) -> Vec<Pause> {
-        match self.target.current_key() {
-            Ok(key) => self.pauses.of(&key),
+        match self.target.current_api_key() {
+            Ok(api_key) => self.pauses.of(&api_key),
             Err(_) => Vec::new(),
         }
     }
 
     pub(crate) fn end_pauses(&self) {
-        if let Ok(key) = self.target.current_key() {
-            self.pauses.end(&key);
+        if let Ok(api_key) = self.target.current_api_key() {
+            self.pauses.end(&api_key);
         }
     }
 }

@@ -22,12 +22,12 @@ pub(crate) struct Target {
     pub(super) headers: HeaderMap,
     pub(super) key_header: HeaderName,
     pub(super) key_form: KeyForm,
-    pub(super) key: Key,
+    pub(super) api_key: ApiKey,
 }
 
 /// The API key: the value of its header, or a function that is asked before each attempt.
 #[derive(Clone)]
-pub(super) enum Key {
+pub(super) enum ApiKey {
     Fixed(HeaderValue),
     Provided(KeyProvider),
 }
@@ -76,12 +76,9 @@ impl Target {
             }
         }
 
-        if let Some(key) = options
-            .idempotency_key
-            .as_ref()
-            .or(request.retry_key.as_ref())
-        {
-            headers.insert(IDEMPOTENCY_KEY, key.clone());
+        let callers_key = options.idempotency_key.as_ref();
+        if let Some(idempotency_key) = callers_key.or(request.idempotency_key.as_ref()) {
+            headers.insert(IDEMPOTENCY_KEY, idempotency_key.clone());
         }
         for (name, value) in &options.headers {
             headers.insert(name, value.clone());
@@ -90,10 +87,10 @@ impl Target {
     }
 
     /// The value of the key's header for the next attempt.
-    pub(super) fn current_key(&self) -> Result<HeaderValue, Error> {
-        match &self.key {
-            Key::Fixed(value) => Ok(value.clone()),
-            Key::Provided(provide) => key_value(&self.key_form, &provide()),
+    pub(super) fn current_api_key(&self) -> Result<HeaderValue, Error> {
+        match &self.api_key {
+            ApiKey::Fixed(value) => Ok(value.clone()),
+            ApiKey::Provided(provide) => api_key_value(&self.key_form, &provide()),
         }
     }
 }
@@ -136,8 +133,8 @@ impl KeyForm {
 }
 
 /// The value of the header that carries the key.
-pub(super) fn key_value(form: &KeyForm, key: &Secret) -> Result<HeaderValue, Error> {
-    if key.expose().trim().is_empty() {
+pub(super) fn api_key_value(form: &KeyForm, api_key: &Secret) -> Result<HeaderValue, Error> {
+    if api_key.expose().trim().is_empty() {
         return Err(Error::config("the API key is empty"));
     }
     let basic = |credentials: String| {
@@ -148,9 +145,9 @@ pub(super) fn key_value(form: &KeyForm, key: &Secret) -> Result<HeaderValue, Err
         )
     };
     let text = Zeroizing::new(match form {
-        KeyForm::Prefix(prefix) => [prefix, key.expose()].concat(),
-        KeyForm::Password(user) => basic([user, ":", key.expose()].concat()),
-        KeyForm::UserName => basic([key.expose(), ":"].concat()),
+        KeyForm::Prefix(prefix) => [prefix, api_key.expose()].concat(),
+        KeyForm::Password(user) => basic([user, ":", api_key.expose()].concat()),
+        KeyForm::UserName => basic([api_key.expose(), ":"].concat()),
     });
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
         Error::config("the API key contains characters that are not allowed in a header")

@@ -82,6 +82,7 @@ fn classify_status(
         401 => ErrorKind::Unauthorized,
         403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,
+        407 => ErrorKind::Proxy,
         409 => ErrorKind::Conflict,
         413 => ErrorKind::TooLarge,
         429 => ErrorKind::RateLimited,
@@ -92,6 +93,8 @@ fn classify_status(
         _ => ErrorKind::invalid_response("not a valid HTTP status"),
     };
     let outcome = match status {
+        // A proxy, also one of the application's own HTTP client, did not forward the request.
+        407 => Outcome::NotSent,
         // Some servers and proxies answer it after work began.
         408 => Outcome::Unknown,
         // After 303 (see other), for example, the request was processed.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::me::Me;
 use super::webhooks::Webhooks;
-use crate::engine::{Call, ClientBuilder, Pause, Payload, RawResponse, Shared, raw, required};
+use crate::engine::{Call, ClientBuilder, Pause, RawResponse, Shared, raw, required};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::{Operation, Service};
 use crate::secret::Secret;
@@ -93,11 +93,11 @@ impl ExtractionClient {
     /// ```
     pub fn me(&self) -> Call<Me> {
         let shared = Arc::clone(&self.shared);
-        let me = Call::<Me>::new(&self.shared, Operation::Me, &[], Ok(Payload::Empty));
+        let me = Call::<Me>::without_body(&self.shared, Operation::Me, &[]);
         me.checked(move |response, me| {
             let scope = me.auth.scope.as_deref();
             if let Some(scope) = scope.and_then(|scope| scope.parse().ok()) {
-                shared.learn_scope(scope, response.key.clone());
+                shared.learn_scope(scope, response.api_key.clone());
             }
             Ok(())
         })

@@ -8,7 +8,6 @@ use crate::fields::Fields;
 /// The organization and the authentication context of the API key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Me {
     /// The organization that the key belongs to.
     #[serde(deserialize_with = "decode::nested")]
@@ -24,7 +23,6 @@ pub struct Me {
 /// An organization.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Organization {
     /// The organization's id.
     #[serde(deserialize_with = "decode::id")]
@@ -45,7 +43,6 @@ pub struct Organization {
 /// How the request was authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Auth {
     /// The method of authentication; `api_key` for an API key.
     #[serde(skip_serializing_if = "Option::is_none")]

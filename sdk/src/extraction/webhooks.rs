@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decode::{self, Extra, SECRETS, resource, take_name};
 use crate::dialect::Dialect;
-use crate::engine::{Call, Deleted, Payload, Shared, payload};
+use crate::engine::{Call, Deleted, Shared, payload};
 use crate::fields::Fields;
 use crate::list::List;
 use crate::names::debug_fields;
@@ -18,7 +18,6 @@ use crate::webhook::NewWebhook;
 /// A webhook endpoint.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Webhook {
     /// The endpoint's id; empty if the response has none.
     #[serde(
@@ -93,12 +92,7 @@ impl Webhooks {
     /// Lists the organization's endpoints, or the first page of them, see [`List::is_complete`] and
     /// [`stream`](Self::stream).
     pub fn list(&self) -> Call<List<Webhook>> {
-        Call::new(
-            &self.shared,
-            Operation::ExtractionWebhooksList,
-            &[],
-            Ok(Payload::Empty),
-        )
+        Call::without_body(&self.shared, Operation::ExtractionWebhooksList, &[])
     }
 
     /// Returns a stream of all webhooks, which requests page after page if there are pages.
@@ -110,6 +104,6 @@ impl Webhooks {
     /// Deletes an endpoint.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
         let operation = Operation::ExtractionWebhooksDelete;
-        Call::new(&self.shared, operation, &[id.as_ref()], Ok(Payload::Empty))
+        Call::without_body(&self.shared, operation, &[id.as_ref()])
     }
 }

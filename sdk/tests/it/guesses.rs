@@ -1,6 +1,6 @@
 //! What people try without reading: it compiles.
 
-use svc_sdk::email::{Attachment, Email, EmailStatus, NewAudience, NewDomain};
+use svc_sdk::email::{Attachment, Email, EmailRecord, EmailStatus, NewAudience, NewDomain};
 use svc_sdk::{Error, ErrorKind, Event, Operation, Outcome};
 
 use crate::mock_server::MockServer;
@@ -22,6 +22,12 @@ fn predicates_names_and_values_have_the_usual_names() {
     assert_eq!(EmailStatus::from("cancelled"), EmailStatus::Cancelled);
     assert_eq!(EmailStatus::from("scheduled"), EmailStatus::Scheduled);
 
+    let record = EmailRecord {
+        id: "eml_1".to_owned(),
+        ..EmailRecord::default()
+    };
+    assert_eq!((record.id.as_str(), record.status), ("eml_1", None));
+
     let customer = String::from("ada");
     let email = Email::new("a@b", "c@d", "s")
         .tag("customer", &customer)
@@ -37,17 +43,14 @@ fn predicates_names_and_values_have_the_usual_names() {
 #[test]
 fn events_are_those_of_webhook_verify() {
     let source = include_str!("../../../webhook-verify/src/delivery.rs");
-    let (_, names) = source.split_once("pub fn as_str(&self) -> &str {").unwrap();
-    let (names, _) = names.split_once("Self::Other").unwrap();
+    let (_, names) = source.split_once("\nevents! {").unwrap();
+    let (names, _) = names.split_once("\n}").unwrap();
     let mut count = 0;
-    for line in names.lines().filter(|line| line.contains("=>")) {
-        let (name, text) = line
-            .trim()
-            .trim_end_matches("\",")
-            .split_once(" => \"")
-            .unwrap();
+    for line in names.lines().filter(|line| line.contains(" = ")) {
+        let (name, text) = line.trim().split_once(" = ").unwrap();
+        let text = text.trim_matches(['"', ',']);
         let event = Event::from(text);
-        assert_eq!(format!("Self::{event:?}"), name);
+        assert_eq!(format!("{event:?}"), name);
         assert_eq!(event.as_str(), text);
         count += 1;
     }

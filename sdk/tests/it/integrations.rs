@@ -433,6 +433,7 @@ mod spans {
     use tracing_subscriber::{Layer, registry};
 
     use super::*;
+    use crate::mock_server::response;
 
     /// Records all fields of all spans and events.
     #[derive(Clone, Default)]
@@ -506,6 +507,34 @@ mod spans {
                 "{status}: {written}"
             );
         }
+    }
+
+    #[test]
+    fn every_request_has_a_span_also_the_confirming_one() {
+        run_alone("integrations::spans::confirming_child");
+    }
+
+    #[tokio::test]
+    #[ignore = "started by the test above"]
+    async fn confirming_child() {
+        let written = Written::default();
+        let _guard = tracing::subscriber::set_default(registry().with(written.clone()));
+        let server = MockServer::start([
+            response(500, ""),
+            response(409, ""),
+            response(200, r#"{"id":"eml_1","status":"cancelled"}"#),
+        ])
+        .await;
+        let client = server.email().back_off(Duration::ZERO, Duration::ZERO);
+        let client = client.build().unwrap();
+        client.emails().cancel("eml_1").await.unwrap();
+
+        let written = written.0.lock().unwrap();
+        let of = |operation: &str| {
+            let field = format!("svc.operation={operation:?}\n");
+            written.matches(&field).count()
+        };
+        assert_eq!((of("emails.cancel"), of("emails.get")), (2, 1), "{written}");
     }
 
     /// `block` runs the call on another thread, in the span of the caller.

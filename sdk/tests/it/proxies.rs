@@ -303,6 +303,15 @@ async fn a_407_is_the_proxys() {
          407); check the proxy's URL and credentials: `proxy` on the builder, or HTTPS_PROXY, \
          HTTP_PROXY, ALL_PROXY and NO_PROXY"
     );
+
+    let own = reqwest::Proxy::all(proxy.url()).unwrap();
+    let own = reqwest::Client::builder().proxy(own).build();
+    let client = EmailClient::builder("http://mail.test", "mk_secret").http_client(own.unwrap());
+    let error = client.build().unwrap().emails().get("x").await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (&ErrorKind::Proxy, Outcome::NotSent)
+    );
 }
 
 #[tokio::test]

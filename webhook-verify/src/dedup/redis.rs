@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::sentinel::SentinelClient;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult};
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, RedisResult, ToRedisArgs,
+};
 
 use super::store::{Claim, DedupStore, StoreFuture, Ticket};
 use crate::receiver::BoxError;
@@ -186,16 +188,17 @@ impl RedisStore {
         *self.kept() = connection;
     }
 
-    fn script(&self, script: &str, key: &str) -> Cmd {
+    /// Runs a script over the key of a delivery.
+    async fn eval<T: FromRedisValue>(
+        &self,
+        script: &str,
+        key: &str,
+        arguments: impl ToRedisArgs,
+    ) -> Result<T, BoxError> {
         let mut command = redis::cmd("EVAL");
-        command
-            .arg(script)
-            .arg(1)
-            .arg(format!("{}{key}", self.prefix));
-        command
-    }
+        let key = format!("{}{key}", self.prefix);
+        command.arg(script).arg(1).arg(key).arg(arguments);
 
-    async fn run<T: redis::FromRedisValue>(&self, command: &Cmd) -> Result<T, BoxError> {
         // Also if it is dropped, because `Dedup` waits no longer: the server may be silent.
         let mut reconnect = Reconnect {
             store: self,
@@ -224,10 +227,10 @@ impl Drop for Reconnect<'_> {
 
 impl DedupStore for RedisStore {
     fn claim<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, Claim> {
+        let arguments = (ticket.token(), millis(lease));
         Box::pin(async move {
-            let mut command = self.script(CLAIM, ticket.key());
-            command.arg(ticket.token()).arg(millis(lease));
-            let (state, remaining): (String, i64) = self.run(&command).await?;
+            let claimed = self.eval(CLAIM, ticket.key(), arguments).await?;
+            let (state, remaining): (String, i64) = claimed;
             Ok(match state.as_str() {
                 "new" => Claim::New,
                 "done" => Claim::Done,
@@ -239,31 +242,22 @@ impl DedupStore for RedisStore {
     }
 
     fn renew<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            let mut command = self.script(RENEW, ticket.key());
-            command.arg(ticket.token()).arg(millis(lease));
-            self.run(&command).await
-        })
+        let arguments = (ticket.token(), millis(lease));
+        Box::pin(self.eval(RENEW, ticket.key(), arguments))
     }
 
     fn complete<'a>(&'a self, ticket: &'a Ticket, retention: Duration) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            let mut command = self.script(COMPLETE, ticket.key());
-            command.arg(ticket.token()).arg(millis(retention));
-            self.run(&command).await
-        })
+        let arguments = (ticket.token(), millis(retention));
+        Box::pin(self.eval(COMPLETE, ticket.key(), arguments))
     }
 
     fn release<'a>(&'a self, ticket: &'a Ticket) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            let mut command = self.script(RELEASE, ticket.key());
-            command.arg(ticket.token());
-            self.run::<i64>(&command).await.map(drop)
-        })
+        let released = self.eval::<bool>(RELEASE, ticket.key(), ticket.token());
+        Box::pin(async { released.await.map(drop) })
     }
 
     fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
-        Box::pin(async move { self.run(&self.script(FORGET, key)).await })
+        Box::pin(self.eval(FORGET, key, None::<&str>))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{DedupError, Outcome};
+use super::{DedupError, RunOnce};
 use crate::log_text::LogText;
 use crate::receiver::BoxError;
 
@@ -23,10 +23,10 @@ fn store_failed(error: &BoxError) -> u64 {
 mod axum {
     use axum_core::response::{IntoResponse, Response};
 
-    use super::{DedupError, Outcome, retry_after_seconds, store_failed};
+    use super::{DedupError, RunOnce, retry_after_seconds, store_failed};
     use crate::receiver::axum::empty_response;
 
-    impl<T: IntoResponse> IntoResponse for Outcome<T> {
+    impl<T: IntoResponse> IntoResponse for RunOnce<T> {
         fn into_response(self) -> Response {
             match self {
                 Self::Handled(response) => response.into_response(),
@@ -56,11 +56,11 @@ mod actix {
     use actix_web::http::header::{HeaderValue, RETRY_AFTER};
     use actix_web::{HttpRequest, HttpResponse, Responder};
 
-    use super::{DedupError, Outcome, retry_after_seconds, store_failed};
+    use super::{DedupError, RunOnce, retry_after_seconds, store_failed};
 
     /// Responds to a handled delivery with the handler's status and an empty body. A handler
     /// cannot return an `HttpResponse`, which is not `Send`.
-    impl Responder for Outcome<StatusCode> {
+    impl Responder for RunOnce<StatusCode> {
         type Body = BoxBody;
 
         fn respond_to(self, _: &HttpRequest) -> HttpResponse<BoxBody> {

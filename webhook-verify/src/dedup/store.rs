@@ -142,6 +142,11 @@ impl Entries {
         self.by_key.get(key).filter(|entry| entry.is_current(now))
     }
 
+    fn is_done(&self, key: &str, now: Instant) -> bool {
+        let entry = self.current(key, now);
+        entry.is_some_and(|entry| entry.token.is_none())
+    }
+
     /// Whether the ticket owns the delivery, or nobody does.
     fn is_free_for(&self, ticket: &Ticket, now: Instant) -> bool {
         let entry = self.current(ticket.key(), now);
@@ -201,10 +206,7 @@ impl DedupStore for MemoryStore {
 
     fn complete<'a>(&'a self, ticket: &'a Ticket, retention: Duration) -> StoreFuture<'a, bool> {
         self.with(|entries, now| {
-            let is_done = entries
-                .current(ticket.key(), now)
-                .is_some_and(|entry| entry.token.is_none());
-            let is_free = is_done || entries.is_free_for(ticket, now);
+            let is_free = entries.is_done(ticket.key(), now) || entries.is_free_for(ticket, now);
             if is_free {
                 entries.set(ticket, None, now, retention);
             }
@@ -223,9 +225,7 @@ impl DedupStore for MemoryStore {
 
     fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
         self.with(|entries, now| {
-            let is_done = entries
-                .current(key, now)
-                .is_some_and(|entry| entry.token.is_none());
+            let is_done = entries.is_done(key, now);
             if is_done {
                 entries.by_key.remove(key);
             }

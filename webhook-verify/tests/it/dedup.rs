@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{advance, sleep};
 use webhook_verify::chrono::{DateTime, Utc};
 use webhook_verify::dedup::{
-    Claim, Dedup, DedupError, DedupStore, MemoryStore, Outcome, StoreFuture, Ticket,
+    Claim, Dedup, DedupError, DedupStore, MemoryStore, RunOnce, StoreFuture, Ticket,
 };
 use webhook_verify::{BoxError, Delivery, Receiver, Service, Signature, Verifier};
 
@@ -102,11 +102,11 @@ async fn a_delivery_is_handled_once() {
     let handled = dedup
         .run_once(delivery(BODY), async |_| Ok::<_, Infallible>(7))
         .await;
-    assert_eq!(handled.unwrap(), Outcome::Handled(7));
+    assert_eq!(handled.unwrap(), RunOnce::Handled(7));
     let again = dedup
         .run_once(delivery(BODY), async |_| Err::<u8, _>("must not run"))
         .await;
-    assert_eq!(again.unwrap(), Outcome::Duplicate);
+    assert_eq!(again.unwrap(), RunOnce::Duplicate);
     // Other events and ids are other deliveries; without an id, the bytes are.
     for other in [
         r#"{"event":"email.opened","id":"1"}"#,
@@ -117,27 +117,27 @@ async fn a_delivery_is_handled_once() {
     ] {
         assert_eq!(
             dedup.run_once(delivery(other), handle).await.unwrap(),
-            Outcome::Handled(())
+            RunOnce::Handled(())
         );
         assert_eq!(
             dedup.run_once(delivery(other), handle).await.unwrap(),
-            Outcome::Duplicate
+            RunOnce::Duplicate
         );
     }
     // Scopes are apart.
-    let scope = dedup.scope("billing");
+    let billing = dedup.namespace("billing");
     assert_eq!(
-        scope.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        billing.run_once(delivery(BODY), handle).await.unwrap(),
+        RunOnce::Handled(())
     );
     assert!(dedup.forget(delivery(BODY).key()).await.unwrap());
     assert_eq!(
-        scope.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Duplicate
+        billing.run_once(delivery(BODY), handle).await.unwrap(),
+        RunOnce::Duplicate
     );
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
 }
 
@@ -152,19 +152,19 @@ async fn a_handler_keeps_its_claim_until_it_ends() {
         for _ in 0..9 {
             sleep(LEASE).await;
             let outcome = dedup.run_once(delivery(BODY), handle).await.unwrap();
-            assert!(matches!(outcome, Outcome::InFlight { retry_after } if retry_after <= LEASE));
+            assert!(matches!(outcome, RunOnce::InFlight { retry_after } if retry_after <= LEASE));
         }
     };
-    assert_eq!(tokio::join!(slow, retries).0.unwrap(), Outcome::Handled(()));
+    assert_eq!(tokio::join!(slow, retries).0.unwrap(), RunOnce::Handled(()));
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Duplicate
+        RunOnce::Duplicate
     );
     // Three days later it is not remembered any more.
     sleep(Duration::from_secs(3 * 24 * 60 * 60 + 1)).await;
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
 }
 
@@ -189,7 +189,7 @@ async fn a_handler_finishes_after_its_sender_has_disconnected() {
     assert_eq!(done.load(Ordering::Relaxed), 1);
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Duplicate
+        RunOnce::Duplicate
     );
 }
 
@@ -207,7 +207,7 @@ async fn an_abandoned_delivery_is_handled_before_the_last_retry() {
     for wait in [2, 8, 32] {
         advance(Duration::from_secs(wait)).await;
         let outcome = dedup.run_once(delivery(BODY), handle).await.unwrap();
-        handled.push(outcome == Outcome::Handled(()));
+        handled.push(outcome == RunOnce::Handled(()));
     }
     assert_eq!(handled, [false, false, true]);
 }
@@ -221,7 +221,7 @@ async fn a_panic_releases_the_delivery_and_goes_on() {
     assert!(panicked.await.unwrap_err().is_panic());
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
 }
 
@@ -245,10 +245,10 @@ async fn a_delivery_is_remembered_as_long_as_it_is_accepted() {
             .ok()?;
         Some(dedup.run_once(delivery, handle).await.unwrap())
     };
-    assert_eq!(receive().await, Some(Outcome::Handled(())));
+    assert_eq!(receive().await, Some(RunOnce::Handled(())));
     for _ in 0..7 {
         sleep(Duration::from_secs(24 * 60 * 60)).await;
-        assert_eq!(receive().await, Some(Outcome::Duplicate));
+        assert_eq!(receive().await, Some(RunOnce::Duplicate));
     }
     sleep(Duration::from_secs(5 * 60)).await;
     assert_eq!(receive().await, None, "too old");
@@ -333,13 +333,13 @@ async fn a_claim_is_completed_when_the_store_is_back() {
     let dedup = Dedup::new(store.clone());
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
     store.works_for.store(usize::MAX, Ordering::SeqCst);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Duplicate
+        RunOnce::Duplicate
     );
 }
 
@@ -374,13 +374,13 @@ fn results_are_responses_of_axum_and_actix() {
     use actix_web::test::TestRequest;
     use axum::response::IntoResponse as _;
 
-    fn results<T>(accepted: T) -> [(Outcome<T>, u16, Option<&'static str>); 3] {
-        let in_flight = Outcome::InFlight {
+    fn results<T>(accepted: T) -> [(RunOnce<T>, u16, Option<&'static str>); 3] {
+        let in_flight = RunOnce::InFlight {
             retry_after: Duration::from_millis(1001),
         };
         [
-            (Outcome::Handled(accepted), 202, None),
-            (Outcome::Duplicate, 200, None),
+            (RunOnce::Handled(accepted), 202, None),
+            (RunOnce::Duplicate, 200, None),
             (in_flight, 503, Some("2")),
         ]
     }

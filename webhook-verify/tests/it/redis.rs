@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use webhook_verify::Delivery;
 use webhook_verify::dedup::{
-    Claim, Dedup, DedupError, DedupStore as _, Outcome, RedisStore, Ticket,
+    Claim, Dedup, DedupError, DedupStore as _, RedisStore, RunOnce, Ticket,
 };
 
 use crate::dedup::{BODY, check_store, delivery};
@@ -139,22 +139,22 @@ async fn processes_share_the_states() {
     );
     assert_eq!(
         here.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
     assert_eq!(
         there.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Duplicate
+        RunOnce::Duplicate
     );
     // Programs with other prefixes are apart.
     let other = Dedup::new(Arc::new(server.store().prefix("other:")));
     assert_eq!(
         other.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
     assert!(there.forget(delivery(BODY).key()).await.unwrap());
     assert_eq!(
         here.run_once(delivery(BODY), handle).await.unwrap(),
-        Outcome::Handled(())
+        RunOnce::Handled(())
     );
 }
 
@@ -185,11 +185,11 @@ async fn an_outage_of_redis_is_survived() {
     };
     let dedup = Dedup::new(Arc::new(server.store()));
     let handled = async || dedup.run_once(delivery(BODY), handle).await;
-    assert_eq!(handled().await.unwrap(), Outcome::Handled(()));
+    assert_eq!(handled().await.unwrap(), RunOnce::Handled(()));
     server.signal("STOP").await;
     assert!(matches!(handled().await, Err(DedupError::Store(_))));
     server.signal("CONT").await;
-    let back = async |expected: Outcome<()>| {
+    let back = async |expected: RunOnce<()>| {
         let again = async {
             while handled().await.ok() != Some(expected.clone()) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -199,11 +199,11 @@ async fn an_outage_of_redis_is_survived() {
             .await
             .expect("Redis is back");
     };
-    back(Outcome::Duplicate).await;
+    back(RunOnce::Duplicate).await;
     server.stop().await;
     assert!(matches!(handled().await, Err(DedupError::Store(_))));
     server.restart().await;
-    back(Outcome::Handled(())).await;
+    back(RunOnce::Handled(())).await;
 }
 
 /// An address that can lead to another server, as a failover changes it.
@@ -254,7 +254,7 @@ async fn a_demoted_or_silent_redis_is_left_for_the_new_primary() {
         let address = Address::of(&old);
         let dedup = Dedup::new(Arc::new(address.store()));
         let handled = async |body: &str| dedup.run_once(delivery(body), handle).await;
-        assert_eq!(handled(BODY).await.unwrap(), Outcome::Handled(()));
+        assert_eq!(handled(BODY).await.unwrap(), RunOnce::Handled(()));
         address.lead_to(&new);
         if is_silent {
             old.signal("STOP").await;
@@ -263,8 +263,8 @@ async fn a_demoted_or_silent_redis_is_left_for_the_new_primary() {
         }
         let other = r#"{"event":"email.sent","id":"2"}"#;
         assert!(matches!(handled(other).await, Err(DedupError::Store(_))));
-        assert_eq!(handled(other).await.unwrap(), Outcome::Handled(()));
-        assert_eq!(handled(other).await.unwrap(), Outcome::Duplicate);
+        assert_eq!(handled(other).await.unwrap(), RunOnce::Handled(()));
+        assert_eq!(handled(other).await.unwrap(), RunOnce::Duplicate);
         old.signal("CONT").await;
     }
 }
@@ -332,5 +332,5 @@ async fn sentinel_names_the_primary() {
     within.expect("the sentinel names the primary");
     let there = Dedup::new(Arc::new(server.store()));
     let again = there.run_once(delivery(BODY), handle).await;
-    assert_eq!(again.unwrap(), Outcome::Duplicate);
+    assert_eq!(again.unwrap(), RunOnce::Duplicate);
 }

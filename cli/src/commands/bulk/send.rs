@@ -631,7 +631,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         None => {
             let known = domains
                 .iter()
-                .filter_map(|each| each.name.clone())
+                .filter_map(|each| Some(one_line(each.name.as_deref()?).into_owned()))
                 .collect::<Vec<_>>();
             (
                 format!("the domain {domain} of --from is not one of yours"),
