@@ -6,13 +6,11 @@
 //! cargo run -p svc-bulk --example newsletter -- addresses.txt
 //! ```
 
+use std::env;
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::{env, iter};
+use std::fs;
 
-use futures_util::stream;
-use svc_bulk::{Job, JobInfo, Journal};
+use svc_bulk::{BulkSend, Ledger, LedgerErrorKind, NewRow, NewSend};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 
@@ -23,19 +21,30 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let key = env::var("SVC_EMAIL_KEY").unwrap_or_else(|_| "mk_test_sandbox".to_owned());
     let client = EmailClient::builder(url, key).build()?;
 
-    // A row is known by its number, so the lines must stay in their order.
-    let addresses = BufReader::new(File::open(&path)?).lines();
-    let rows =
-        iter::zip(1.., addresses).map(|(row, address)| address.map(|address| (row, address)));
+    let ledger = Ledger::sqlite(format!("{path}.db")).await?;
+    let mut news = NewSend::new("news of November");
+    news.id = "news-of-november".to_owned();
+    news.rate = 50.0;
 
-    let mut journal = Journal::open(format!("{path}.journal"), &JobInfo::new("newsletter"))?;
-    let totals = Job::new(&client)
-        .rate(50)
-        .run(
-            stream::iter(rows),
-            |address| Ok::<_, io::Error>(newsletter(address)),
-            &mut journal,
-        )
+    // What was stored is what is sent, whatever becomes of the file.
+    let is_known = match ledger.send(&news.id).await {
+        Ok(_) => true,
+        Err(error) if error.kind() == LedgerErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    if !is_known {
+        let addresses = fs::read_to_string(&path)?;
+        let rows = (1..).zip(addresses.lines());
+        let rows = rows.map(|(number, address)| NewRow::new(number, address, &address));
+        ledger
+            .create(&news, rows.collect::<Result<Vec<_>, _>>()?)
+            .await?;
+    }
+
+    let totals = BulkSend::new(&client)
+        .run(&ledger, &news.id, |address: &String| {
+            Ok::<_, String>(newsletter(address))
+        })
         .await?;
     print(&format!(
         "{} accepted, {} refused, {} unknown",

@@ -15,6 +15,9 @@ const PG_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// `IF NOT EXISTS` alone fails if two processes create a table at the same time.
 const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(hashtext('svc_bulk'))";
 
+/// The last table that is created.
+const HAVE_SCHEMA: &str = "SELECT to_regclass('bulk_ledger')::text";
+
 /// A transaction with a connection of its own, which is closed if it is dropped halfway: what runs
 /// in it may still run in the server.
 pub(crate) struct PostgresTransaction {
@@ -25,6 +28,11 @@ pub(crate) struct PostgresTransaction {
 pub(crate) async fn create_tables(pool: &Pool) -> Result<(), LedgerError> {
     let mut tx = begin(pool).await?;
     tx.query(LOCK_SCHEMA, Vec::new()).await?;
+    // To create an index that exists would wait for the workers, and they for it.
+    let found = tx.query(HAVE_SCHEMA, Vec::new()).await?;
+    if found.iter().flatten().any(|name| *name != Value::Null) {
+        return tx.commit().await;
+    }
     let schema = include_str!("schema.postgres.sql");
     tx.connection()?
         .batch_execute(schema)

@@ -51,7 +51,10 @@ pub fn add(failure: &mut Failure, context: &Context) {
     let mut hints: Vec<String> = hint(failure.details(), context).into_iter().collect();
     if failure.details().is_not_understood && !context.settings.sandbox {
         let conform = context.svc("conform", &[]);
-        hints.push(format!("find out how the service responds: {conform}"));
+        let points = points_of(failure.details().operation);
+        hints.push(format!(
+            "the dialect says how the service responds ({points}); find it out: {conform}"
+        ));
     }
     if !hints.is_empty() {
         failure.details_mut().hint = Some(hints.join("\n"));
@@ -143,6 +146,22 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// The points of the dialect that say where a response has what was not found in it.
+fn points_of(operation: Option<Operation>) -> String {
+    let points: &[Point] = match operation {
+        Some(Operation::EmailsSend) => &[Point::IdField, Point::IdPlace, Point::ResourceShape],
+        Some(Operation::EmailsSendBatch) => &[Point::BatchItem, Point::ListItems],
+        Some(Operation::EmailsCancel) => &[Point::CancelAnswer],
+        Some(Operation::WebhooksTest) => &[Point::TestStatusField],
+        Some(operation) if operation.name().ends_with("list") => {
+            &[Point::ListItems, Point::ListPages, Point::CursorParam]
+        }
+        _ => &[Point::ResourceShape, Point::ListItems],
+    };
+    let names = points.iter().map(|point| format!("`{point}`"));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// How svc sends the key, and how the service wants it: most services that refuse the first request

@@ -64,7 +64,7 @@ pub fn show_all<E: Into<Failure>>(
     out: &Printer,
     requests: impl IntoIterator<Item = Result<RequestPreview, E>>,
 ) -> Result<(), Failure> {
-    let (mut list, mut between) = (ListWriter::default(), "");
+    let (mut list, mut between) = (ListWriter::streamed(), "");
     for request in requests {
         let request = to_json(&request.map_err(Into::into)?)?;
         if !out.is_table() {

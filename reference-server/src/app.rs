@@ -1,26 +1,27 @@
 //! [`App`]: what the parts of a server share.
 
 pub(crate) mod activity;
-pub(crate) mod engine_handle;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use activity::Activity;
+use url::{Position, Url};
+
+use crate::http::request_log::RequestLog;
+use crate::jobs::clock::Clock;
+use crate::jobs::engine_handle::{Command, EngineHandle};
 use crate::mail::dns::{Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::{Code, Failure};
 use crate::net::outbound::Outbound;
-use crate::runtime::clock::Clock;
 use crate::runtime::limit::Limit;
 use crate::runtime::stop::Stop;
 use crate::settings::Settings;
-use crate::store::request_log::RequestLog;
 use crate::store::{Store, Tx};
-use activity::Activity;
-use engine_handle::{Command, EngineHandle};
 
 pub(crate) type Shared = Arc<App>;
 
@@ -50,12 +51,23 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// The base URL of the pixels and links in an email that was sent to this `host`, at which its
+    /// readers probably reach the server, too.
+    pub(crate) fn base_url_for(&self, host: Option<&str>) -> String {
+        // Parsing leaves nothing in it that HTML could misread.
+        let asked = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+        match asked.filter(|_| self.settings.public_url.is_none()) {
+            Some(url) => url[Position::BeforeScheme..Position::BeforePath].to_owned(),
+            None => self.settings.base_url(self.addresses.http),
+        }
+    }
+
     /// Stores what has happened outside of this server, and must not happen again. If the disk is
     /// full, waits until there is room, or the server stops.
     pub(crate) async fn record(
         &self,
-        write: impl Fn(&mut Tx<'_>) -> Result<(), ApiError> + Clone + Send + 'static,
-    ) -> Result<(), ApiError> {
+        write: impl Fn(&mut Tx<'_>) -> Result<(), Failure> + Clone + Send + 'static,
+    ) -> Result<(), Failure> {
         loop {
             let error = match self.store.write_relaxed(write.clone()).await {
                 Err(error)

@@ -29,31 +29,37 @@
 //! A [`Client`] sends its requests about one organization: the seeded one, or that of a
 //! [`Tenant`].
 
+pub use crate::clock::clock_wire::{Clock, Due};
 pub use crate::control::client::{Client, Error, Request};
-pub use crate::control::clock::{Clock, Due};
-pub use crate::control::deliveries::{Attempt, Delivery, DeliveryFilter, State as DeliveryState};
-pub use crate::control::domains::Published;
-pub use crate::control::emails::{
+pub use crate::control::endpoint::Page;
+pub use crate::deliveries::delivery_wire::{
+    Attempt, Delivery, DeliveryFilter, State as DeliveryState,
+};
+pub use crate::domains::domain_wire::Published;
+pub use crate::emails::email_wire::{
     EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };
-pub use crate::control::endpoint::Page;
-pub use crate::control::extractions::Extraction;
-pub use crate::control::faults::{DropPoint, Fault, FaultHit, NewFault, SmtpStep};
-pub use crate::control::inbound::{InboundMessage, Received, ReceivedMessage};
-pub use crate::control::keys::{Key, KeyMode, KeyService, NewKey};
-pub use crate::control::messages::{
+pub use crate::extractions::extraction_wire::Extraction;
+pub use crate::faults::fault_wire::{DropPoint, Fault, FaultHit, NewFault, SmtpStep};
+pub use crate::inbound::inbound_wire::{InboundMessage, Received, ReceivedMessage};
+pub use crate::keys::key_wire::{Key, KeyMode, KeyService, NewKey};
+pub use crate::messages::message_wire::{
     Authentication, Direction, DkimResult, DkimVerdict, Link, Message, MessageAttachment,
     MessageCount, MessageFilter, MessageLinks, MessageSummary, Release, Released, SpfVerdict,
 };
-pub use crate::control::notifications::{Notification, NotificationPage, ResetReason};
-pub use crate::control::organizations::{
-    NewOrganization, Organization, OrganizationSummary, Tenant,
-};
-pub use crate::control::requests::{LoggedRequest, RecordedBody, RequestFilter, RequestHandled};
-pub use crate::control::server::{Health, HealthAddresses, RetryDelays};
-pub use crate::control::templates::{NewTemplate, RenderedTemplate, Template, TemplateSummary};
-pub use crate::control::webhooks::Webhook;
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, RecordType};
 pub use crate::model::one_or_many::OneOrMany;
 pub use crate::model::status::{RecipientState, Status as EmailStatus};
 pub use crate::model::timestamp::Timestamp;
+pub use crate::notifications::notification_wire::{Notification, NotificationPage, ResetReason};
+pub use crate::organizations::organization_wire::{
+    NewOrganization, Organization, OrganizationSummary, Tenant,
+};
+pub use crate::requests::request_wire::{
+    LoggedRequest, RecordedBody, RequestFilter, RequestHandled,
+};
+pub use crate::sandbox::sandbox_wire::{Health, HealthAddresses, RetryDelays};
+pub use crate::templates::template_wire::{
+    NewTemplate, RenderedTemplate, Template, TemplateSummary,
+};
+pub use crate::webhooks::webhook_wire::Webhook;

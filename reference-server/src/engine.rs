@@ -4,8 +4,6 @@
 //! task moves the clock, so that an advance can go from due time to due time and complete
 //! when nothing is left (`docs/control-interface.md#the-clock`).
 
-mod mail;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,16 +13,19 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::app::engine_handle::{Command, Reply};
 use crate::app::{App, Shared};
-use crate::control::clock::Clock;
-use crate::delivery::{local, relaying, webhook};
-use crate::model::error::{ApiError, Code};
-use crate::model::job::{Job, Queue};
+use crate::clock::clock_wire::Clock;
+use crate::deliveries::delivery_rows::{self, Pending, State as DeliveryState};
+use crate::emails::{email_rows, email_rules};
+use crate::jobs::engine_handle::{Command, Reply};
+use crate::jobs::job::{Job, Queue};
+use crate::jobs::{clock, job_rows};
+use crate::messages::message_rules;
+use crate::model::error::{Code, Failure};
 use crate::model::time::{self, Millis};
-use crate::runtime::clock;
-use crate::store::deliveries::{self, Pending, State as DeliveryState};
-use crate::store::{Reader, Tx, emails, jobs, meta, webhooks};
+use crate::relaying::relaying_rules;
+use crate::store::{Reader, Tx, meta};
+use crate::webhooks::{webhook_rows, webhook_rules};
 
 /// How many attempts are in progress at the same time: webhooks share them, and one is left for a
 /// webhook that has none, so that slow endpoints delay only their own deliveries.
@@ -33,6 +34,8 @@ const SHARED_ATTEMPTS: usize = 64;
 const MAX_ATTEMPTS_EACH: usize = 16;
 /// Maximum number of attempts in progress: with this many busy webhooks, each has one.
 const MAX_ATTEMPTS: usize = 256;
+/// Maximum number of emails that are handed over to the relay at the same time.
+const MAX_RELAYED: usize = 8;
 /// Maximum number of messages that are announced at the same time.
 const MAX_ANNOUNCED: usize = 8;
 /// How long the engine waits after a failure, in real time: twice as long after each further one.
@@ -41,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct Engine {
     app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
-    tasks: JoinSet<Result<Done, ApiError>>,
+    tasks: JoinSet<Result<Done, Failure>>,
     /// The job of each task that was not aborted.
     running: HashMap<Id, (Job, AbortHandle)>,
     /// The number of failures in a row, and when the next job may begin, in real time.
@@ -122,7 +125,7 @@ impl Engine {
     }
 
     /// Starts the jobs that are due, within the limits. Returns when the first of the others is due.
-    async fn start_due(&mut self) -> Result<Millis, ApiError> {
+    async fn start_due(&mut self) -> Result<Millis, Failure> {
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let running = self.running.values().map(|(job, _)| job.clone()).collect();
         let find = move |reader: Reader<'_>| find(reader, now, &running, has_relay);
@@ -137,7 +140,7 @@ impl Engine {
                     .as_ref()
                     .map_or(now, |advancing| advancing.target);
                 self.tasks
-                    .spawn(async move { mail::step(app, until).await.map(Some) })
+                    .spawn(async move { send_due(app, until).await.map(Some) })
             } else {
                 // Its future is large, and moved several times.
                 self.tasks.spawn(Box::pin(run(app, job, pending)))
@@ -147,13 +150,13 @@ impl Engine {
         Ok(found.next)
     }
 
-    async fn on_end(&mut self, ended: Result<(Id, Result<Done, ApiError>), JoinError>) {
+    async fn on_end(&mut self, ended: Result<(Id, Result<Done, Failure>), JoinError>) {
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         // None if the job was aborted.
         let Some((job, _)) = self.running.remove(&task) else {
             return;
         };
-        let result = ended.map_or_else(|_| Err(ApiError::internal("a job panicked")), |it| it.1);
+        let result = ended.map_or_else(|_| Err(Failure::internal("a job panicked")), |it| it.1);
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
                 set_aside(&self.app, job.clone()).await.map(|()| None)
@@ -175,7 +178,7 @@ impl Engine {
 
     /// Holds back all work after a failure, such as a full disk. Fails the advance in progress: the
     /// clock stays at the time that it has reached.
-    fn fail(&mut self, error: &ApiError) {
+    fn fail(&mut self, error: &Failure) {
         tracing::error!(
             message = error.message(),
             "work failed and will be tried again"
@@ -185,7 +188,7 @@ impl Engine {
         self.fail_advances(error);
     }
 
-    fn fail_advances(&mut self, error: &ApiError) {
+    fn fail_advances(&mut self, error: &Failure) {
         let Some(advancing) = self.advancing.take() else {
             return;
         };
@@ -250,7 +253,7 @@ impl Engine {
                         let target = from.saturating_add(by);
                         if !time::is_representable(target) {
                             let message = "must not move the clock beyond the year 9999";
-                            let _ = reply.send(Err(ApiError::field("advance", message)));
+                            let _ = reply.send(Err(Failure::field("advance", message)));
                             return;
                         }
                         let was_running = !clock.is_frozen();
@@ -273,7 +276,7 @@ impl Engine {
                     }
                     (Command::Real, _) => {
                         let message = "the clock was set to real time during the advance";
-                        self.fail_advances(&ApiError::new(Code::Conflict, message));
+                        self.fail_advances(&Failure::new(Code::Conflict, message));
                         clock.restart();
                     }
                     (_, Some(advancing)) => advancing.was_running = true,
@@ -286,7 +289,7 @@ impl Engine {
     }
 
     /// Saves the state of the clock, so that it continues from there after a restart.
-    async fn save_clock(&self) -> Result<(), ApiError> {
+    async fn save_clock(&self) -> Result<(), Failure> {
         let mode = self.app.clock.lasting_mode();
         self.app
             .store
@@ -298,7 +301,7 @@ impl Engine {
     async fn reply_saved(&self, replies: Vec<Reply>) {
         let state = match self.save_clock().await {
             Ok(()) => self.state().await,
-            Err(error) => Err(ApiError::new(
+            Err(error) => Err(Failure::new(
                 error.code(),
                 format!(
                     "the clock is now at {}, but this was not saved: {}",
@@ -313,8 +316,8 @@ impl Engine {
     }
 
     /// Follows the clock of the system again, after a reset of the whole server.
-    async fn restart(&mut self) -> Result<Clock, ApiError> {
-        self.fail_advances(&ApiError::new(
+    async fn restart(&mut self) -> Result<Clock, Failure> {
+        self.fail_advances(&Failure::new(
             Code::Unavailable,
             "the server was reset during the advance",
         ));
@@ -325,8 +328,8 @@ impl Engine {
 
     /// Aborts the attempts to deleted webhooks. Other webhooks, including those of other
     /// organizations, are not affected.
-    async fn reload(&mut self) -> Result<Clock, ApiError> {
-        let webhooks = self.app.store.read(webhooks::ids).await?;
+    async fn reload(&mut self) -> Result<Clock, Failure> {
+        let webhooks = self.app.store.read(webhook_rows::ids).await?;
         self.running.retain(|_, (job, task)| {
             let is_wanted = !matches!(&job.queue, Queue::Webhook(id) if !webhooks.contains(id));
             if !is_wanted {
@@ -337,15 +340,15 @@ impl Engine {
         self.state().await
     }
 
-    async fn state(&self) -> Result<Clock, ApiError> {
+    async fn state(&self) -> Result<Clock, Failure> {
         let computer = clock::system();
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let read = self.app.store.read(move |reader| {
-            let queues = jobs::queues(reader, has_relay)?;
+            let queues = job_rows::queues(reader, has_relay)?;
             let is_due = queues.iter().any(|(_, at)| *at <= now);
             let next = queues
                 .iter()
-                .map(|(queue, _)| jobs::next_after(reader, queue, now));
+                .map(|(queue, _)| job_rows::next_after(reader, queue, now));
             Ok((
                 is_due,
                 next.collect::<Result<Vec<_>, _>>()?
@@ -368,7 +371,7 @@ impl Engine {
 /// Jobs that can begin.
 struct Found {
     /// Each with its delivery, or why that cannot be read.
-    jobs: Vec<(Job, Result<Option<Pending>, ApiError>)>,
+    jobs: Vec<(Job, Result<Option<Pending>, Failure>)>,
     /// When the first of the other jobs is due, but for those that wait for the end of one.
     next: Millis,
 }
@@ -379,8 +382,8 @@ fn find(
     now: Millis,
     running: &HashSet<Job>,
     has_relay: bool,
-) -> Result<Found, ApiError> {
-    let mut queues = jobs::queues(reader, has_relay)?;
+) -> Result<Found, Failure> {
+    let mut queues = job_rows::queues(reader, has_relay)?;
     let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
     queues.sort_by_cached_key(|(queue, _)| busy(queue));
 
@@ -403,7 +406,8 @@ fn find(
         }
         let busy = busy(&queue);
         let limit = match queue {
-            Queue::Mail | Queue::Relay => 1,
+            Queue::Mail => 1,
+            Queue::Relay => MAX_RELAYED,
             Queue::Received => MAX_ANNOUNCED,
             Queue::Webhook(_) => attempts_each,
         };
@@ -418,20 +422,20 @@ fn find(
             found.jobs.push((Job::new(queue, ""), Ok(None)));
             continue;
         }
-        let due = jobs::due(reader, &queue, now, busy + free)?;
+        let due = job_rows::due(reader, &queue, now, busy + free)?;
         let due = due
             .into_iter()
             .map(|(job, _)| job)
             .filter(|job| !running.contains(job));
         for job in due.take(free) {
             let pending = match queue {
-                Queue::Webhook(_) => deliveries::pending(reader, &job),
+                Queue::Webhook(_) => delivery_rows::pending(reader, &job),
                 _ => Ok(None),
             };
             free_attempts -= usize::from(is_webhook(&queue));
             found.jobs.push((job, pending));
         }
-        let next = jobs::next_after(reader, &queue, now)?;
+        let next = job_rows::next_after(reader, &queue, now)?;
         found.next = found.next.min(next.unwrap_or(Millis::MAX));
     }
     Ok(found)
@@ -445,16 +449,16 @@ fn is_webhook(queue: &Queue) -> bool {
 async fn run(
     app: Shared,
     job: Job,
-    pending: Result<Option<Pending>, ApiError>,
-) -> Result<Done, ApiError> {
+    pending: Result<Option<Pending>, Failure>,
+) -> Result<Done, Failure> {
     match (&job.queue, pending?) {
-        (Queue::Relay, _) => relaying::hand_over(&app, job.subject).await?,
-        (Queue::Received, _) => local::announce(&app, job).await?,
-        (_, Some(pending)) => webhook::deliver(&app, pending).await?,
+        (Queue::Relay, _) => relaying_rules::hand_over(&app, job.subject).await?,
+        (Queue::Received, _) => message_rules::announce(&app, job).await?,
+        (_, Some(pending)) => webhook_rules::deliver(&app, pending).await?,
         // The delivery was deleted.
         (_, None) => {
             app.store
-                .write_relaxed(move |tx| jobs::done(tx, &job).map(drop))
+                .write_relaxed(move |tx| job_rows::done(tx, &job).map(drop))
                 .await?;
         }
     }
@@ -463,20 +467,46 @@ async fn run(
 
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for
 /// ever.
-async fn set_aside(app: &App, job: Job) -> Result<(), ApiError> {
+async fn set_aside(app: &App, job: Job) -> Result<(), Failure> {
     app.set_aside.fetch_add(1, Ordering::Relaxed);
     tracing::error!(
         ?job,
         "a job was set aside: it fails by a defect of this server"
     );
     let write = move |tx: &mut Tx<'_>| match &job.queue {
-        Queue::Webhook(id) => deliveries::end(tx, id, &job.subject, DeliveryState::Failed),
+        Queue::Webhook(id) => delivery_rows::end(tx, id, &job.subject, DeliveryState::Failed),
         queue => {
             if *queue != Queue::Received {
-                emails::fail(tx, &job.subject)?;
+                email_rows::fail(tx, &job.subject)?;
             }
-            jobs::done(tx, &job).map(drop)
+            job_rows::done(tx, &job).map(drop)
         }
     };
     app.store.write_relaxed(write).await
 }
+
+/// Processes emails that are due up to `until`. Moves on to the next due time only if nothing else
+/// is due before it. Returns the time that it has reached.
+async fn send_due(app: Shared, until: Millis) -> Result<Millis, Failure> {
+    let write = |limit| {
+        let context = Arc::clone(&app);
+        app.store
+            .write_relaxed(move |tx| email_rules::send_due(tx, &context, until, limit))
+    };
+    // If the server has a defect, the first email by itself shows whether it is the cause.
+    for limit in [EMAILS_AT_ONCE, 1] {
+        match write(limit).await {
+            Err(error) if error.code() == Code::Internal => {}
+            step => return step,
+        }
+    }
+    let now = app.clock.now();
+    let read = move |reader: Reader<'_>| job_rows::due(reader, &Queue::Mail, until.max(now), 1);
+    for (job, _) in app.store.read(read).await? {
+        set_aside(&app, job).await?;
+    }
+    Ok(now)
+}
+
+/// Maximum number of emails in one step.
+const EMAILS_AT_ONCE: usize = 128;

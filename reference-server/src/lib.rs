@@ -49,34 +49,58 @@
 //! public knowledge. For any other domain, and with [`Network::Public`], the server generates one,
 //! which takes seconds in a debug build.
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "only the server uses all of it")
+)]
 
 pub mod client;
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, reason = "only the server uses all of it")
-)]
+mod control;
 #[macro_use]
 mod model;
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, reason = "only the server uses all of it")
-)]
-mod control;
 
+// The resources.
+
+mod audiences;
+mod clock;
+mod contacts;
+mod deliveries;
+mod domains;
+mod emails;
+mod extractions;
+mod faults;
+mod inbound;
+mod keys;
+mod messages;
+mod notifications;
+mod organizations;
 #[cfg(feature = "server")]
-mod api;
+mod relaying;
+mod requests;
+#[cfg(feature = "server")]
+mod retention;
+mod sandbox;
+#[cfg(feature = "server")]
+mod seeds;
+mod templates;
+#[cfg(feature = "server")]
+mod tracking;
+mod webhooks;
+
+// The platform beneath them, and what is built of both.
+
 #[cfg(feature = "server")]
 mod app;
 #[cfg(feature = "server")]
-mod delivery;
-#[cfg(feature = "server")]
 mod engine;
+#[cfg(feature = "server")]
+mod http;
+#[cfg(feature = "server")]
+mod jobs;
 #[cfg(feature = "server")]
 mod mail;
 #[cfg(feature = "server")]
 mod net;
-#[cfg(feature = "server")]
-mod retention;
 #[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
@@ -90,17 +114,17 @@ mod smtp;
 #[cfg(feature = "server")]
 mod store;
 
-pub use control::organizations::Organization;
+pub use organizations::organization_wire::Organization;
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub use settings::Limits;
 #[cfg(feature = "server")]
 pub use {
-    control::seed_file::InvalidSeed,
     mail::relay::{InvalidRelay, InvalidRelayTo},
     model::addresses::Addresses,
     model::network::Network,
     net::certificate::InvalidCertificate,
+    seeds::seed_file::InvalidSeed,
     server::{Builder, InvalidUrl, Server, StartError},
     store::data_dir::{RunningServer, find_running},
 };

@@ -1,5 +1,6 @@
 //! Mail as other servers see it: messages, signatures, DNS, and SMTP out.
 
+pub(crate) mod authentication;
 pub(crate) mod codes;
 pub(crate) mod dkim;
 pub(crate) mod dns;

@@ -17,12 +17,9 @@ pub(crate) mod timestamp;
 #[cfg(feature = "server")]
 pub(crate) mod addresses;
 #[cfg(feature = "server")]
-#[cfg(feature = "server")]
 pub(crate) mod error;
 #[cfg(feature = "server")]
 pub(crate) mod id;
-#[cfg(feature = "server")]
-pub(crate) mod job;
 #[cfg(feature = "server")]
 pub(crate) mod key;
 #[cfg(feature = "server")]
@@ -33,5 +30,3 @@ pub(crate) mod network;
 pub(crate) mod redact;
 #[cfg(feature = "server")]
 pub(crate) mod terms;
-#[cfg(feature = "server")]
-pub(crate) mod tracking;

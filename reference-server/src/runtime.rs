@@ -1,6 +1,5 @@
 //! What bounds, times and stops the work of a server.
 
-pub(crate) mod clock;
 pub(crate) mod heavy;
 pub(crate) mod limit;
 pub(crate) mod memory;

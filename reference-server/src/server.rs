@@ -19,25 +19,28 @@ use tokio::time::timeout;
 pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
-use crate::api::control::seed;
-use crate::api::framework::listen;
-use crate::app::engine_handle::EngineHandle;
 use crate::app::{App, Shared};
-use crate::engine;
+use crate::domains::domain_rows;
+use crate::faults::fault_rows;
+use crate::http::listen;
+use crate::http::request_log::RequestLog;
+use crate::jobs::engine_handle::EngineHandle;
+use crate::keys::key_rows::{self, random_hex};
 use crate::mail::dns::{self, Resolver, Zone};
 use crate::mail::relay::Relay;
-use crate::model::addresses::{Addresses, reachable};
-use crate::model::error::ApiError;
+use crate::model::addresses::Addresses;
+use crate::model::addresses::reachable;
+use crate::model::error::Failure;
 use crate::model::network::Network;
 use crate::model::timestamp::Timestamp;
 use crate::net::outbound::Outbound;
+use crate::retention::retention_rules;
 use crate::runtime::limit::Limit;
+use crate::seeds::seed_rules;
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
-use crate::store::keys::{self, random_hex};
-use crate::store::request_log::RequestLog;
-use crate::store::{Store, dns_records, faults};
-use crate::{retention, routes, smtp};
+use crate::{engine, routes, smtp};
 
 /// A running local server for the email service and the extraction service.
 ///
@@ -309,7 +312,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let mut running = JoinSet::new();
     running.spawn(engine::run_jobs(Arc::clone(&app), commands));
-    running.spawn(retention::run(Arc::clone(&app)));
+    running.spawn(retention_rules::run(Arc::clone(&app)));
     running.spawn(listen::run(
         Arc::clone(&app),
         listener,
@@ -404,12 +407,12 @@ async fn load(app: &Shared) -> Result<(), StartError> {
     let loaded = app
         .store
         .write(move |tx| {
-            seed::start(tx, &context)?;
-            keys::load(tx)?;
+            seed_rules::start(tx, &context)?;
+            key_rows::load(tx)?;
             context
                 .has_faults
-                .store(faults::exist(tx.reader())?, Ordering::SeqCst);
-            context.zone.set(&dns_records::all(tx.reader())?);
+                .store(fault_rows::exist(tx.reader())?, Ordering::SeqCst);
+            context.zone.set(&domain_rows::all_records(tx.reader())?);
             Ok(())
         })
         .await;
@@ -423,6 +426,6 @@ async fn load(app: &Shared) -> Result<(), StartError> {
     })
 }
 
-fn database(error: &ApiError) -> StartError {
+fn database(error: &Failure) -> StartError {
     StartError::Database(error.message().to_owned())
 }

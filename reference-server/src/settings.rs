@@ -9,15 +9,14 @@ use http::Uri;
 use svc_sdk::{Dialect, Secret};
 use url::{Host, Url};
 
-use crate::control::seed_file::SeedFile;
+use crate::http::request_log::OnRequest;
 use crate::mail::relay::{RelayTarget, RelayTo};
 use crate::model::addresses::reachable;
 use crate::model::network::Network;
+use crate::model::time::Millis;
 use crate::net::certificate::Certificate;
 use crate::net::target::{is_internal, is_local};
-use crate::store::keys::SEEDED;
-use crate::store::request_log::OnRequest;
-use crate::store::retention::Keep;
+use crate::seeds::seed_file::SeedFile;
 
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -194,6 +193,19 @@ impl Default for Settings {
             limits: Limits::default(),
         }
     }
+}
+
+/// The keys of the email service and of the extraction service that a new server on loopback
+/// has. They are public knowledge.
+pub(crate) const SEEDED: [&str; 2] = ["mk_test_sandbox", "sk_test_sandbox"];
+
+/// What is kept of each organization.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// The number of the newest emails, received messages, and other deliveries.
+    pub(crate) newest: Option<u32>,
+    /// How long, in milliseconds of the server's clock.
+    pub(crate) duration: Option<Millis>,
 }
 
 #[cfg(test)]

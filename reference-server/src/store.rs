@@ -5,37 +5,23 @@
 //! one transaction, commits, and only then sends the results. A successful result therefore means
 //! that the data is on disk, and concurrent writes share the cost of the sync.
 //!
-//! Each table has a module, which holds every statement for it. No other code can run one: a
-//! closure gets a [`Tx`] or a [`Reader`], and only the store can run statements with those.
+//! Each table has a module that holds every statement for it: the `…_rows` of its resource, or one here. A
+//! closure gets a [`Tx`] or a [`Reader`], and calls those.
 
-pub(crate) mod audiences;
 pub(crate) mod bodies;
-pub(crate) mod contacts;
 pub(crate) mod data_dir;
-pub(crate) mod deliveries;
-pub(crate) mod dns_records;
-pub(crate) mod domains;
-pub(crate) mod emails;
-pub(crate) mod faults;
 mod file_identity;
 pub(crate) mod idempotency;
-pub(crate) mod jobs;
-pub(crate) mod keys;
 mod lock;
-pub(crate) mod messages;
 pub(crate) mod meta;
 mod migrations;
 pub(crate) mod notifications;
 mod open;
-pub(crate) mod organizations;
+mod organization;
 mod readers;
-pub(crate) mod request_log;
-pub(crate) mod retention;
 pub(crate) mod rows;
-pub(crate) mod templates;
 mod threads;
 mod tx;
-pub(crate) mod webhooks;
 mod writer;
 
 use std::path::Path;
@@ -45,13 +31,14 @@ use tokio::sync::oneshot;
 
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
+pub(crate) use organization::{NO_ORGANIZATION, SANDBOX, find_named};
 use readers::Read;
 use threads::{Queue, Threads};
-pub(crate) use tx::{NO_ORGANIZATION, Reader, Tx, Wake};
+pub(crate) use tx::{AllKeys, Hash, Reader, Tx, Wake};
 use writer::{Write, Writer};
 
-use crate::model::error::ApiError;
-use crate::runtime::clock::Clock;
+use crate::jobs::clock::Clock;
+use crate::model::error::Failure;
 
 /// Handle to the database, shared by the whole server.
 pub(crate) struct Store {
@@ -94,29 +81,29 @@ impl Store {
     /// Runs a closure in a transaction and returns once its data is on disk.
     ///
     /// If it fails, nothing that it wrote is kept.
-    pub(crate) async fn write<T, F>(&self, write: F) -> Result<T, ApiError>
+    pub(crate) async fn write<T, F>(&self, write: F) -> Result<T, Failure>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Failure> + Send + 'static,
     {
         self.submit(true, write).await
     }
 
     /// Like [`Store::write`], for the work of the engine. After a power failure the work may have
     /// to be done again; after a killed process it is not lost.
-    pub(crate) async fn write_relaxed<T, F>(&self, write: F) -> Result<T, ApiError>
+    pub(crate) async fn write_relaxed<T, F>(&self, write: F) -> Result<T, Failure>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Failure> + Send + 'static,
     {
         self.submit(false, write).await
     }
 
     /// Reads committed data on a reader thread.
-    pub(crate) async fn read<T, F>(&self, read: F) -> Result<T, ApiError>
+    pub(crate) async fn read<T, F>(&self, read: F) -> Result<T, Failure>
     where
         T: Send + 'static,
-        F: FnOnce(Reader<'_>) -> Result<T, ApiError> + Send + 'static,
+        F: FnOnce(Reader<'_>) -> Result<T, Failure> + Send + 'static,
     {
         let Some(readers) = &self.readers else {
             return self.submit(false, move |tx| read(tx.reader())).await;
@@ -125,7 +112,7 @@ impl Store {
         let run = move |reader: rusqlite::Result<Reader<'_>>| {
             // The client may have disconnected while this was waiting.
             if !sender.is_closed() {
-                let _ = sender.send(reader.map_err(ApiError::from).and_then(read));
+                let _ = sender.send(reader.map_err(Failure::from).and_then(read));
             }
         };
         readers.push(Box::new(run))?;
@@ -140,10 +127,10 @@ impl Store {
         self.writer.close();
     }
 
-    async fn submit<T, F>(&self, durable: bool, write: F) -> Result<T, ApiError>
+    async fn submit<T, F>(&self, durable: bool, write: F) -> Result<T, Failure>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Failure> + Send + 'static,
     {
         let (done, committed) = oneshot::channel();
         let (sender, mut result) = oneshot::channel();
@@ -160,8 +147,8 @@ impl Store {
     }
 }
 
-fn panicked() -> ApiError {
-    ApiError::internal("the use of the database panicked")
+fn panicked() -> Failure {
+    Failure::internal("the use of the database panicked")
 }
 
 #[cfg(test)]
@@ -171,13 +158,13 @@ mod tests {
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
         let (store, _) = Store::open(None, None).unwrap();
-        let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
+        let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), Failure> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())
         };
         let failed = store.write(move |tx| {
             insert(tx, "failed")?;
-            Err::<(), _>(ApiError::not_found("thing"))
+            Err::<(), _>(Failure::not_found("thing"))
         });
         assert!(failed.await.is_err());
         let panicked = store.write::<(), _>(move |tx| {

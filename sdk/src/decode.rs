@@ -280,7 +280,7 @@ fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
         .filter(|(name, value)| {
             let is_own = T::FIELDS.contains(&name.as_str()) && *name != "email";
             let plain = plain(name);
-            let is_usual = WRAPPERS.contains(&plain.as_str())
+            let is_usual = matches!(plain.as_str(), "data" | "items" | "results")
                 || plain
                     .strip_suffix('s')
                     .is_some_and(|one| one == T::KIND || one == "message");
@@ -291,7 +291,7 @@ fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
     let kinds = format!("{}s", T::KIND);
     let usual = WRAPPERS
         .into_iter()
-        .chain([T::KIND, &kinds, "messages"])
+        .chain([T::KIND, &kinds, "messages", "items", "results"])
         .find_map(|usual| {
             let is_usual = |name: &&&String| plain(name) == usual;
             names.iter().find(is_usual)
@@ -313,6 +313,14 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
         for (name, value) in attributes {
             fields.entry(name).or_insert(value);
         }
+    }
+    // JSON-LD has the path of a resource.
+    if !fields.contains_key("id")
+        && let Some(path) = fields.get("@id").and_then(Value::as_str)
+        && let Some((_, id)) = path.rsplit_once('/')
+    {
+        let id = id.to_owned();
+        fields.insert("id".to_owned(), id.into());
     }
     for documented in T::FIELDS {
         take_name(fields, documented, &[&plain(documented)]);

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 pub(crate) type Fields = Map<String, Value>;
 
-/// A name without case and separators: `signingSecret`, `signing_secret` and `SigningSecret` are
-/// the same name.
+/// A name without case, separators and namespace: `signingSecret`, `signing_secret`,
+/// `SigningSecret` and `ex:signingSecret` are the same name.
 pub(crate) fn plain(name: &str) -> String {
-    name.chars()
+    let own = name.rsplit(':').next().unwrap_or(name);
+    own.chars()
         .filter(|letter| letter.is_alphanumeric())
         .map(|letter| letter.to_ascii_lowercase())
         .collect()

@@ -145,7 +145,7 @@ fn is_denied(name: &str, value: &Value) -> bool {
 }
 
 fn is_error(name: &str, value: &Value) -> bool {
-    const ERRORS: [&str; 12] = [
+    const ERRORS: [&str; 13] = [
         "error",
         "errors",
         "errorcode",
@@ -158,6 +158,7 @@ fn is_error(name: &str, value: &Value) -> bool {
         "fault",
         "faultcode",
         "faultstring",
+        "violations",
     ];
     ERRORS.contains(&name) && says_something(value)
 }

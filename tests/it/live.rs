@@ -446,4 +446,7 @@ styles! {
     a_service_in_go: 6;
     a_service_with_django: 7;
     a_service_of_a_soap_team: 8;
+    a_service_of_a_chat_platform: 9;
+    a_service_with_json_ld: 10;
+    a_service_of_an_old_mail_house: 11;
 }

@@ -286,62 +286,101 @@ fn tree(options: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The layers of the server, lowest first. A module may import from its own layer and from
-/// those before it. A name covers the modules below it.
-const SERVER_LAYERS: [&[&str]; 19] = [
-    &["model"],
-    &["runtime"],
-    &["control"],
-    &["store"],
-    &["net"],
-    &["mail"],
-    &["settings"],
-    &["app"],
-    &["delivery"],
-    &["engine"],
-    &["retention"],
-    &["smtp"],
-    &["api::framework"],
-    &[
-        "api::tracking",
-        "api::webhooks",
-        "api::email",
-        "api::extraction",
-    ],
-    &["api::control"],
-    &["api::openapi", "api::page"],
-    &["routes"],
-    &["client"],
-    &["server"],
+/// The directions of the server: wire ← platform ← rows ← rules ← api ← routes ← server. A module
+/// imports from its own layer and from those before it.
+///
+/// Of a resource, the file says the layer: `webhooks/webhook_rows.rs` has rows. `wire` is what clients
+/// know, and with `model/` what all others know.
+const DIRECTIONS: [&str; 7] = [
+    "wire", "platform", "rows", "rules", "api", "routes", "server",
 ];
 
+/// The modules that are no resource, each with the modules below it. What speaks SMTP, and what does the
+/// jobs, uses rules as handlers do.
+const OTHER_MODULES: [(&str, &[&str]); 5] = [
+    ("wire", &["model", "control", "seeds::seed_file"]),
+    (
+        "platform",
+        &[
+            "runtime", "jobs", "store", "net", "mail", "settings", "app", "http",
+        ],
+    ),
+    ("api", &["smtp", "engine"]),
+    ("routes", &["routes"]),
+    ("server", &["client", "server"]),
+];
+
+/// The position of a module's layer in [`DIRECTIONS`]; `None` for one that only declares others.
+fn layer(module: &str) -> Option<usize> {
+    let file = module.split("::").nth(1).unwrap_or_default();
+    let of_file = file.rsplit_once('_').map(|(_, layer)| layer);
+    let other = OTHER_MODULES
+        .iter()
+        .find(|(_, names)| names.iter().any(|name| is_within(module, name)));
+    let name = other.map(|(layer, _)| *layer).or(of_file)?;
+    DIRECTIONS.iter().position(|layer| *layer == name)
+}
+
 #[test]
-fn the_server_reads_downwards() {
-    let modules = server_modules();
-    let layer = |module: &str| {
-        SERVER_LAYERS
-            .iter()
-            .position(|layer| layer.iter().any(|name| is_within(module, name)))
-            .unwrap_or_else(|| panic!("`{module}` is in no layer: add it to SERVER_LAYERS"))
-    };
-    let mut upwards = Vec::new();
-    for (module, imports) in &modules {
-        // `api` and the root only declare modules.
-        if imports.is_empty() {
+fn the_server_reads_in_its_directions() {
+    let mut wrong = Vec::new();
+    for (module, imports) in &server_modules() {
+        let Some(own) = layer(module) else {
+            assert!(
+                imports.is_empty(),
+                "`{module}` is in no layer: add it to OTHER_MODULES"
+            );
             continue;
-        }
-        for import in imports
-            .iter()
-            .filter(|import| layer(import) > layer(module))
-        {
-            upwards.push(format!("{module} imports {import}"));
+        };
+        for import in imports {
+            if layer(import).is_some_and(|other| other > own) {
+                wrong.push(format!("{module} imports {import}"));
+            }
         }
     }
     assert!(
-        upwards.is_empty(),
-        "imports against the layers:\n{}",
-        upwards.join("\n")
+        wrong.is_empty(),
+        "imports against the directions {}:\n{}",
+        DIRECTIONS.join(" ← "),
+        wrong.join("\n")
     );
+}
+
+/// A resource uses the rules and the rows of another, but never its api.
+#[test]
+fn no_api_of_the_server_uses_that_of_another_resource() {
+    let folder = |module: &str| module.split("::").next().unwrap_or_default().to_owned();
+    let is_api = |module: &str| module.contains("_api");
+    for (module, imports) in &server_modules() {
+        for import in imports
+            .iter()
+            .filter(|import| is_api(module) && is_api(import))
+        {
+            assert_eq!(folder(module), folder(import), "{module} imports {import}");
+        }
+    }
+}
+
+/// Everyone else calls a function of the rows, so that a table can be changed in one place.
+#[test]
+fn only_rows_and_the_store_have_sql() {
+    for (module, source) in sources("reference-server/src") {
+        let source = program(&source);
+        let may = is_within(&module, "store") || layer(&module) == Some(2);
+        for statement in ["\"SELECT ", "\"INSERT ", "\"UPDATE ", "\"DELETE FROM "] {
+            assert!(may || !source.contains(statement), "{module} has SQL");
+        }
+    }
+}
+
+/// What clients need compiles without the server, and so whole files of a resource do or do not.
+#[test]
+fn no_file_of_a_resource_is_in_the_client_by_half() {
+    for (module, source) in sources("reference-server/src") {
+        let is_of_resource = module.contains("::") && layer(&module).is_some_and(|own| own != 1);
+        let is_half = program(&source).contains("#[cfg(feature");
+        assert!(!is_of_resource || !is_half, "{module} has a `cfg` inside");
+    }
 }
 
 #[test]
@@ -483,6 +522,18 @@ fn server_modules() -> BTreeMap<String, BTreeSet<String>> {
 
 /// The modules in a folder, each with the modules that it imports from, except in tests.
 fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let lib = root().join(folder).join("lib.rs");
+    let exports = exports(&fs::read_to_string(lib).expect("a library"));
+    let sources = sources(folder);
+    assert!(sources.len() > 40, "found only {} modules", sources.len());
+    sources
+        .iter()
+        .map(|(module, source)| (module.clone(), imports(module, source, &sources, &exports)))
+        .collect()
+}
+
+/// The modules in a folder, except its root, each with its source.
+fn sources(folder: &str) -> BTreeMap<String, String> {
     let folder = root().join(folder);
     let mut sources = BTreeMap::new();
     let mut waiting = vec![folder.clone()];
@@ -507,13 +558,17 @@ fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
             }
         }
     }
-    let exports = exports(&sources.remove("lib").expect("a library"));
+    sources.remove("lib");
     sources.remove("main");
-    assert!(sources.len() > 40, "found only {} modules", sources.len());
     sources
-        .iter()
-        .map(|(module, source)| (module.clone(), imports(module, source, &sources, &exports)))
-        .collect()
+}
+
+/// A source without its tests.
+fn program(source: &str) -> &str {
+    source
+        .split("#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or_default()
 }
 
 /// The names that the root of a crate exports, each with its path: `crate::command` may be that of
@@ -554,10 +609,7 @@ fn imports(
 
 /// All paths in a module that start in this crate, from its root.
 fn paths(module: &str, source: &str) -> Vec<String> {
-    let program = source
-        .split("#[cfg(test)]\nmod tests")
-        .next()
-        .unwrap_or_default();
+    let program = program(source);
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let code: Vec<&str> = program.lines().filter(|line| !is_comment(line)).collect();
     // The module in `pub(in …)` is no import.

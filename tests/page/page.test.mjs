@@ -137,6 +137,24 @@ test('a new message, email, delivery and request appear without a reload', async
   }
 });
 
+// A browser has six connections to a server over HTTP/1.1.
+test('seven tabs show what happens, and the others go on when the first one is closed', async () => {
+  const page = await open(server, 'mailbox');
+  const tabs = [page];
+  for (let more = 0; more < 6; more += 1) {
+    const tab = await page.context().newPage();
+    await tab.goto(`${server.url}/#/mailbox`);
+    tabs.push(tab);
+  }
+  for (const subject of ['To every tab', 'To those that are left']) {
+    await call(server, 'POST', '/api/v1/emails', { ...welcome, subject });
+    for (const tab of tabs) await tab.getByText(subject).first().waitFor();
+    await tabs.shift().close();
+  }
+  assert.deepEqual(page.problems, []);
+  await tabs[0].context().close();
+});
+
 test('a list of all messages keeps few rows in the document', async () => {
   const page = await open(server, 'mailbox');
   const list = page.locator('.list');

@@ -236,8 +236,10 @@ impl List {
             list.iter().try_for_each(|contact| items.push(contact))?;
             more = match (list.page, list.total_pages) {
                 (Some(page), Some(pages)) if pages > 1 => Some(format!("page {page} of {pages}")),
-                _ if list.is_complete() => None,
-                _ => Some("the audience has more contacts".to_owned()),
+                _ if list.has_more() || (self.page.is_none() && !list.is_complete()) => {
+                    Some("the audience has more contacts".to_owned())
+                }
+                _ => None,
             };
         }
         if items.are_lines {

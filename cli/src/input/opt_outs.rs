@@ -54,6 +54,7 @@ impl About {
             "bounced" | "bouncedat" | "complained" | "complainedat" => Self::OptedOut,
             "suppressed" | "suppressedat" | "donotemail" => Self::OptedOut,
             "status" | "subscriptionstatus" => Self::Status,
+            "name" | "topics" | "metadata" => Self::Ignored,
             _ => Self::Other,
         }
     }
@@ -195,7 +196,8 @@ impl OptOuts {
         }
 
         if let Some(no) = no {
-            if let Some(yes) = yes {
+            // A key that is given twice is a problem of its record alone.
+            if let Some(yes) = yes.filter(|yes| *yes != no) {
                 let place = || (record.number, Arc::clone(yes), Arc::clone(no));
                 self.contradiction.get_or_insert_with(place);
             }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::text::json_safe;
-use super::{Format, Printer, to_value};
+use super::{Format, Printer, to_value, unless_closed};
 use crate::failure::Failure;
 
 /// A long result that is written item by item: as CSV, unless an option selects another format.
@@ -43,7 +43,13 @@ impl<'a> Items<'a> {
         self.list.push(self.out, item)
     }
 
-    /// The items of a table.
+    /// Writes JSON item by item, too.
+    pub fn streamed(mut self) -> Self {
+        self.list = ListWriter::streamed();
+        self
+    }
+
+    /// The items of a format that needs all of them.
     pub fn document(&self) -> &[Value] {
         &self.list.document
     }
@@ -64,21 +70,31 @@ impl<'a> Items<'a> {
     }
 }
 
-/// A list that is written item by item: lines and JSON at once, other formats at the end.
+/// A list that is written item by item: lines at once, other formats at the end.
 #[derive(Default)]
 pub struct ListWriter {
+    /// Whether JSON is written at once, too. If the list fails halfway, so does its JSON.
+    is_streamed: bool,
     count: u64,
     /// The items of a format that needs all of them.
     document: Vec<Value>,
 }
 
 impl ListWriter {
+    /// One that writes JSON at once, too.
+    pub fn streamed() -> Self {
+        Self {
+            is_streamed: true,
+            ..Self::default()
+        }
+    }
+
     /// Writes an item. A closed pipe is reported, so that the rest is not read.
     pub fn push(&mut self, out: &Printer, item: Value) -> Result<(), Failure> {
         self.count += 1;
         match out.format() {
             Format::Ndjson => out.part(&item),
-            Format::Json if !out.has_filter() => {
+            Format::Json if self.is_streamed && !out.has_filter() => {
                 let start = if self.count == 1 { "[" } else { "," };
                 let item = format!("{item:#}").replace('\n', "\n  ");
                 out.raw(&json_safe(&format!("{start}\n  {item}")))
@@ -94,8 +110,9 @@ impl ListWriter {
     pub fn finish(self, out: &Printer) -> Result<(), Failure> {
         match out.format() {
             Format::Ndjson => Ok(()),
-            Format::Json if !out.has_filter() => {
-                out.raw(if self.count == 0 { "[]\n" } else { "\n]\n" })
+            Format::Json if self.is_streamed && !out.has_filter() => {
+                let end = if self.count == 0 { "[]\n" } else { "\n]\n" };
+                unless_closed(out.raw(end))
             }
             _ => out.value(&self.document),
         }

@@ -1644,10 +1644,10 @@ fn an_audience_of_which_not_all_is_known_gets_nothing() {
     for (list, said) in [
         // The service does not say who wants emails.
         (json!([subscribed(1), contact(2)]), "`opt-out`"),
-        // There are more contacts, which it does not say how to get.
+        // There are more contacts, of which it returns only the first.
         (
             json!({"data": [subscribed(1)], "has_more": true, "total": 9}),
-            "more",
+            "the same page twice",
         ),
     ] {
         let list = crate::support::http_response(200, "", &list.to_string());

@@ -84,7 +84,7 @@ fn the_lines_cover_every_command_that_calls_an_operation() {
     {
         // These query both services and report partial results, or run until they are stopped.
         // To resume a job needs one.
-        let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "conform" | "listen" | "bulk resume")
+        let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "conform" | "listen" | "bulk resume" | "bulk report")
             // These need a job: `bulk.rs`.
                 || matches!(&*spec.path, "bulk cancel" | "bulk work");
         assert!(

@@ -18,12 +18,47 @@ let running = null;
 export function connect() {
   running?.abort();
   running = new AbortController();
-  run(running.signal);
+  share(running.signal);
 }
 
-/** @param {AbortSignal} signal */
-async function run(signal) {
+/**
+ * One tab of a browser reads the events of an organization and tells them to the others: a browser has
+ * only six connections to a server over HTTP/1.1. When that tab ends, another one goes on.
+ * @param {AbortSignal} signal
+ */
+async function share(signal) {
+  const address = url('/_sandbox/events');
+  const tabs = new BroadcastChannel(address);
   let last = '';
+  /** What a tab tells the others. @param {{ id?: string, data?: Event, connected?: boolean, asks?: boolean }} news */
+  const receive = ({ id, data, connected: value }) => {
+    if (id) last = id;
+    if (value !== undefined) setConnected(value);
+    if (data) emit(data);
+  };
+  tabs.onmessage = ({ data }) => receive(data);
+  signal.addEventListener('abort', () => tabs.close());
+
+  const read = () => {
+    tabs.onmessage = ({ data }) => data.asks && tabs.postMessage({ connected });
+    return run(address, signal, last, (news) => {
+      if (signal.aborted) return;
+      receive(news);
+      tabs.postMessage(news);
+    });
+  };
+  // There are locks only on localhost and over HTTPS. Without them, each tab reads for itself.
+  if (!navigator.locks) {
+    tabs.close();
+    return run(address, signal, last, receive);
+  }
+  tabs.postMessage({ asks: true });
+  await navigator.locks.request(address, { signal }, read).catch(() => {});
+}
+
+/** @param {string} address @param {AbortSignal} signal @param {string} last
+ *  @param {(news: { id?: string, data?: Event, connected?: boolean }) => void} tell */
+async function run(address, signal, last, tell) {
   let pause = 250;
   let lost = false;
   while (!signal.aborted) {
@@ -31,21 +66,21 @@ async function run(signal) {
       /** @type {Record<string, string>} */
       const headers = { accept: 'text/event-stream', ...authorization() };
       if (last) headers['last-event-id'] = last;
-      const response = await fetch(url('/_sandbox/events'), { headers, signal });
+      const response = await fetch(address, { headers, signal });
       if (!response.ok || !response.body) throw new Error(String(response.status));
-      setConnected(true);
+      tell({ connected: true });
       pause = 250;
       // Without an ID to continue after, whatever happened meanwhile is unknown.
-      if (lost && !last) emit({ type: 'reset', reason: 'gap' });
+      if (lost && !last) tell({ data: { type: 'reset', reason: 'gap' } });
       for await (const event of events(response.body)) {
         if (event.id) last = event.id;
-        emit(event.data);
+        tell(event);
       }
     } catch {
       // The connection failed; the loop makes it again.
     }
     if (signal.aborted) return;
-    setConnected(false);
+    tell({ connected: false });
     lost = true;
     await new Promise((done) => setTimeout(done, pause));
     pause = Math.min(pause * 2, 5000);

@@ -68,7 +68,7 @@ impl Client {
     }
 
     /// A request without a body. The parameters are those of the path, in order.
-    pub(super) fn call<B, R, Q>(
+    pub(crate) fn call<B, R, Q>(
         &self,
         endpoint: &Endpoint<B, R, Q>,
         parameters: &[&str],
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// A request with the query parameters that are set.
-    pub(super) fn select<R, Q: Serialize>(
+    pub(crate) fn select<R, Q: Serialize>(
         &self,
         endpoint: &Endpoint<(), R, Q>,
         parameters: &[&str],
@@ -118,7 +118,7 @@ impl Client {
     }
 
     /// A request with a JSON body, without the fields that are not set.
-    pub(super) fn send<B: Serialize, R, Q>(
+    pub(crate) fn send<B: Serialize, R, Q>(
         &self,
         endpoint: &Endpoint<B, R, Q>,
         parameters: &[&str],
@@ -184,25 +184,25 @@ const RESPONSE_TIME: Duration = Duration::from_secs(300);
 
 impl<T> Request<T> {
     /// Adds a query parameter.
-    pub(super) fn query(mut self, name: &str, value: impl AsRef<str>) -> Self {
+    pub(crate) fn query(mut self, name: &str, value: impl AsRef<str>) -> Self {
         self.call = self.call.query(name, value);
         self
     }
 
     /// Sets a body that is not JSON.
-    pub(super) fn body(mut self, body: Bytes, content_type: &str) -> Self {
+    pub(crate) fn body(mut self, body: Bytes, content_type: &str) -> Self {
         self.call = self.call.body(body, content_type);
         self
     }
 
     /// Allows for a server that waits this long before it responds.
-    pub(super) fn waits(mut self, wait: Duration) -> Self {
+    pub(crate) fn waits(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
     /// Tells the server how long to wait.
-    pub(super) fn timeout(self, timeout: Duration) -> Self {
+    pub(crate) fn timeout(self, timeout: Duration) -> Self {
         self.query("timeout", duration_text(timeout)).waits(timeout)
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Endpoint<B, R, Q = NoQuery> {
 /// Method and path, and what the types do not say.
 #[derive(Clone)]
 pub(crate) struct Declaration {
+    /// The ID of the operation in the description.
+    pub(crate) name: &'static str,
     pub(crate) method: Method,
     /// With parameters in braces.
     pub(crate) path: &'static str,
@@ -57,8 +59,14 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    pub(crate) const fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
+    pub(crate) const fn new(
+        method: Method,
+        name: &'static str,
+        path: &'static str,
+        summary: &'static str,
+    ) -> Self {
         Self {
+            name,
             method,
             path,
             subject: Subject::Organization,
@@ -97,15 +105,25 @@ pub(crate) type Decode<R> = fn(&RawResponse) -> Result<R, svc_sdk::Error>;
 
 impl<B, R: DeserializeOwned, Q> Endpoint<B, R, Q> {
     /// A request about one organization.
-    pub(crate) const fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
-        Self::decoded(method, path, summary, from_json)
+    pub(crate) const fn new(
+        method: Method,
+        name: &'static str,
+        path: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self::decoded(Declaration::new(method, name, path, summary), from_json)
     }
 }
 
 impl<T: DeserializeOwned, Q> Endpoint<(), Page<T>, Q> {
     /// A GET request for one page of a list.
-    pub(crate) const fn list(path: &'static str, summary: &'static str, cursor: Cursor) -> Self {
-        let mut endpoint = Self::new(GET, path, summary);
+    pub(crate) const fn list(
+        name: &'static str,
+        path: &'static str,
+        summary: &'static str,
+        cursor: Cursor,
+    ) -> Self {
+        let mut endpoint = Self::new(GET, name, path, summary);
         endpoint.declared.cursor = Some(cursor);
         endpoint
     }
@@ -114,25 +132,21 @@ impl<T: DeserializeOwned, Q> Endpoint<(), Page<T>, Q> {
 impl<Q> Endpoint<(), Bytes, Q> {
     /// A GET request for something of this type, which is not JSON.
     pub(crate) const fn content(
+        name: &'static str,
         path: &'static str,
         summary: &'static str,
         content_type: &'static str,
     ) -> Self {
-        let mut endpoint = Self::decoded(GET, path, summary, |response| Ok(response.body.clone()));
-        endpoint.declared.produces = content_type;
-        endpoint
+        let mut declared = Declaration::new(GET, name, path, summary);
+        declared.produces = content_type;
+        Self::decoded(declared, |response| Ok(response.body.clone()))
     }
 }
 
 impl<B, R, Q> Endpoint<B, R, Q> {
-    const fn decoded(
-        method: Method,
-        path: &'static str,
-        summary: &'static str,
-        decode: Decode<R>,
-    ) -> Self {
+    const fn decoded(declared: Declaration, decode: Decode<R>) -> Self {
         Self {
-            declared: Declaration::new(method, path, summary),
+            declared,
             decode,
             types: PhantomData,
         }
@@ -208,15 +222,4 @@ pub struct Page<T> {
     pub data: Vec<T>,
     /// The cursor of the next page, or null on the last page.
     pub next: Option<String>,
-}
-
-#[cfg(feature = "server")]
-impl<T> Page<T> {
-    /// A page of `limit` items. `found` has one more if there are more pages.
-    pub(crate) fn of(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> String) -> Self {
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| more).map(id);
-        Self { data: found, next }
-    }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::control::endpoint::Page;
 use crate::model::address::{Address, Mailbox};
-use crate::model::error::ApiError;
+use crate::model::error::Failure;
 use crate::model::time::{self, Millis};
 
 /// The UUID of an ID.
@@ -23,13 +24,13 @@ pub(crate) enum Position {
 }
 
 impl Position {
-    pub(crate) fn read(field: &str, text: Option<&str>) -> Result<Option<Self>, ApiError> {
+    pub(crate) fn read(field: &str, text: Option<&str>) -> Result<Option<Self>, Failure> {
         let Some(text) = text else { return Ok(None) };
         // A `+` in a query that is not percent-encoded decodes to a space.
         let time = time::parse(text).or_else(|| time::parse(&text.replace(' ', "+")));
         let uuid = || uuid(text).map(|uuid| Self::Uuid(uuid.to_owned()));
         let position = time.map(Self::Time).or_else(uuid);
-        let invalid = || ApiError::field(field, "must be an ISO 8601 date-time or an ID");
+        let invalid = || Failure::field(field, "must be an ISO 8601 date-time or an ID");
         position.ok_or_else(invalid).map(Some)
     }
 
@@ -43,7 +44,7 @@ impl Position {
 }
 
 /// The bare address of a mailbox.
-pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>, ApiError> {
+pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>, Failure> {
     let Some(text) = text else { return Ok(None) };
     // A space in it was a `+` that was not percent-encoded.
     let with_plus = text.replace(' ', "+");
@@ -51,7 +52,7 @@ pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>,
     let address = mailbox.map(|mailbox| mailbox.address).ok();
     let address = address.or_else(|| Address::of_envelope(text));
     let address = address.or_else(|| Address::of_envelope(&with_plus));
-    let invalid = || ApiError::field(field, "must be an address such as ada@example.test");
+    let invalid = || Failure::field(field, "must be an address such as ada@example.test");
     address
         .map(|address| Some(address.as_str().to_owned()))
         .ok_or_else(invalid)
@@ -61,7 +62,7 @@ pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>,
 pub(crate) fn timeout(
     text: Option<&str>,
     [default, max]: [Duration; 2],
-) -> Result<Duration, ApiError> {
+) -> Result<Duration, Failure> {
     let Some(text) = text else { return Ok(default) };
     let wait = time::parse_duration(text).and_then(|ms| u64::try_from(ms).ok());
     let wait = wait.map(Duration::from_millis).filter(|wait| *wait <= max);
@@ -71,5 +72,15 @@ pub(crate) fn timeout(
             max.as_secs()
         )
     };
-    wait.ok_or_else(|| ApiError::field("timeout", message()))
+    wait.ok_or_else(|| Failure::field("timeout", message()))
+}
+
+impl<T> Page<T> {
+    /// A page of `limit` items. `found` has one more if there are more pages.
+    pub(crate) fn of(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> String) -> Self {
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(id);
+        Self { data: found, next }
+    }
 }

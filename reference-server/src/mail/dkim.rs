@@ -7,13 +7,13 @@ mod verify;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use canonical::{Form, canonical_body};
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
 use crate::mail::header::{Field, Header};
-use crate::model::error::ApiError;
-use canonical::{Form, canonical_body};
+use crate::model::error::Failure;
 pub(crate) use keys::{StoredKey, new_key};
 pub(crate) use verify::verify;
 
@@ -24,10 +24,10 @@ pub(crate) struct SigningKey(RsaKeyPair);
 
 impl SigningKey {
     /// Parses the stored form, an unencrypted PKCS#8 document.
-    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, Failure> {
         RsaKeyPair::from_pkcs8(der)
             .map(Self)
-            .map_err(ApiError::internal)
+            .map_err(Failure::internal)
     }
 
     /// The public key as the value of the TXT record under `_domainkey`.
@@ -49,7 +49,7 @@ impl SigningKey {
         domain: &str,
         selector: &str,
         message: &[u8],
-    ) -> Result<String, ApiError> {
+    ) -> Result<String, Failure> {
         let header = Header::parse(message);
         let mut names: Vec<&str> = Vec::new();
         let mut data = Vec::new();
@@ -79,7 +79,7 @@ impl SigningKey {
     }
 
     /// The value of the `b=` tag for the canonical data, folded.
-    fn signature(&self, data: &[u8]) -> Result<String, ApiError> {
+    fn signature(&self, data: &[u8]) -> Result<String, Failure> {
         let mut signature = vec![0; self.0.public().modulus_len()];
         self.0
             .sign(
@@ -88,7 +88,7 @@ impl SigningKey {
                 data,
                 &mut signature,
             )
-            .map_err(ApiError::internal)?;
+            .map_err(Failure::internal)?;
         let mut text = String::new();
         for (number, piece) in BASE64.encode(signature).as_bytes().chunks(72).enumerate() {
             text.push_str(if number > 0 { "\r\n\t " } else { "" });

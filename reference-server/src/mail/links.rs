@@ -8,7 +8,7 @@ use linkify::{LinkFinder, LinkKind};
 use mail_parser::decoders::html::html_to_text;
 use regex_lite::Regex;
 
-use crate::control::messages::Link;
+use crate::messages::message_wire::Link;
 
 /// How much of each part is searched for links and codes, in bytes.
 pub(super) const MAX_SEARCHED: usize = 4 << 20;

@@ -21,13 +21,14 @@ use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use ring::digest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::content_type::detect;
 use crate::mail::dkim::SigningKey;
 use crate::model::address::Mailbox;
-use crate::model::error::ApiError;
-use crate::store::emails::Attachment;
+use crate::model::error::Failure;
 
 pub(crate) use content_type::check_content_type;
 pub(crate) use incoming::Incoming;
@@ -38,6 +39,29 @@ const NOT_IN_IDS: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>');
 
 /// References to attachments in the HTML part. Further ones do not count.
 const MAX_REFERENCES: usize = 10_000;
+
+/// An attachment, without its content.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Attachment {
+    pub(crate) filename: String,
+    pub(crate) content_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub(crate) content_id: Option<String>,
+    /// In bytes.
+    pub(crate) size: usize,
+    /// Stored in a separate table.
+    #[serde(skip)]
+    pub(crate) content: Vec<u8>,
+}
+
+impl Attachment {
+    /// The id by which the HTML may show it.
+    pub(crate) fn id_in_html(&self) -> &str {
+        self.content_id.as_deref().unwrap_or(&self.filename)
+    }
+}
 
 /// An outgoing message. It has no `bcc`, which must not appear in the message.
 ///
@@ -95,7 +119,7 @@ impl Outgoing<'_> {
         key: &SigningKey,
         domain: &str,
         selector: &str,
-    ) -> Result<Vec<u8>, ApiError> {
+    ) -> Result<Vec<u8>, Failure> {
         let source = self.source();
         let mut signed = key.sign(domain, selector, &source)?.into_bytes();
         signed.extend_from_slice(&source);

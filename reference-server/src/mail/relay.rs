@@ -1,4 +1,4 @@
-//! Relays mail to an SMTP server (`--relay`) with lettre, over one reused connection and with an
+//! Relays mail to an SMTP server (`--relay`) with lettre, over connections that are reused and with an
 //! outcome for each recipient. Lettre's transport gives up a message with the first recipient that
 //! is rejected; this drives its connection command by command, so that the others get the message,
 //! and the hand-over is recorded before the relay has it.
@@ -6,6 +6,7 @@
 mod target;
 
 use std::error::Error as _;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use lettre::transport::smtp::Error as SmtpError;
@@ -13,17 +14,16 @@ use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::{ClientId, Extension};
 use lettre::transport::smtp::response::{Response, Severity};
-use tokio::sync::Mutex;
-use tokio::time::timeout;
-
 use target::Tls;
 pub use target::{InvalidRelay, InvalidRelayTo};
 pub(crate) use target::{RelayTarget, RelayTo};
+use tokio::time::timeout;
 
 use crate::model::address::Address;
-use crate::model::error::ApiError;
+use crate::model::error::Failure;
 use crate::model::status::{Change, simulated};
 use crate::net::tls;
+use crate::store::lock;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,8 +33,8 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
 pub(crate) struct Relay {
     target: RelayTarget,
     recipients: Vec<RelayTo>,
-    /// Locked while a message is sent: there is only one connection.
-    connection: Mutex<Option<AsyncSmtpConnection>>,
+    /// The connections on which no message is sent now.
+    idle: Mutex<Vec<AsyncSmtpConnection>>,
 }
 
 /// Outcome of a recipient at the relay.
@@ -64,7 +64,7 @@ impl Relay {
         Self {
             target,
             recipients,
-            connection: Mutex::new(None),
+            idle: Mutex::default(),
         }
     }
 
@@ -78,22 +78,24 @@ impl Relay {
     ///
     /// `before_message` is called with the outcomes so far when the relay waits for the message. The
     /// relay gets it only if this succeeds.
-    pub(crate) async fn send<F: Future<Output = Result<(), ApiError>>>(
+    pub(crate) async fn send<F: Future<Output = Result<(), Failure>>>(
         &self,
         sender: &str,
         recipients: &[String],
         source: &[u8],
         before_message: impl FnOnce(&[Handoff]) -> F,
     ) -> Vec<Handoff> {
-        let mut kept = self.connection.lock().await;
         let sent = async {
-            let mut connection = self.ready(kept.take()).await?;
+            let kept = lock(&self.idle).pop();
+            let mut connection = self.ready(kept).await?;
             let outcomes =
                 transact(&mut connection, sender, recipients, source, before_message).await?;
             let is_lost = outcomes
                 .iter()
                 .any(|outcome| matches!(outcome, Handoff::Unknown(_)));
-            *kept = (!is_lost).then_some(connection);
+            if !is_lost {
+                lock(&self.idle).push(connection);
+            }
             Ok(outcomes)
         };
         sent.await.unwrap_or_else(|reason: String| {
@@ -165,7 +167,7 @@ impl Relay {
 
 /// Fails with the reason if the connection does, before the message was sent; rejections are
 /// outcomes.
-async fn transact<F: Future<Output = Result<(), ApiError>>>(
+async fn transact<F: Future<Output = Result<(), Failure>>>(
     connection: &mut AsyncSmtpConnection,
     sender: &str,
     recipients: &[String],
@@ -487,7 +489,7 @@ mod tests {
         let refused = Handoff::Refused("550 no".into());
         let before_message = |outcomes: &[Handoff]| {
             assert_eq!(outcomes, [Handoff::Accepted, refused.clone()]);
-            std::future::ready(Err(ApiError::internal("the disk is full")))
+            std::future::ready(Err(Failure::internal("the disk is full")))
         };
         let outcome = relay
             .send("a@b.test", &recipients, SOURCE, before_message)

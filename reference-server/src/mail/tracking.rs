@@ -1,7 +1,16 @@
 //! Adds open and click tracking to the HTML of an email: a pixel and redirect links.
 
+use serde::{Deserialize, Serialize};
+
 use super::links::{self, Targets};
-use crate::model::tracking::Tracking;
+
+/// What is tracked of an email, and the base URL of the pixel and the links.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tracking {
+    pub(crate) base_url: String,
+    pub(crate) opens: bool,
+    pub(crate) clicks: bool,
+}
 
 /// Returns the HTML for one recipient: its links redirect through the server, and
 /// the pixel is at the end of the body.

@@ -1,13 +1,12 @@
-//! Errors of the HTTP APIs: codes, statuses, messages and details
-//! (`docs/undocumented/README.md#error-statuses`).
+//! [`Failure`]: why the store or a rule did not do what was asked for. The status that a code has as a
+//! response is in `http/error.rs`.
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An error response: a code, which implies the status, a message and details.
+/// A code, a message for people, and details.
 #[derive(Clone, Debug)]
-pub(crate) struct ApiError {
+pub(crate) struct Failure {
     inner: Box<Inner>,
 }
 
@@ -20,8 +19,8 @@ struct Inner {
 }
 
 macro_rules! codes {
-    ($($variant:ident $status:ident $meaning:literal,)*) => {
-        // The error codes. Each has one status.
+    ($($variant:ident $meaning:literal,)*) => {
+        // The error codes.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
         )]
@@ -32,10 +31,6 @@ macro_rules! codes {
         impl Code {
             pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            pub(crate) const fn status(self) -> StatusCode {
-                match self { $(Self::$variant => StatusCode::$status,)* }
-            }
-
             /// When this code is returned; shown in the OpenAPI description.
             pub(crate) const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }
@@ -45,45 +40,34 @@ macro_rules! codes {
 }
 
 codes! {
-    InvalidJson BAD_REQUEST "the body is not valid JSON",
-    InvalidRequest BAD_REQUEST "the request is malformed",
-    Unauthorized UNAUTHORIZED "the API key is missing, malformed, unknown or revoked",
-    InsufficientScope FORBIDDEN "the API key lacks the scope that the operation requires",
-    DomainNotVerified FORBIDDEN "the sender's domain is not a verified domain of the organization",
-    Forbidden FORBIDDEN "the request comes from a web page of another origin",
-    NotFound NOT_FOUND "the resource does not exist in this organization",
-    MethodNotAllowed METHOD_NOT_ALLOWED "the path does not support this method",
-    RequestTimeout REQUEST_TIMEOUT "the request, or what it waited for, did not arrive in time",
-    Conflict CONFLICT "the resource already exists, or its state does not allow this operation",
-    IdempotencyMismatch CONFLICT "the `Idempotency-Key` was already used with a different request",
-    NotCancellable CONFLICT "the email is not waiting for its scheduled time",
-    PayloadTooLarge PAYLOAD_TOO_LARGE "the body is too large",
-    UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "the content type or the content encoding of the body is not supported",
-    WrongHost MISDIRECTED_REQUEST "the `Host` header is not an address of this server",
-    ValidationFailed UNPROCESSABLE_ENTITY "fields are invalid; `details.fields` lists them",
-    RateLimited TOO_MANY_REQUESTS "the API key exceeded its rate limit (only if the server has one)",
-    Internal INTERNAL_SERVER_ERROR "the server failed; its log has the reason",
-    Unavailable SERVICE_UNAVAILABLE "the server is temporarily unavailable",
-    StorageFull INSUFFICIENT_STORAGE "the disk is full; nothing was stored",
+    InvalidJson "the body is not valid JSON",
+    InvalidRequest "the request is malformed",
+    Unauthorized "the API key is missing, malformed, unknown or revoked",
+    InsufficientScope "the API key lacks the scope that the operation requires",
+    DomainNotVerified "the sender's domain is not a verified domain of the organization",
+    Forbidden "the request comes from a web page of another origin",
+    NotFound "the resource does not exist in this organization",
+    MethodNotAllowed "the path does not support this method",
+    RequestTimeout "the request, or what it waited for, did not arrive in time",
+    Conflict "the resource already exists, or its state does not allow this operation",
+    IdempotencyMismatch "the `Idempotency-Key` was already used with a different request",
+    NotCancellable "the email is not waiting for its scheduled time",
+    PayloadTooLarge "the body is too large",
+    UnsupportedMediaType "the content type or the content encoding of the body is not supported",
+    WrongHost "the `Host` header is not an address of this server",
+    ValidationFailed "fields are invalid; `details.fields` lists them",
+    RateLimited "the API key exceeded its rate limit (only if the server has one)",
+    Internal "the server failed; its log has the reason",
+    Unavailable "the server is temporarily unavailable",
+    StorageFull "the disk is full; nothing was stored",
 }
 
 names!(Code);
 
 impl Code {
-    /// The code of an error with this status; that of its class if none has it.
-    pub(crate) fn of(status: StatusCode) -> Self {
-        let class = if status.is_server_error() {
-            Self::Unavailable
-        } else {
-            Self::InvalidRequest
-        };
-        let has_status = |code: &Self| code.status() == status;
-        let specific = Self::ALL.iter().copied().find(has_status);
-        if class.status() == status {
-            class
-        } else {
-            specific.unwrap_or(class)
-        }
+    /// Whether the server failed, and not the request.
+    pub(crate) const fn is_of_server(self) -> bool {
+        matches!(self, Self::Internal | Self::Unavailable | Self::StorageFull)
     }
 }
 
@@ -136,7 +120,7 @@ impl Details {
     }
 }
 
-impl ApiError {
+impl Failure {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         let inner = Inner {
             code,
@@ -149,26 +133,26 @@ impl ApiError {
         }
     }
 
-    /// 404. `what` is the kind of resource, such as `audience`.
+    /// `what` is the kind of resource, such as `audience`.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("no such {what}"))
     }
 
-    /// 422 for one field.
+    /// One field is invalid.
     pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
         let mut problems = Problems::default();
         problems.add(field, message);
         problems.into_error()
     }
 
-    /// 422 if a field has more than `max` of `what`, such as `bytes`.
+    /// One field is invalid if it has more than `max` of `what`, such as `bytes`.
     pub(crate) fn at_most(field: &str, count: usize, max: usize, what: &str) -> Result<(), Self> {
         let mut problems = Problems::default();
         problems.at_most(field, count, max, what);
         problems.check()
     }
 
-    /// 500. The cause is logged and not returned to the client.
+    /// The cause is logged and not returned to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
         Self::new(
@@ -229,7 +213,7 @@ impl ApiError {
     }
 }
 
-/// Collects the invalid fields of a request, so that one response (422) lists all of
+/// Collects the invalid fields of a request, so that one response lists all of
 /// them.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<Problem>);
@@ -274,7 +258,7 @@ impl Problems {
     }
 
     /// Returns an error if any field is invalid.
-    pub(crate) fn check(self) -> Result<(), ApiError> {
+    pub(crate) fn check(self) -> Result<(), Failure> {
         if self.0.is_empty() {
             Ok(())
         } else {
@@ -282,12 +266,12 @@ impl Problems {
         }
     }
 
-    pub(crate) fn into_error(self) -> ApiError {
+    pub(crate) fn into_error(self) -> Failure {
         let message = match self.0.first() {
             Some(first) if first.field.is_empty() => first.message.clone(),
             Some(first) => format!("{}: {}", first.field, first.message),
             None => String::new(),
         };
-        ApiError::new(Code::ValidationFailed, message).with(|details| details.fields = self.0)
+        Failure::new(Code::ValidationFailed, message).with(|details| details.fields = self.0)
     }
 }

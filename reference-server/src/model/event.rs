@@ -18,7 +18,6 @@ macro_rules! events {
 
             /// When it occurs (`docs/email-service/webhooks.md#events`,
             /// `docs/extraction-service/README.md#events`).
-            #[cfg(feature = "server")]
             pub(crate) const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)* }
             }

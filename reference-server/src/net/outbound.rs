@@ -14,9 +14,8 @@ use reqwest::{Client, redirect, retry};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::name_servers;
 use super::target::{self, RefusedTarget};
-use super::tls;
+use super::{name_servers, tls};
 use crate::model::network::Network;
 
 /// HTTP client for webhook deliveries, with pooled connections.

@@ -1,7 +1,6 @@
 //! The router, and the checks that run before every handler.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,31 +10,30 @@ use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::request::Parts;
 use http::{Method, Response, Uri};
 use svc_sdk::Operation;
 
 use super::ROUTES;
 use super::recording::Recording;
-use crate::api::control::guard::guard;
-use crate::api::framework::auth;
-use crate::api::framework::fault::{self, Cut};
-use crate::api::framework::input::Input;
-use crate::api::framework::memory;
-use crate::api::framework::response::write_error;
-use crate::api::framework::route::{Route, Target};
-use crate::api::framework::speak::{Asked, speak};
-use crate::api::openapi;
-use crate::api::page;
-use crate::api::tracking;
 use crate::app::{App, Shared};
 use crate::control::endpoint::Declaration;
-use crate::control::faults::NewFault;
-use crate::control::notifications::Notification;
-use crate::control::requests::RecordedBody;
-use crate::model::error::{ApiError, Code};
+use crate::deliveries::delivery_rules;
+use crate::faults::fault_api;
+use crate::http::error::ApiError;
+use crate::http::guard::guard;
+use crate::http::input::Input;
+use crate::http::listen::Cut;
+use crate::http::response::write_error;
+use crate::http::route::{Route, Target};
+use crate::http::speak::{Asked, speak};
+use crate::http::{auth, memory, openapi, page};
+use crate::model::error::{Code, Failure};
 use crate::model::key::Key;
 use crate::model::nearest::did_you_mean_path;
-use crate::store::faults;
+use crate::notifications::notification_wire::Notification;
+use crate::requests::request_wire::RecordedBody;
+use crate::tracking::tracking_api;
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -44,7 +42,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         let filter =
             MethodFilter::try_from(route.declared.method.clone()).expect("a common method");
         let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
-            let Path(params) = params.map_err(|_| ApiError::not_found("path"))?;
+            let Path(params) = params.map_err(|_| Failure::not_found("path"))?;
             Ok::<_, ApiError>(match &route.target {
                 Target::Documented(operation, handler) => {
                     handle_documented(app, params, request, *operation, handler).await
@@ -56,14 +54,16 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(route.declared.path, on(filter, handler));
     }
-    openapi::routes(page::routes(tracking::routes(router)), &ROUTES)
+    let router = page::routes(tracking_api::routes(router));
+    openapi::routes(router, &ROUTES, delivery_rules::schema)
         .method_not_allowed_fallback(|method: Method| async move {
             let message = format!("this path does not support the method {method}");
-            ApiError::new(Code::MethodNotAllowed, message)
+            ApiError(Failure::new(Code::MethodNotAllowed, message))
         })
         .fallback(|uri: Uri| async move {
             let paths = ROUTES.iter().map(|route| route.declared.path);
-            ApiError::not_found(&format!("path{}", did_you_mean_path(uri.path(), paths)))
+            let meant = did_you_mean_path(uri.path(), paths);
+            ApiError(Failure::not_found(&format!("path{meant}")))
         })
         .with_state(Arc::clone(app))
 }
@@ -84,7 +84,7 @@ async fn handle_control(
         publish_change(&app, route);
         Ok(response)
     };
-    let mut response = process.await.unwrap_or_else(ApiError::into_response);
+    let mut response = process.await.unwrap_or_else(failed);
     // A page of another origin cannot use it as a script, an image or an object.
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -114,7 +114,16 @@ fn publish_change(app: &App, route: &Route) {
     }
 }
 
-/// Handles a request to a documented operation.
+type Handled = BoxFuture<'static, Result<Response<Body>, Failure>>;
+
+/// The path parameters, or an error if they are not UTF-8.
+type Params = Result<Path<Vec<(String, String)>>, PathRejection>;
+
+fn failed(failure: Failure) -> Response<Body> {
+    ApiError(failure).into_response()
+}
+
+/// Handles a request to a documented operation, and records it in the request log.
 async fn handle_documented(
     app: Shared,
     params: Vec<(String, String)>,
@@ -124,71 +133,86 @@ async fn handle_documented(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    let asked = Asked::of(&app, operation, &parts);
     let mut recording = Recording::start(Arc::clone(&app), &parts, operation);
-    let response = match auth::authenticate(&app, operation.service(), &parts).await {
-        Ok(key) => {
-            recording.organization = Some(key.organization);
-            recording.request.summary.key = Some(key.id.clone());
-            let fault = trigger_fault(&app, key.organization, operation).await;
-            let (id, fault) = fault.unzip();
-            recording.request.summary.fault = id;
-            // These checks follow authentication, in the order of
-            // `docs/undocumented/README.md#order-of-checks`.
-            let process = async {
-                auth::check_rate_limit(&app, &key)?;
-                auth::authorize(operation, &key)?;
-                let input = Input::receive(Arc::clone(&app), parts, params, body).await;
-                recording.request.request_body =
-                    input.bytes().ok().and_then(|body| RecordedBody::of(&body));
-                memory::holding(handler((key, input))).await
-            };
-            let process = async {
-                let response = process.await.unwrap_or_else(ApiError::into_response);
-                speak(&app, &asked, response).await
-            };
-            match fault {
-                Some(fault) => match fault::apply(&app, &path, fault, process).await {
-                    Ok(response) => response,
-                    // The request stays in the log without a status.
-                    Err(Cut) => return Cut::response(),
-                },
-                None => process.await,
-            }
-        }
-        Err(error) => {
-            recording.not_authenticated().await;
-            speak(&app, &asked, error.into_response()).await
-        }
+    let call = UnreadCall {
+        app: Arc::clone(&app),
+        operation,
+        asked: Asked::of(&app, operation, &parts),
+        params,
+        parts,
+        body,
     };
-    recording.respond(write_error(&app, &path, response)).await
-}
 
-/// The fault that affects a request. While the disk is full, there is none.
-async fn trigger_fault(
-    app: &Shared,
-    organization: i64,
-    operation: Operation,
-) -> Option<(String, NewFault)> {
-    if !app.has_faults.load(Ordering::SeqCst) {
-        return None;
+    match call.respond(handler, &mut recording).await {
+        Ok(response) => recording.respond(write_error(&app, &path, response)).await,
+        // The request stays in the log without a status.
+        Err(Cut) => Cut::response(),
     }
-    let shared = Arc::clone(app);
-    let fault = app.store.write_relaxed(move |tx| {
-        let found = faults::trigger(tx, organization, operation)?;
-        if found.is_none() && !faults::exist(tx.reader())? {
-            let shared = Arc::clone(&shared);
-            tx.after_commit(move || shared.has_faults.store(false, Ordering::SeqCst));
-        }
-        Ok(found)
-    });
-    fault.await.unwrap_or_else(|error| {
-        tracing::warn!(message = error.message(), "cannot count the hit of a fault");
-        None
-    })
 }
 
-type Handled = BoxFuture<'static, Result<Response<Body>, ApiError>>;
+/// A request to a documented operation whose body has not been read.
+struct UnreadCall {
+    app: Shared,
+    operation: Operation,
+    asked: Asked,
+    params: Vec<(String, String)>,
+    parts: Parts,
+    body: Body,
+}
 
-/// The path parameters, or an error if they are not UTF-8.
-type Params = Result<Path<Vec<(String, String)>>, PathRejection>;
+impl UnreadCall {
+    /// Authenticates the request, applies the fault that it triggers, if any, and processes it.
+    async fn respond(
+        self,
+        handler: &impl Fn((Arc<Key>, Input)) -> Handled,
+        recording: &mut Recording,
+    ) -> Result<Response<Body>, Cut> {
+        let key = match auth::authenticate(&self.app, self.operation.service(), &self.parts).await {
+            Ok(key) => key,
+            Err(failure) => {
+                recording.not_authenticated().await;
+                return Ok(speak(&self.app, &self.asked, failed(failure)).await);
+            }
+        };
+        recording.organization = Some(key.organization);
+        recording.request.summary.key = Some(key.id.clone());
+
+        let triggered = fault_api::trigger(&self.app, key.organization, self.operation).await;
+        let Some((id, fault)) = triggered else {
+            return Ok(self.process(key, handler, recording).await);
+        };
+        recording.request.summary.fault = Some(id);
+
+        let app = Arc::clone(&self.app);
+        let path = self.parts.uri.path().to_owned();
+        fault_api::apply(&app, &path, fault, self.process(key, handler, recording)).await
+    }
+
+    /// Runs the checks that follow authentication, in the order of
+    /// `docs/undocumented/README.md#order-of-checks`, and then the handler.
+    async fn process(
+        self,
+        key: Arc<Key>,
+        handler: &impl Fn((Arc<Key>, Input)) -> Handled,
+        recording: &mut Recording,
+    ) -> Response<Body> {
+        let Self {
+            app,
+            operation,
+            asked,
+            params,
+            parts,
+            body,
+        } = self;
+        let handled = async {
+            auth::check_rate_limit(&app, &key)?;
+            auth::authorize(operation, &key)?;
+            let input = Input::receive(Arc::clone(&app), parts, params, body).await;
+            let bytes = input.bytes().ok();
+            recording.request.request_body = bytes.and_then(|bytes| RecordedBody::of(&bytes));
+            memory::holding(handler((key, input))).await
+        };
+        let response = handled.await.unwrap_or_else(failed);
+        speak(&app, &asked, response).await
+    }
+}

@@ -10,10 +10,10 @@ use http_body_util::BodyExt as _;
 use svc_sdk::Operation;
 
 use crate::app::Shared;
-use crate::control::notifications::Notification;
-use crate::control::requests::{LoggedRequest, RecordedBody};
-use crate::store::organizations::{SANDBOX, find_named};
-use crate::store::request_log::{OnRequest, RequestId};
+use crate::http::request_log::{OnRequest, RequestId};
+use crate::notifications::notification_wire::Notification;
+use crate::requests::request_wire::{LoggedRequest, RecordedBody};
+use crate::store::{SANDBOX, find_named};
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
 /// client is gone or a fault has cut the connection.

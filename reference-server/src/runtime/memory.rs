@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use crate::model::error::{ApiError, Code};
+use crate::model::error::{Code, Failure};
 
 /// The bodies of requests.
 pub(crate) static REQUESTS: Budget = Budget::new(128 << 10);
@@ -17,6 +17,9 @@ pub(crate) static ATTEMPTS: Budget = Budget::new(128 << 10);
 /// Messages that are parsed or rendered in the background, each of which takes about six times its
 /// size: its parts, its source with Base64, its parsed form, and the event.
 pub(crate) static MESSAGES: Budget = Budget::new(32 << 10);
+
+/// The content of emails that are handed over to the relay, which takes about three times its size.
+pub(crate) static RELAYED: Budget = Budget::new(64 << 10);
 
 /// What is smaller, in bytes, does not count.
 pub(crate) const SMALL: usize = 256 << 10;
@@ -57,11 +60,11 @@ impl Budget {
         reserved: &mut Reserved,
         bytes: usize,
         patience: Duration,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Failure> {
         let more = self.free.acquire_many((bytes >> 10) as u32);
         let Ok(Ok(more)) = timeout(patience, more).await else {
             let message = "the server has no memory for this request at the moment";
-            return Err(ApiError::new(Code::Unavailable, message).retry_after(1));
+            return Err(Failure::new(Code::Unavailable, message).retry_after(1));
         };
         match reserved {
             Some(reserved) => reserved.merge(more),

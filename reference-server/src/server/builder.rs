@@ -10,14 +10,14 @@ use url::Url;
 
 use super::start_error::StartError;
 use super::{Server, start};
-use crate::control::requests::LoggedRequest;
-use crate::control::seed_file::{InvalidSeed, SeedFile};
+use crate::http::request_log::OnRequest;
 use crate::mail::relay::{InvalidRelay, InvalidRelayTo, RelayTarget, RelayTo};
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::net::certificate::{Certificate, InvalidCertificate};
+use crate::requests::request_wire::LoggedRequest;
+use crate::seeds::seed_file::{InvalidSeed, SeedFile};
 use crate::settings::{Limits, Settings};
-use crate::store::request_log::OnRequest;
 
 /// Options of a [`Server`]; created by [`Server::builder`].
 ///

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::control::seed_file::InvalidSeed;
+use crate::seeds::seed_file::InvalidSeed;
 use crate::store::data_dir::RunningServer;
 
 /// The reason why a server did not start.

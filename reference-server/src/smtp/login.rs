@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use smtp_proto::{AUTH_LOGIN, AUTH_PLAIN};
 
-use crate::store::organizations::find_named;
-use crate::store::{Reader, keys};
+use crate::keys::key_rows;
+use crate::store::{Reader, find_named};
 
 /// What the next line of the client is.
 pub(super) enum Step {
@@ -66,7 +66,11 @@ impl Step {
 
 /// The organization that a login names.
 pub(super) fn organization(reader: Reader<'_>, login: &Login) -> Option<i64> {
-    let of_key = |text: &String| keys::find(reader, text).ok()?.map(|key| key.organization);
+    let of_key = |text: &String| {
+        key_rows::find(reader, text)
+            .ok()?
+            .map(|key| key.organization)
+    };
     let named = |text: &String| find_named(reader, text).ok();
     login
         .iter()

@@ -20,20 +20,21 @@ use tokio_io_timeout::TimeoutStream;
 
 use super::MailServer;
 use super::login::{self, Login, Next, Step};
-use crate::control::faults::{DropPoint, SmtpStep};
-use crate::control::inbound::ReceivedMessage;
-use crate::control::messages::Authentication;
-use crate::delivery::authentication;
-use crate::delivery::inbound::{self, IncomingMessage};
+use crate::domains::domain_rows;
+use crate::faults::fault_rows;
+use crate::faults::fault_wire::{DropPoint, SmtpStep};
+use crate::inbound::inbound_rules::{self, IncomingMessage};
+use crate::inbound::inbound_wire::ReceivedMessage;
+use crate::mail::authentication;
 use crate::mail::header::has_bare_line_break;
 use crate::mail::mime::has_header;
+use crate::messages::message_wire::Authentication;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
-use crate::model::error::ApiError;
+use crate::model::error::Failure;
 use crate::model::id;
 use crate::runtime::limit::Permit;
-use crate::store::organizations::{SANDBOX, find_named};
-use crate::store::{Reader, domains, faults};
+use crate::store::{Reader, SANDBOX, find_named};
 
 const MAX_RECIPIENTS: usize = 100;
 /// Maximum size of a message in bytes.
@@ -285,11 +286,11 @@ impl<'a> Session<'a> {
             let reader = tx.reader();
             let mut organization = login.and_then(|login| login::organization(reader, &login));
             if let (None, Some(domain)) = (organization, domain) {
-                let owners = domains::owners(reader, &domain, None)?;
+                let owners = domain_rows::owners(reader, &domain, None)?;
                 organization = owners.first().map(|(_, organization)| *organization);
             }
             let seeded = || find_named(reader, SANDBOX).ok().filter(|_| has_seed);
-            faults::trigger_smtp(tx, organization.or_else(seeded), step, from, to)
+            fault_rows::trigger_smtp(tx, organization.or_else(seeded), step, from, to)
         });
         let fault = find.await.unwrap_or_else(|error| {
             tracing::warn!(message = error.message(), "cannot count the hit of a fault");
@@ -525,7 +526,13 @@ impl<'a> Session<'a> {
         // for the parser, like `<>`.
         let is_postmaster = line.to_ascii_lowercase().ends_with(b"postmaster>");
         let address = if to.address.is_empty() && is_postmaster {
-            match self.server.app.store.read(domains::first_verified).await {
+            match self
+                .server
+                .app
+                .store
+                .read(domain_rows::first_verified)
+                .await
+            {
                 Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
                 Err(_) => return TEMPORARY.to_owned(),
             }
@@ -539,7 +546,7 @@ impl<'a> Session<'a> {
         let domain = address.domain().as_str().to_owned();
         let find = move |reader: Reader<'_>| {
             let organization = login.and_then(|login| login::organization(reader, &login));
-            let owners = domains::owners(reader, &domain, organization)?;
+            let owners = domain_rows::owners(reader, &domain, organization)?;
             let seeded = || find_named(reader, SANDBOX).ok().filter(|_| has_seed);
             let catcher = organization.or_else(seeded);
             Ok((organization, catcher, !owners.is_empty()))
@@ -616,7 +623,7 @@ impl<'a> Session<'a> {
         id: &str,
         transaction: Transaction,
         source: Vec<u8>,
-    ) -> Result<Vec<ReceivedMessage>, ApiError> {
+    ) -> Result<Vec<ReceivedMessage>, Failure> {
         let app = &self.server.app;
         // The server is busy until the message's events have been emitted.
         let _active = app.activity.request();
@@ -654,7 +661,7 @@ impl<'a> Session<'a> {
             results,
             source: traced,
         };
-        inbound::receive(&app.store, message).await
+        inbound_rules::receive(&app.store, message).await
     }
 
     /// Header fields that the server prepends to the message (§4.4, RFC 8601).
@@ -672,11 +679,17 @@ impl<'a> Session<'a> {
             .chars()
             .filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c))
             .collect();
+        let sender_domain = transaction.sender.as_ref().map(Address::domain);
         let results = results.map(|Authentication { spf, dkim, .. }| {
+            // SPF was checked for the domain of the sender, or for the name of the client without one.
+            let checked = match sender_domain {
+                Some(domain) => format!("smtp.mailfrom={domain}"),
+                None => format!("smtp.helo={helo}"),
+            };
             let signer = dkim.domain.as_ref();
             let signer = signer.map_or(String::new(), |domain| format!(" header.d={domain}"));
             format!(
-                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo};\r\n\t\
+                "Authentication-Results: {INBOUND_HOST}; spf={spf} {checked};\r\n\t\
                  dkim={}{signer}\r\n",
                 dkim.result
             )

@@ -4,10 +4,10 @@ use rusqlite::Connection;
 
 use super::rows::{Json, json};
 use super::tx::{Reader, Tx};
-use crate::model::error::ApiError;
+use crate::jobs::clock::{Clock, ClockMode};
+use crate::model::error::Failure;
 use crate::model::id;
 use crate::model::time::Millis;
-use crate::runtime::clock::{Clock, ClockMode};
 
 /// The newest row of each large table.
 const NEWEST: [&str; 3] = [
@@ -18,7 +18,7 @@ const NEWEST: [&str; 3] = [
 
 /// Makes new ids sort after the stored ones, and returns a clock that continues from the latest
 /// stored time, even if the system clock was set back.
-pub(super) fn restore_clock_and_ids(reader: Reader<'_>) -> rusqlite::Result<Clock> {
+pub(crate) fn restore_clock_and_ids(reader: Reader<'_>) -> rusqlite::Result<Clock> {
     const REAL: ClockMode = ClockMode::Running { offset: 0 };
     let saved = clock(reader)?;
     let clock = Clock::new(saved.unwrap_or(REAL));
@@ -46,27 +46,27 @@ fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
 ///
 /// Deletes and inserts the row: SQLite skips the write if an update changes nothing, and
 /// would then not report a full disk.
-pub(crate) fn set_clock(tx: &Tx<'_>, mode: ClockMode) -> Result<(), ApiError> {
+pub(crate) fn set_clock(tx: &Tx<'_>, mode: ClockMode) -> Result<(), Failure> {
     delete_clock(tx)?;
     tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [Json(mode)])?;
     Ok(())
 }
 
 /// Saves the time that an advance has reached, with the work that was done at it.
-pub(super) fn save_clock(connection: &Connection, mode: ClockMode) -> rusqlite::Result<()> {
+pub(crate) fn save_clock(connection: &Connection, mode: ClockMode) -> rusqlite::Result<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)")?
         .execute([Json(mode)])?;
     Ok(())
 }
 
-pub(super) fn delete_clock(tx: &Tx<'_>) -> rusqlite::Result<()> {
+pub(crate) fn delete_clock(tx: &Tx<'_>) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
     Ok(())
 }
 
 /// Fails if the database cannot be read.
-pub(crate) fn check(reader: Reader<'_>) -> Result<(), ApiError> {
+pub(crate) fn check(reader: Reader<'_>) -> Result<(), Failure> {
     reader.find("SELECT 1", [], |_| Ok(()))?;
     Ok(())
 }

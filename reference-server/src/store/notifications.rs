@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::lock::lock;
-use crate::control::notifications::{Notification, ResetReason};
+use crate::notifications::notification_wire::{Notification, ResetReason};
 
 /// Maximum number of notifications that are kept, and of their bytes.
 const MAX_KEPT: usize = 4096;
@@ -47,13 +47,32 @@ impl State {
 pub(crate) struct New {
     /// The number of the organization; `None` for what concerns all of them.
     organization: Option<i64>,
-    json: Arc<str>,
+    text: Text,
+}
+
+/// A notification as clients get it.
+#[derive(Clone)]
+pub(crate) struct Text {
+    pub(crate) kind: &'static str,
+    pub(crate) json: Arc<str>,
+    /// Whether the organization has another number from here on.
+    pub(crate) is_last: bool,
+}
+
+impl Text {
+    pub(crate) fn of(notification: &Notification) -> Option<Self> {
+        Some(Self {
+            kind: notification.kind(),
+            json: serde_json::to_string(notification).ok()?.into(),
+            is_last: notification.is_last(),
+        })
+    }
 }
 
 impl New {
     pub(crate) fn of(organization: Option<i64>, notification: &Notification) -> Option<Self> {
-        let json = serde_json::to_string(notification).ok()?.into();
-        Some(Self { organization, json })
+        let text = Text::of(notification)?;
+        Some(Self { organization, text })
     }
 }
 
@@ -85,13 +104,13 @@ impl Notifications {
     pub(crate) fn add(&self, new: impl IntoIterator<Item = New>) {
         let mut state = lock(&self.state);
         for new in new {
-            state.bytes += new.json.len();
+            state.bytes += new.text.json.len();
             state.kept.push_back(new);
         }
         while (state.kept.len() > MAX_KEPT || state.bytes > MAX_BYTES)
             && let Some(oldest) = state.kept.pop_front()
         {
-            state.bytes -= oldest.json.len();
+            state.bytes -= oldest.text.json.len();
             state.first += 1;
         }
         self.next.send_replace(state.next());
@@ -152,7 +171,7 @@ impl Watch {
 
     /// Takes up to `limit` notifications of an organization, each with its ID. There are none if
     /// there are none now, or if some were missed.
-    pub(crate) fn take(&mut self, organization: i64, limit: usize) -> Vec<(String, Arc<str>)> {
+    pub(crate) fn take(&mut self, organization: i64, limit: usize) -> Vec<(String, Text)> {
         self.next.mark_unchanged();
         let log = Arc::clone(&self.log);
         let state = lock(&log.state);
@@ -164,7 +183,7 @@ impl Watch {
         let start = (self.position - state.first) as usize;
         for New {
             organization: of,
-            json,
+            text,
         } in state.kept.iter().skip(start)
         {
             if taken.len() == limit {
@@ -172,7 +191,7 @@ impl Watch {
             }
             self.position += 1;
             if of.is_none_or(|of| of == organization) {
-                taken.push((self.id(), Arc::clone(json)));
+                taken.push((self.id(), text.clone()));
             }
         }
         taken
@@ -205,7 +224,7 @@ mod tests {
         let taken = watch.take(1, 10);
         assert_eq!(taken.len(), 1);
         assert_eq!(
-            &*taken[0].1,
+            &*taken[0].1.json,
             r#"{"type":"change","resource":"clock","method":"POST"}"#
         );
     }

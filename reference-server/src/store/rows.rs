@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::tx::{Reader, Tx};
-use crate::model::error::ApiError;
+use crate::model::error::Failure;
 use crate::model::timestamp::Timestamp;
 
 /// A row of a table with the columns `id`, `organization` and `data`.
@@ -21,7 +21,7 @@ pub(crate) trait Row: Serialize + DeserializeOwned {
 
 impl Reader<'_> {
     /// The row of an organization with this ID, if there is one.
-    pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>, ApiError> {
+    pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>, Failure> {
         let sql = format!(
             "SELECT data FROM {} WHERE id = ?1 AND organization = ?2",
             R::TABLE
@@ -30,9 +30,9 @@ impl Reader<'_> {
     }
 
     /// The row of an organization with this ID, or 404.
-    pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R, ApiError> {
+    pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R, Failure> {
         self.row(id, organization)?
-            .ok_or_else(|| ApiError::not_found(R::TABLE))
+            .ok_or_else(|| Failure::not_found(R::TABLE))
     }
 
     /// Lists the rows of an organization after this ID, oldest first.
@@ -41,7 +41,7 @@ impl Reader<'_> {
         organization: i64,
         after: &str,
         limit: i64,
-    ) -> Result<Vec<R>, ApiError> {
+    ) -> Result<Vec<R>, Failure> {
         let table = R::TABLE;
         let sql = format!(
             "SELECT data FROM {table} WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
@@ -50,14 +50,14 @@ impl Reader<'_> {
     }
 
     /// Lists the rows of an organization, oldest first.
-    pub(crate) fn list<R: Row>(self, organization: i64) -> Result<Vec<R>, ApiError> {
+    pub(crate) fn list<R: Row>(self, organization: i64) -> Result<Vec<R>, Failure> {
         self.page(organization, "", i64::MAX)
     }
 }
 
 impl Tx<'_> {
     /// Inserts a row. Returns `false` if there is one that it must differ from.
-    pub(super) fn insert<R: Row>(&self, organization: i64, row: &R) -> Result<bool, ApiError> {
+    pub(crate) fn insert<R: Row>(&self, organization: i64, row: &R) -> Result<bool, Failure> {
         let sql = format!(
             "INSERT INTO {} (id, organization, data) VALUES (?2 ->> 'id', ?1, ?2)
              ON CONFLICT DO NOTHING",
@@ -67,7 +67,7 @@ impl Tx<'_> {
     }
 
     /// Stores a changed row.
-    pub(crate) fn update<R: Row>(&self, organization: i64, row: &mut R) -> Result<(), ApiError> {
+    pub(crate) fn update<R: Row>(&self, organization: i64, row: &mut R) -> Result<(), Failure> {
         row.touch(self.now.into());
         let sql = format!(
             "UPDATE {} SET data = ?2 WHERE id = ?2 ->> 'id' AND organization = ?1",
@@ -78,7 +78,7 @@ impl Tx<'_> {
     }
 
     /// Deletes the row of an organization with this ID, and what belongs to it, or returns 404.
-    pub(crate) fn delete<R: Row>(&self, id: &str, organization: i64) -> Result<(), ApiError> {
+    pub(crate) fn delete<R: Row>(&self, id: &str, organization: i64) -> Result<(), Failure> {
         let sql = format!(
             "DELETE FROM {} WHERE id = ?1 AND organization = ?2",
             R::TABLE
@@ -102,10 +102,10 @@ pub(crate) fn levels(value: &Value) -> usize {
 }
 
 /// A value that a column has as JSON.
-pub(super) struct Json<T>(pub(super) T);
+pub(crate) struct Json<T>(pub(crate) T);
 
 /// Reads a column with JSON.
-pub(super) fn json<T: DeserializeOwned>(row: &Columns<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn json<T: DeserializeOwned>(row: &Columns<'_>, column: usize) -> rusqlite::Result<T> {
     row.get(column).map(|Json(value)| value)
 }
 

@@ -6,33 +6,32 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
+use svc_sdk::Dialect;
 use tokio::sync::{Notify, watch};
 
-use svc_sdk::Dialect;
-
 use super::notifications::{New, Notifications};
-use crate::control::notifications::Notification;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::{Code, Failure};
 use crate::model::key::Key;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
+use crate::notifications::notification_wire::Notification;
 
-/// Read access to the database, within a transaction or outside of one. Only the modules of
-/// the store can run statements with it, so every statement is in one of them.
+/// Read access to the database, within a transaction or outside of one. Only the store
+/// and the rows of resources run statements with it (`tests/it/structure.rs`).
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a Connection);
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Self {
+    pub(crate) fn new(connection: &'a Connection) -> Self {
         Self(connection)
     }
 
-    pub(super) fn statement(self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
+    pub(crate) fn statement(self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
         self.0.prepare_cached(sql)
     }
 
     /// Returns the first row of a query, if any.
-    pub(super) fn find<T>(
+    pub(crate) fn find<T>(
         self,
         sql: &str,
         params: impl Params,
@@ -42,12 +41,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns all rows of a query.
-    pub(super) fn all<T>(
+    pub(crate) fn all<T>(
         self,
         sql: &str,
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, ApiError> {
+    ) -> Result<Vec<T>, Failure> {
         let mut statement = self.statement(sql)?;
         Ok(statement
             .query_map(params, read)?
@@ -55,7 +54,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+pub(crate) fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }
@@ -67,13 +66,13 @@ pub(crate) struct Tx<'a> {
     begun: u64,
     /// Time of the server's clock at which the write runs.
     pub(crate) now: Millis,
-    pub(super) wake: &'a Wake,
-    pub(super) effects: Effects,
+    pub(crate) wake: &'a Wake,
+    pub(crate) effects: Effects,
 }
 
 /// Effects of a write, applied after the commit.
 #[derive(Default)]
-pub(super) struct Effects {
+pub(crate) struct Effects {
     has_new_jobs: bool,
     has_new_messages: bool,
     /// For the clients that watch.
@@ -89,7 +88,7 @@ impl<'a> Tx<'a> {
         given.unwrap_or_else(|| DEFAULT.get_or_init(Dialect::default))
     }
 
-    pub(super) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
+    pub(crate) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
         Self {
             connection,
             begun,
@@ -105,7 +104,7 @@ impl<'a> Tx<'a> {
     }
 
     /// The row number that the last `INSERT` chose.
-    pub(super) fn last_row(&self) -> i64 {
+    pub(crate) fn last_row(&self) -> i64 {
         self.connection.last_insert_rowid()
     }
 
@@ -115,36 +114,31 @@ impl<'a> Tx<'a> {
     }
 
     /// Executes one statement and returns the number of changed rows.
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
         self.reader().statement(sql)?.execute(params)
     }
 
     /// As [`execute`](Self::execute), for a statement that changes `what`: 404 if there is none.
-    pub(super) fn change(
-        &self,
-        what: &str,
-        sql: &str,
-        params: impl Params,
-    ) -> Result<(), ApiError> {
+    pub(crate) fn change(&self, what: &str, sql: &str, params: impl Params) -> Result<(), Failure> {
         if self.execute(sql, params)? > 0 {
             Ok(())
         } else {
-            Err(ApiError::not_found(what))
+            Err(Failure::not_found(what))
         }
     }
 
     /// Tells the engine, after the commit, that there is work.
-    pub(super) fn jobs_added(&mut self) {
+    pub(crate) fn jobs_added(&mut self) {
         self.effects.has_new_jobs = true;
     }
 
     /// Wakes clients that wait for a message.
-    pub(super) fn message_stored(&mut self) {
+    pub(crate) fn message_stored(&mut self) {
         self.effects.has_new_messages = true;
     }
 
     /// Whether a client watches what changes.
-    pub(super) fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         self.wake.notifications.is_watched()
     }
 
@@ -164,7 +158,7 @@ impl<'a> Tx<'a> {
 }
 
 impl Effects {
-    pub(super) fn apply(self, wake: &Wake) {
+    pub(crate) fn apply(self, wake: &Wake) {
         for action in self.after_commit {
             action();
         }
@@ -181,19 +175,16 @@ impl Effects {
     }
 }
 
-/// The number that no organization has: they count from 1.
-pub(crate) const NO_ORGANIZATION: i64 = 0;
-
-pub(super) type Hash = [u8; 32];
+pub(crate) type Hash = [u8; 32];
 
 /// All keys, by the hash of their secret.
-pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
+pub(crate) type AllKeys = HashMap<Hash, Arc<Key>>;
 
 /// What changes with a commit, and is told to those that wait for it.
 #[derive(Default)]
 pub(crate) struct Wake {
     /// As they are committed.
-    pub(super) keys: Arc<Mutex<AllKeys>>,
+    pub(crate) keys: Arc<Mutex<AllKeys>>,
     /// Notified when there is work for the engine.
     pub(crate) jobs: Notify,
     /// Changes with each stored message, and with a reset of the server.
@@ -210,7 +201,7 @@ impl FromSql for Timestamp {
     }
 }
 
-impl From<rusqlite::Error> for ApiError {
+impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, SystemIoFailure,
@@ -218,7 +209,7 @@ impl From<rusqlite::Error> for ApiError {
         match error.sqlite_error_code() {
             Some(DiskFull) => {
                 tracing::error!("the disk is full");
-                ApiError::new(
+                Failure::new(
                     Code::StorageFull,
                     "the server's disk is full; nothing was stored",
                 )
@@ -226,13 +217,13 @@ impl From<rusqlite::Error> for ApiError {
             // Not a defect: another process may use the database.
             Some(CannotOpen | SystemIoFailure | DatabaseBusy | DatabaseLocked | OutOfMemory) => {
                 tracing::error!(%error, "the database cannot be read or written");
-                ApiError::new(
+                Failure::new(
                     Code::Unavailable,
                     "the server's database cannot be read or written",
                 )
                 .retry_after(1)
             }
-            _ => ApiError::internal(error),
+            _ => Failure::internal(error),
         }
     }
 }

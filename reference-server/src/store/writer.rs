@@ -12,13 +12,12 @@ use tokio::sync::oneshot;
 
 use super::file_identity::Files;
 use super::lock::lock;
-use super::meta;
-use super::open;
 use super::threads::{Queue, Threads};
 use super::tx::{Effects, Tx, Wake, execute};
-use crate::model::error::{ApiError, Code};
+use super::{meta, open};
+use crate::jobs::clock::Clock;
+use crate::model::error::{Code, Failure};
 use crate::model::time::Millis;
-use crate::runtime::clock::Clock;
 
 pub(super) struct Write {
     /// Whether the data must be synced to disk before the result is sent.
@@ -26,7 +25,7 @@ pub(super) struct Write {
     /// Writes. Returns whether to keep what was written.
     pub(super) run: Box<Run>,
     /// Gets the result of the commit.
-    pub(super) done: oneshot::Sender<Result<(), ApiError>>,
+    pub(super) done: oneshot::Sender<Result<(), Failure>>,
 }
 
 type Run = dyn FnOnce(&mut Tx<'_>) -> bool + Send;
@@ -125,7 +124,7 @@ impl Writer {
         }
         if !self.check_files() {
             for write in group {
-                let gone = ApiError::new(Code::Unavailable, DATABASE_GONE);
+                let gone = Failure::new(Code::Unavailable, DATABASE_GONE);
                 let _ = write.done.send(Err(gone));
             }
             return;
@@ -174,7 +173,7 @@ impl Writer {
                 if !self.connection.is_autocommit() {
                     let _ = execute(&self.connection, "ROLLBACK");
                 }
-                Err(ApiError::from(error))
+                Err(Failure::from(error))
             }
         };
         for done in waiting {

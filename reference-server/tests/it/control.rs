@@ -11,7 +11,7 @@ async fn health_contains_all_addresses() {
     let now = sandbox.freeze().await;
     let health = sandbox.control("GET /_sandbox/health", "").await;
     let expected = format!(
-        r#"{{"status":"ok","version":"{}","now":"{now}","addresses":{{"http":"http://{}","smtp":null,"dns":"{}"}},"retry_delays_ms":{{"email":[2000,8000,32000],"extraction":[2000,4000,8000,16000,32000]}},"set_aside":0}}"#,
+        r#"{{"status":"ok","version":"{}","now":"{now}","addresses":{{"http":"http://{}","smtp":null,"dns":"{}"}},"dialect":{{}},"retry_delays_ms":{{"email":[2000,8000,32000],"extraction":[2000,4000,8000,16000,32000]}},"set_aside":0}}"#,
         env!("CARGO_PKG_VERSION"),
         sandbox.addr(),
         sandbox.server.addresses().dns,

@@ -5,7 +5,7 @@
 
 use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::{Receiver, within};
@@ -329,38 +329,6 @@ async fn deliveries_due_while_the_webhook_is_inactive_or_deleted_are_dropped() {
     send(&sandbox, "carl@x.test").await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 3);
-}
-
-/// Other failures may be of this server, such as a lack of descriptors.
-#[tokio::test]
-async fn only_a_refused_connection_deletes_the_webhook_of_a_listener() {
-    let sandbox = Sandbox::start().await;
-    sandbox.freeze().await;
-    // Nobody else gets the port, and nobody listens.
-    let gone = TcpSocket::new_v4().expect("a socket");
-    gone.bind("127.0.0.1:0".parse().expect("an address"))
-        .expect("bound");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let kept = listener.local_addr().expect("an address");
-    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
-    let gone_url = format!(
-        "http://{}/svc-listen",
-        gone.local_addr().expect("an address")
-    );
-    for url in [&gone_url, &format!("https://{kept}/svc-listen")] {
-        let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
-        assert_eq!(
-            sandbox.call("POST /api/v1/webhooks", &body).await.status,
-            201
-        );
-    }
-    send(&sandbox, "ada@x.test").await;
-    sandbox.advance("1d").await;
-    let list = sandbox.call("GET /api/v1/webhooks", "").await;
-    assert!(
-        !list.body.contains(&gone_url) && list.body.contains("/svc-listen"),
-        "{list:?}"
-    );
 }
 
 #[tokio::test]

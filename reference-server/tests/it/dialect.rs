@@ -183,7 +183,10 @@ async fn unknown_fields_are_refused() {
 #[tokio::test]
 async fn every_choice_changes_what_the_server_does() {
     let usual = story(&[]).await;
-    assert_eq!(story(&[]).await, usual, "the story differs from run to run");
+    for (again, first) in story(&[]).await.iter().zip(&usual) {
+        assert_eq!(again, first, "the story differs from run to run");
+    }
+    let mut without = Vec::new();
     for point in Dialect::points() {
         let needed = match point {
             Point::IdHeader => "id-place=header",
@@ -207,9 +210,12 @@ async fn every_choice_changes_what_the_server_does() {
                 "" => story(&[&setting]).await,
                 needed => story(&[needed, &setting]).await,
             };
-            assert_ne!(after, before, "{setting} has no effect");
+            if after == before {
+                without.push(setting);
+            }
         }
     }
+    assert_eq!(without, Vec::<String>::new(), "they have no effect");
 }
 
 /// What the server answers to requests of all kinds, without what differs from run to run.
@@ -272,6 +278,10 @@ async fn story(settings: &[&str]) -> Vec<String> {
         sandbox.settle().await;
         told.push(shape(&response));
     }
+    // The user `api`, with the key as the password.
+    let basic = "authorization: Basic YXBpOm1rX3Rlc3Rfc2FuZGJveA==\r\n";
+    let listed = sandbox.raw("GET /api/v1/audiences", basic, "").await;
+    told.push(shape(&listed));
     let keyed = format!("authorization: Bearer {KEY}\r\nidempotency-key: k\r\n");
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -338,6 +348,7 @@ fn without_accidents(text: &str) -> String {
         rest = after;
         let digits = part.chars().filter(char::is_ascii_digit).count();
         match part {
+            _ if told.ends_with("durationMs\"") => told.push_str(":SHORT"),
             _ if !is_part(first) => told.push_str(part),
             _ if part.contains("_domainkey") => told.push_str("SELECTOR"),
             // A name of the test's own, or a made one.

@@ -302,6 +302,12 @@ async fn a_scheduled_email_is_sent_now() {
         .control("GET /_sandbox/messages/wait?to=b@x.test", "")
         .await;
     assert_eq!(message.between(r#""emailId":""#), id);
+    let year = sandbox.control("GET /_sandbox/clock", "").await.body[8..12].to_owned();
+    let date = message.between(r#""name":"Date","value":""#);
+    assert!(
+        date.contains(&format!(" {year} ")),
+        "{date} is not in {year}"
+    );
     sandbox.advance("1ms").await;
     let refused = sandbox.control(&line, "").await;
     let text = "the email is not waiting to be sent: its status is delivered";

@@ -23,6 +23,17 @@ async fn me_shows_the_organization_and_the_key() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_gets_no_deliveries_says_so() {
+    let sandbox = Sandbox::start().await;
+    let webhook = r#"{"url":"http://127.0.0.1:9/","events":["extraction.failed"],"active":false}"#;
+    let body = format!(r#"{{"webhooks":[{webhook}]}}"#);
+    let created = sandbox.control("POST /_sandbox/organizations", &body).await;
+    let key = created.between(r#""extraction_key":""#);
+    let listed = sandbox.with_key(&key, "GET /v1/webhooks", "").await;
+    assert_eq!(listed.between(r#""status":""#), "inactive");
+}
+
+#[tokio::test]
 async fn registers_lists_and_removes_endpoints() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"url":"http://receiver.test/hook?x=1","events":["extraction.completed","extraction.failed"]}"#;

@@ -209,6 +209,40 @@ async fn messages_are_signed_and_share_a_connection() {
     assert_eq!(list.body.matches(r#""id":"#).count(), 2, "{list:?}");
 }
 
+/// The slow one waits for its reply until the end of the test.
+#[tokio::test]
+async fn a_message_that_the_relay_is_slow_with_delays_no_other() {
+    let mail = MailServer::default();
+    let sandbox = sandbox(&mail).await;
+    let email = r#"{"from":"hello@sandbox.test","to":"ada@out.example","subject":"Hi","text":"x"}"#;
+    let post = async || {
+        let sent = sandbox.call("POST /api/v1/emails", email).await;
+        assert_eq!(sent.status, 202, "{sent:?}");
+        sent.id()
+    };
+
+    *mail.hangs_at.lock().expect("no panic") = Some((".", 0));
+    let slow = post().await;
+    within("the slow message", mail.hangs.notified()).await;
+    for count in 1..=2 {
+        let quick = post().await;
+        let wait = async {
+            while status(&sandbox, &quick).await != "delivered" {
+                tokio::task::yield_now().await;
+            }
+        };
+        within("another message", wait).await;
+        assert_eq!(mail.accepted().len(), count);
+    }
+
+    assert_eq!(status(&sandbox, &slow).await, "sending");
+    let connections = mail
+        .accepted()
+        .into_iter()
+        .map(|message| message.connection);
+    assert_eq!(connections.collect::<Vec<_>>(), [2, 2]);
+}
+
 #[tokio::test]
 async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     let mail = MailServer::default();

@@ -125,7 +125,7 @@ async fn mail_for_a_verified_domain_is_received() {
         .control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "")
         .await;
     let trace = "Return-Path: <a@sandbox.test>\r\n\
-        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test;\r\n\tdkim=pass header.d=sandbox.test\r\n\
+        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.mailfrom=sandbox.test;\r\n\tdkim=pass header.d=sandbox.test\r\n\
         Received: from client.test ([127.0.0.1])\r\n\tby inbound.sandbox.localhost with ESMTP id req_";
     assert!(raw.body.starts_with(trace), "{}", raw.body);
     assert!(raw.body.ends_with(&source), "{}", raw.body);
@@ -544,7 +544,8 @@ async fn trace_fields_are_sanitized_and_recipients_deduplicated() {
         .control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "")
         .await;
     assert!(
-        raw.body.contains(" smtp.helo=abc;\r\n\tdkim=none\r\n"),
+        raw.body
+            .contains(" smtp.mailfrom=b.test;\r\n\tdkim=none\r\nReceived: from abc ("),
         "{}",
         raw.body
     );

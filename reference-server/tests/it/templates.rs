@@ -78,7 +78,7 @@ async fn rejects_a_syntax_error_with_its_line() {
     assert_eq!(response.status, 422);
     assert_eq!(
         response.between(r#""message":""#),
-        "html: the template has a syntax error, or braces within a tag, on line 2"
+        "html: the template has a syntax error on line 2"
     );
 }
 

@@ -11,7 +11,7 @@ use crate::decode::{DecodeError, parse_list};
 use crate::dialect::{Dialect, Point};
 use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
-use crate::fields::{find, whole_number};
+use crate::fields::{find, plain, whole_number};
 use crate::list::find_array;
 use crate::names::debug_fields;
 use crate::verdict::{Verdict, judge, reports_failure};
@@ -235,7 +235,14 @@ impl BatchItems {
         }
         // The results may be in another field than the items of lists.
         let pinned = dialect.pinned(Point::ListItems);
-        let results = find_array(body.clone(), pinned).or_else(|_| find_array(body, None));
+        // In a list, these are beside the items.
+        let messages = body.as_object().and_then(|fields| {
+            let mut names = fields.keys();
+            names.find(|name| plain(name) == "messages").cloned()
+        });
+        let results = find_array(body.clone(), pinned)
+            .or_else(|_| find_array(body.clone(), None))
+            .or_else(|_| find_array(body, messages.as_deref()));
         let (values, beside) = match results {
             Ok(found) => found,
             Err(_) if fails => return Err(response.reported_failure()),

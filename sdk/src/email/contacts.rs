@@ -452,24 +452,27 @@ mod tests {
             (json!({"consent": "perhaps"}), None),
             (json!({"consent": true, "suppressed": true}), Some(false)),
         ] {
-            let read: Contact = read_object(&contact, &Dialect::default());
+            let read: Contact = read_object(contact.clone(), &Dialect::default());
             assert_eq!(read.subscribed, wants, "{contact}");
         }
         let pinned = Dialect::with(["opt-out=gets_mail"]).expect("a valid choice");
-        let read: Contact = read_object(&json!({"gets_mail": "opted_out"}), &pinned);
+        let read: Contact = read_object(json!({"gets_mail": "opted_out"}), &pinned);
         assert_eq!(read.subscribed, Some(false));
     }
 
     #[test]
     fn a_resource_may_be_the_only_item_of_a_list() {
         let answer = json!({"Count": 1, "Data": [{"ID": 7, "Email": "a@b.test"}], "Total": 1});
-        let read: Contact = read_object(&answer, &Dialect::default());
+        let read: Contact = read_object(answer.clone(), &Dialect::default());
         assert_eq!(
             (read.id.as_str(), read.email.as_deref()),
             ("7", Some("a@b.test"))
         );
         assert_eq!(read.extra["Count"], 1);
         let two = json!({"data": [{"id": 7}, {"id": 8}]});
-        assert_eq!(read_object::<Contact>(&two, &Dialect::default()).id, "");
+        assert_eq!(
+            read_object::<Contact>(two.clone(), &Dialect::default()).id,
+            ""
+        );
     }
 }

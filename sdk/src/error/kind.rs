@@ -171,6 +171,9 @@ pub enum ErrorKind {
     /// [`Error::message`](crate::Error::message) and [`Error::body`](crate::Error::body),
     /// which holds the response.
     ///
+    /// The points `id-field`, `id-place` and `resource-shape` of the [`Dialect`](crate::Dialect) say
+    /// where the id is.
+    ///
     /// Do not repeat the call unseen: check first whether the email or the resource exists.
     #[error(
         "the request was probably accepted, but the response contains no id that the client \

@@ -228,7 +228,7 @@ const CODES: [&str; 4] = ["code", "errorCode", "error_code", "errorType"];
 
 /// Fields that hold a message, the most specific one first; `error`, which may also hold a
 /// code, is the last one.
-const MESSAGES: [&str; 12] = [
+const MESSAGES: [&str; 13] = [
     "message",
     "error_description",
     "detail",
@@ -237,6 +237,7 @@ const MESSAGES: [&str; 12] = [
     "msg",
     "Message",
     "description",
+    "hydra:description",
     "reason",
     "title",
     "errors",

@@ -115,6 +115,7 @@ impl Candidate<'_> {
             false => format!("the email \"{}\"", job.plan.email.subject),
         };
         let when = context.out.local_time(&job.sent_at().to_rfc3339());
+        let are = if people == 1 { "is" } else { "are" };
         let people = self.part(people);
         let (message, next) = if job.has_ended() {
             let got = match job.sent_at() > Utc::now() {
@@ -131,7 +132,7 @@ impl Candidate<'_> {
         } else {
             let summary = job.summary().summary;
             let message = format!(
-                "{people} are in the unfinished job {} with {email}, which is {summary}",
+                "{people} {are} in the unfinished job {} with {email}, which is {summary}",
                 job.id()
             );
             let next = match job.state() {

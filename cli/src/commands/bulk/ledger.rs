@@ -1,6 +1,8 @@
 //! Where jobs are recorded: in `bulk.db` in the state directory, or in a PostgreSQL server that
 //! several machines share.
 
+use std::error::Error;
+
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,7 +55,7 @@ impl LedgerOption {
                         LedgerErrorKind::Unavailable => Kind::Unavailable,
                         _ => Kind::Other,
                     };
-                    Failure::new(kind, format!("--ledger: {error}"))
+                    Failure::new(kind, format!("--ledger: {}", describe(&error)))
                         .code("ledger_unreachable")
                         .hint("check the address and the password, and that PostgreSQL is running")
                 })?
@@ -356,11 +358,23 @@ impl StoredJob {
     }
 }
 
+/// The error with its causes, without which one of PostgreSQL says little.
+fn describe(error: &LedgerError) -> String {
+    let mut text = error.to_string();
+    // The first cause is in the text.
+    let mut cause = error.source().and_then(Error::source);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         match error.kind() {
             LedgerErrorKind::Unavailable => {
-                Self::new(Kind::Unavailable, error.to_string()).code("ledger_unreachable")
+                Self::new(Kind::Unavailable, describe(&error)).code("ledger_unreachable")
             }
             LedgerErrorKind::NotFound => Self::new(Kind::NotFound, "the job was removed meanwhile"),
             LedgerErrorKind::Cancelled => Self::new(
@@ -368,7 +382,7 @@ impl From<LedgerError> for Failure {
                 "the job was cancelled, which cannot be undone",
             )
             .code("job_is_cancelled"),
-            _ => Self::other(error.to_string()).code("ledger_failed"),
+            _ => Self::other(describe(&error)).code("ledger_failed"),
         }
     }
 }

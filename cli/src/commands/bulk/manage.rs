@@ -209,7 +209,7 @@ impl Report {
             }
         }
         let mut unchecked = 0_u64;
-        let mut items = Items::new(&context.out, &COLUMNS);
+        let mut items = Items::new(&context.out, &COLUMNS).streamed();
         let is_asked_for = |row: &Outcome| {
             let reason = row.code.as_deref().filter(|_| row.status == "left_out");
             // Whatever has become of it since.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
-use futures_util::future::join;
+use futures_util::future::try_join;
 use svc_bulk::{Ledger, NewRow, NewSend};
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::{Audience, Email};
@@ -500,11 +500,10 @@ impl Send {
             Ok(people)
         });
         let storing = store(&draft.ledger, &draft.new.id, read);
-        // If the ledger fails, that is what went wrong.
-        let (people, stored) = join(reading, storing).await;
+        // Whichever fails first is what went wrong; reading may wait for a person to type.
+        let (people, ()) = try_join(reading, storing).await?;
         drop(progress);
-        stored?;
-        people
+        Ok(people)
     }
 
     fn selection(&self, context: &Context, client: &EmailClient) -> Result<Selection, Failure> {

@@ -155,9 +155,10 @@ impl Recorder {
     }
 }
 
-/// A name without case and separators: `signingSecret`, `SigningSecret` and `signing_secret` are one.
+/// A name without case, separators and namespace: `signingSecret`, `SigningSecret` and `signing_secret` are one.
 pub(super) fn plain(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let own = name.rsplit(':').next().unwrap_or(name);
+    let letters = own.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 

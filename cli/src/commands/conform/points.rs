@@ -57,6 +57,9 @@ enum Mark {
     Has(&'static str),
     /// One of these fields, anywhere, the first of which is so.
     Like(&'static [&'static str], fn(&Value) -> bool),
+    /// All of these fields, anywhere.
+    Names(&'static [&'static str]),
+    /// None of these.
     Lacks(&'static [&'static str]),
     /// This text in the body.
     Text(&'static str),
@@ -270,26 +273,9 @@ const LOOKS: &[Look] = &[
             "domains.create",
             Success,
             &[
-                case(
-                    "host-data",
-                    &[
-                        Text("\"record_type\""),
-                        Text("\"hostname\""),
-                        Text("\"content\""),
-                    ],
-                ),
-                case(
-                    "record-name",
-                    &[
-                        Text("\"recordType\""),
-                        Text("\"recordName\""),
-                        Text("\"recordValue\""),
-                    ],
-                ),
-                case(
-                    "name-value",
-                    &[Text("\"type\""), Text("\"name\""), Text("\"value\"")],
-                ),
+                case("host-data", &[Names(&["hostname", "content"])]),
+                case("record-name", &[Names(&["recordName", "recordValue"])]),
+                case("name-value", &[Names(&["type", "name", "value"])]),
             ],
         ),
     ),
@@ -390,7 +376,15 @@ impl Look {
             Marks(step, ref of, cases) => marked(seen, step, of, cases),
             How::Never => None,
         };
-        choice.unwrap_or(Choice::NotTried)
+        match choice {
+            // The documented name in another case is the documented one.
+            Some(Choice::Found(step, choice))
+                if plain(&choice) == plain(self.point.default_choice()) =>
+            {
+                found(step, self.point.default_choice())
+            }
+            choice => choice.unwrap_or(Choice::NotTried),
+        }
     }
 }
 
@@ -420,6 +414,7 @@ impl Mark {
                 let mut found = names.iter().filter_map(|name| field(body, name));
                 found.next().is_some_and(|(_, value)| is_right(value))
             }
+            Names(names) => names.iter().all(|name| field(body, name).is_some()),
             Lacks(names) => names.iter().all(|name| field(body, name).is_none()),
             Text(text) => exchange.text().contains(text),
             Header(name, text) => exchange
@@ -491,12 +486,14 @@ fn id(point: Point, seen: &Seen) -> Option<Choice> {
 
 /// The field with the status of an email, and the status.
 pub(super) fn status_word(body: &Value) -> Option<(&str, &str)> {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 7] = [
         "status",
         "lastevent",
         "state",
         "deliverystatus",
         "emailstatus",
+        "messagestatus",
+        "currentstatus",
     ];
     let is_part = |letter: char| letter.is_ascii_alphabetic() || matches!(letter, '_' | '-');
     let is_word = |text: &str| !text.is_empty() && text.chars().all(is_part);
@@ -536,14 +533,15 @@ fn batch_mode(seen: &Seen) -> Option<Choice> {
 fn batch_item(seen: &Seen) -> Option<Choice> {
     const STEP: &str = "emails.batch";
     let body = done(seen, STEP)?.json();
-    if let Some(errors) = body.get("errors").filter(|errors| errors.is_array()) {
-        return errors.get(0).map(|_| found(STEP, "split"));
+    let beside = body.as_object().and_then(|fields| own(fields, "errors"));
+    if let Some(errors) = beside.and_then(|(_, errors)| errors.as_array()) {
+        return errors.first().map(|_| found(STEP, "split"));
     }
     type Refused = (&'static str, &'static str, fn(&Value) -> bool);
     const FORMS: [Refused; 5] = [
         ("error", "error", Value::is_object),
         ("success", "success", |it| flag(it) == Some(false)),
-        ("error-code", "errorcode", |it| *it != 0),
+        ("error-code", "errorcode", |it| it.is_number() && *it != 0),
         ("status", "status", |it| {
             it.as_u64().is_some_and(|code| code >= 400)
         }),
@@ -674,7 +672,7 @@ fn times(seen: &Seen) -> Option<Choice> {
     let (_, created) = fields.find(|(name, _)| plain(name).starts_with("creat"))?;
     let text = created.as_str().unwrap_or_default();
     Some(match () {
-        () if created.is_number() => found(STEP, "seconds"),
+        () if created.is_number() || text.parse::<f64>().is_ok() => found(STEP, "seconds"),
         () if text.starts_with("20") && text.get(10..11) == Some(" ") => found(STEP, "sql"),
         () if is_time(created) => found(STEP, "rfc3339"),
         () => unclear(STEP, "times have another form"),

@@ -705,7 +705,10 @@ impl Statement {
             self.expect,
             Has(..) | Each(..) | Within(..) | NoSecret(_) | Gone(_)
         );
-        if matches!(exchange.status, 403 | 429) || is_about_body && !exchange.is_success() {
+        // The status of a delivery is ours.
+        let is_delivery = step.starts_with("delivery.");
+        let is_refused = matches!(exchange.status, 403 | 429);
+        if !is_delivery && (is_refused || is_about_body && !exchange.is_success()) {
             return Finding::not_tried(answered);
         }
         let body = exchange.json();
@@ -723,7 +726,7 @@ impl Statement {
 
     /// What is wrong; an empty text if it is the status.
     fn problem(&self, seen: &Seen, exchange: &Exchange, body: &Value) -> Option<String> {
-        let is_success = exchange.is_success();
+        let is_success = exchange.is_success() || self.step.starts_with("delivery.");
         let status_unless = |is_right: bool| (!is_right).then(String::new);
         let unless = |is_right: bool, problem: &str| (!is_right).then(|| problem.to_owned());
         match self.expect {

@@ -152,7 +152,7 @@ impl Import {
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut report, mut seen, mut end) = (ImportReport::default(), 0, None);
+        let (mut report, mut seen, mut end) = (ImportReport::new(), 0, None);
         loop {
             let result = tokio::select! {
                 result = results.next() => result,

@@ -215,8 +215,8 @@ impl Ready<'_> {
             }
             None => "none; create one: svc sandbox keys create".to_owned(),
         };
-        let data = match self.data {
-            Some(dir) => dir.display().to_string(),
+        let data = match &self.data {
+            Some(dir) => dir.clone(),
             None => "in memory, gone at the end".to_owned(),
         };
         let mut lines = vec![

@@ -32,6 +32,7 @@ const CODES: &[(&str, i32, &str)] = &[
         2,
         "asks for confirmation, and standard input is empty",
     ),
+    ("svc bulk forget", 2, "asks for confirmation"),
     ("svc contacts delete con_019a", 2, "asks for confirmation"),
     (
         "svc emails cancel eml_019a eml_019b --jq '.[] | [.id, .result]'",

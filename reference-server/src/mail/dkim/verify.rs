@@ -3,20 +3,20 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use base64::{alphabet, engine::DecodePaddingMode};
+use base64::{Engine as _, alphabet};
 use regex_lite::Regex;
 use ring::digest::{SHA256, digest};
 use ring::signature::{RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 
 use super::canonical::{Form, canonical_body};
-use crate::control::messages::{DkimResult, DkimVerdict};
 use crate::mail::dns::{Resolver, tag};
 use crate::mail::header::{Field, Header};
+use crate::messages::message_wire::{DkimResult, DkimVerdict};
 use crate::model::address::DomainName;
-use crate::model::error::ApiError;
+use crate::model::error::Failure;
 use crate::runtime::heavy;
 
 /// Verifies the signatures of a message. Returns the best result, because one
@@ -29,7 +29,7 @@ pub(crate) async fn verify(
     resolver: &Resolver,
     message: &Arc<Vec<u8>>,
     now: i64,
-) -> Result<DkimResult, ApiError> {
+) -> Result<DkimResult, Failure> {
     let parsed = Arc::clone(message);
     let signatures = heavy::run(move || Ok(signatures(&parsed, now / 1000))).await?;
     let mut best = DkimResult::default();

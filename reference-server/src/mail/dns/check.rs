@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::resolver::{LookupError, Resolver};
 use super::spf;
-use crate::control::messages::SpfVerdict;
+use crate::messages::message_wire::SpfVerdict;
 use crate::model::dns::{Check, Record, RecordKind};
 
 /// Looks up each record. The results are in the order of the records.

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use super::resolver::{LookupError, Resolver};
-use crate::control::messages::SpfVerdict;
+use crate::messages::message_wire::SpfVerdict;
 use crate::net::target::contains;
 
 /// Whether a TXT record is an SPF policy.

@@ -1,7 +1,7 @@
 //! Work on much data grows with the data, and not with its square: what one statement can do is one
 //! statement.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use svc_reference_server::Server;
 
@@ -116,4 +116,29 @@ async fn the_file_shrinks_after_a_large_deletion() {
         }
     };
     crate::receiver::within("the file", shrunk).await;
+}
+
+/// Each has a domain in the zone, which was read whole for each new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_two_thousandth_organization_takes_no_longer_than_the_first_ones() {
+    let sandbox = Sandbox::start().await;
+    let create = async || {
+        let begun = Instant::now();
+        sandbox.organization().await;
+        begun.elapsed()
+    };
+    // The quickest of some: others share the machine.
+    let quickest = async |count: usize| {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(create().await);
+        }
+        all.into_iter().min().expect("one of them")
+    };
+
+    quickest(20).await;
+    let early = quickest(100).await;
+    quickest(1_780).await;
+    let late = quickest(100).await;
+    assert!(late < early * 3 / 2, "{early:?}, then {late:?}");
 }

@@ -239,7 +239,7 @@ async fn templates_that_grow_without_bound() {
     let refused = sandbox.call(SEND, body).await;
     assert_eq!(
         (refused.status, refused.between(r#""field":""#).as_str()),
-        (422, "templateId")
+        (422, "variables")
     );
 }
 

@@ -94,7 +94,6 @@ impl ImportedRow {
 }
 
 /// The rows so far. Few of them are in memory.
-#[derive(Default)]
 pub(super) struct ImportReport {
     counts: BTreeMap<RowResult, usize>,
     /// Those that people have to know of, for a table.
@@ -107,11 +106,21 @@ pub(super) struct ImportReport {
 }
 
 impl ImportReport {
+    pub(super) fn new() -> Self {
+        Self {
+            counts: BTreeMap::new(),
+            told: Vec::new(),
+            list: ListWriter::streamed(),
+            problems: Vec::new(),
+            is_preview: false,
+        }
+    }
+
     /// The report of a dry run.
     pub(super) fn preview() -> Self {
         Self {
             is_preview: true,
-            ..Self::default()
+            ..Self::new()
         }
     }
 
@@ -147,7 +156,7 @@ impl ImportReport {
     /// Ends the list of all rows; or prints the rows that people have to know of, and totals.
     pub(super) fn show(&mut self, context: &Context) -> Result<(), Failure> {
         if !context.out.is_table() {
-            return unless_closed(std::mem::take(&mut self.list).finish(&context.out));
+            return std::mem::take(&mut self.list).finish(&context.out);
         }
         if !self.told.is_empty() {
             context.out.list(&self.told, VIEW, "")?;

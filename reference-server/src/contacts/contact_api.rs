@@ -1,0 +1,268 @@
+//! The handlers of contacts (`docs/email-service/contacts-and-domains.md#contacts`), with their pages
+//! (`docs/undocumented/services.md#contact-pages`).
+
+use std::collections::HashMap;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use svc_sdk::{Dialect, Point};
+
+use crate::audiences::audience_rows::Audience;
+use crate::contacts::contact_rows::{self, Contact, check_size};
+use crate::control::endpoint::Page;
+use crate::http::{Call, ControlCall, Reply};
+use crate::model::address::{Address, without_final_dot};
+use crate::model::error::{Failure, Problems};
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CreateContact")]
+pub(crate) struct New {
+    #[schemars(required, email)]
+    email: Option<String>,
+    name: Option<String>,
+    metadata: Option<Map<String, Value>>,
+    topics: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ContactUpdate")]
+pub(crate) struct Update {
+    /// Read-only: accepted only with the current value
+    /// (`docs/undocumented/README.md#unknown-request-fields`).
+    #[schemars(skip)]
+    email: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    name: Option<Option<String>>,
+    /// Merged into the existing metadata, key by key. A null value removes the key.
+    metadata: Option<Map<String, Value>>,
+    /// Replaces the existing topics.
+    topics: Option<Vec<String>>,
+    subscribed: Option<bool>,
+}
+
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>, Failure> {
+    let (audience, wanted) = (call.id(), call.id());
+    call.data
+        .read(move |reader, of| reader.get::<Audience>(&wanted, of))
+        .await?;
+    let new = call.read().await?;
+    let email = new
+        .email
+        .ok_or_else(|| Failure::field("email", "is required"))?;
+    let address = Address::parse(&email);
+    let address = address.map_err(|error| Failure::field("email", error.to_string()))?;
+    let email = address.as_str().to_owned();
+    let mut metadata = new.metadata.unwrap_or_default();
+    metadata.retain(|_, value| !value.is_null());
+    let topics = new.topics.unwrap_or_default();
+    check_size(new.name.as_deref(), &metadata, &topics)?;
+    let create = call.create(move |tx, _, organization| {
+        let mut contact = Contact::new(audience, email, tx.now);
+        (contact.name, contact.metadata, contact.topics) = (new.name, metadata, topics);
+        contact_rows::insert(tx, organization, &contact)?;
+        Ok(contact)
+    });
+    create.await
+}
+
+pub(crate) async fn list(call: Call) -> Result<Reply<Paged<Contact>>, Failure> {
+    let audience = call.id();
+    let page = NumberedPage::from_query(&call.input.query(), call.dialect());
+    let found = call.data.read(move |reader, organization| {
+        // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
+        reader.get::<Audience>(&audience, organization)?;
+        let page = page?;
+        let total = contact_rows::count(reader, &audience)?;
+        let contacts = contact_rows::list(reader, &audience, "", page.size, page.offset())?;
+        Ok((page, contacts, total))
+    });
+    let (page, contacts, total) = found.await?;
+    page.reply(&call, contacts, total)
+}
+
+pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, Failure> {
+    let (id, update) = (call.id(), call.read().await);
+    let updated = call.data.write(move |tx, _, organization| {
+        let mut contact = tx.reader().get(&id, organization)?;
+        if update?.apply(&mut contact)? {
+            tx.update(organization, &mut contact)?;
+        }
+        Ok(contact)
+    });
+    call.reply(updated.await?)
+}
+
+impl Update {
+    /// Updates the contact and returns whether anything changed
+    /// (`docs/undocumented/README.md#empty-updates`).
+    fn apply(self, contact: &mut Contact) -> Result<bool, Failure> {
+        if self
+            .email
+            .is_some_and(|email| without_final_dot(email) != contact.email)
+        {
+            return Err(Failure::field("email", "cannot be changed"));
+        }
+        let before = contact.clone();
+        if let Some(name) = self.name {
+            contact.name = name;
+        }
+        // The merge is shallow (`docs/undocumented/services.md#metadata-merge`).
+        for (key, value) in self.metadata.unwrap_or_default() {
+            if value.is_null() {
+                // Keeps the order of the others, whether or not `serde_json` does.
+                contact.metadata.retain(|name, _| *name != key);
+            } else {
+                contact.metadata.insert(key, value);
+            }
+        }
+        if let Some(topics) = self.topics {
+            contact.topics = topics;
+        }
+        if let Some(subscribed) = self.subscribed {
+            contact.subscribed = subscribed;
+        }
+        check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
+        Ok(*contact != before)
+    }
+}
+
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>, Failure> {
+    let id = call.id();
+    call.reply(
+        call.data
+            .write(move |tx, _, of| tx.delete::<Contact>(&id, of))
+            .await?,
+    )
+}
+
+/// Deserializes a field that is present, even as null. With `default`, an absent field is
+/// `None`.
+fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+const DEFAULT_SIZE: i64 = 20;
+const MAX_PAGE_SIZE: i64 = 100;
+const LAST_PAGE: i64 = i32::MAX as i64;
+
+/// The requested page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NumberedPage {
+    /// In the numbering of the client.
+    number: i64,
+    /// The number of the first page.
+    first: i64,
+    pub(crate) size: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "{T}NumberedPage")]
+pub(crate) struct Paged<T> {
+    data: Vec<T>,
+    page: i64,
+    page_size: i64,
+    total: i64,
+    total_pages: i64,
+}
+
+impl NumberedPage {
+    pub(crate) fn from_query(
+        query: &HashMap<String, String>,
+        dialect: &Dialect,
+    ) -> Result<Self, Failure> {
+        let first = first(dialect);
+        let mut problems = Problems::default();
+        let mut number = |name: &str, min: i64, max: i64, default: i64| match query.get(name) {
+            None => default,
+            Some(text) => match text
+                .parse()
+                .ok()
+                .filter(|number| (min..=max).contains(number))
+            {
+                Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
+                _ => {
+                    problems.add(name, format!("must be an integer from {min} to {max}"));
+                    default
+                }
+            },
+        };
+        let page = Self {
+            number: number("page", first, LAST_PAGE, first),
+            size: number("pageSize", 1, MAX_PAGE_SIZE, DEFAULT_SIZE),
+            first,
+        };
+        problems.check()?;
+        Ok(page)
+    }
+
+    /// The two query parameters, for the OpenAPI description.
+    pub(crate) fn parameters(dialect: &Dialect) -> Vec<Value> {
+        let first = first(dialect);
+        let parameter = |name, description, min, max, default| {
+            json!({
+                "name": name,
+                "in": "query",
+                "description": description,
+                "schema":
+                    {"type": "integer", "minimum": min, "maximum": max, "default": default},
+            })
+        };
+        vec![
+            parameter("page", "The number of the page.", first, LAST_PAGE, first),
+            parameter(
+                "pageSize",
+                "Contacts per page.",
+                1,
+                MAX_PAGE_SIZE,
+                DEFAULT_SIZE,
+            ),
+        ]
+    }
+
+    /// The number of items before the page.
+    pub(crate) const fn offset(self) -> i64 {
+        (self.number - self.first) * self.size
+    }
+
+    pub(crate) fn reply<T: Serialize>(
+        self,
+        call: &Call,
+        data: Vec<T>,
+        total: i64,
+    ) -> Result<Reply<Paged<T>>, Failure> {
+        let total_pages = (total + self.size - 1) / self.size;
+        call.reply(Paged {
+            data,
+            page: self.number,
+            page_size: self.size,
+            total,
+            total_pages,
+        })
+    }
+}
+
+/// The number of the first page (`docs/undocumented/services.md#contact-pages`).
+fn first(dialect: &Dialect) -> i64 {
+    i64::from(dialect.is(Point::FirstPage, "1"))
+}
+
+/// Lists one page of the contacts of an audience, oldest first.
+pub(crate) async fn list_all(call: ControlCall) -> Result<Reply<Page<Contact>>, Failure> {
+    let (audience, limit) = (call.id(), call.limit);
+    let cursor = call.cursor.unwrap_or_default();
+    let found = call.data.read(move |reader, organization| {
+        reader.get::<Audience>(&audience, organization)?;
+        contact_rows::list(reader, &audience, &cursor, limit as i64 + 1, 0)
+    });
+    Reply::json(
+        StatusCode::OK,
+        &Page::of(found.await?, limit, |last| last.id.clone()),
+    )
+}

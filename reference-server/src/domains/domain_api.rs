@@ -1,0 +1,153 @@
+//! The handlers of sending domains and their verification
+//! (`docs/email-service/contacts-and-domains.md#sending-domains`), and of `/_sandbox/dns`, which
+//! publishes their records in the built-in zone.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::domains::domain_rows::{self, Domain, Flags};
+use crate::domains::domain_rules::{insert, publish_records, update_zone_of};
+use crate::domains::domain_wire::{Publish, Published};
+use crate::http::input::required_name;
+use crate::http::{Call, ControlCall, Input, Reply};
+use crate::mail::dkim;
+use crate::mail::dns::{self, is_reserved};
+use crate::model::address::DomainName;
+use crate::model::dns::{Record, RecordKind};
+use crate::model::error::Failure;
+use crate::runtime::heavy;
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CreateDomain")]
+pub(crate) struct New {
+    /// A domain name with at least two labels. It may be internationalized.
+    #[schemars(required, extend("format" = "domain-name", "minLength" = 3))]
+    name: Option<String>,
+}
+
+/// The documented response to a deletion.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeletedDomain")]
+pub(crate) struct Deleted {
+    #[schemars(extend("const" = true))]
+    ok: bool,
+}
+
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>, Failure> {
+    let name = required_name(call.read().await?.name)?;
+    let name = DomainName::parse(&name)
+        .ok()
+        .filter(|name| name.as_str().contains('.'));
+    let Some(name) = name else {
+        return Err(Failure::field(
+            "name",
+            "must be a domain name such as mail.example.com",
+        ));
+    };
+    let exposed = call.data.app.settings.is_exposed();
+    let is_reserved = is_reserved(name.as_str());
+    let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
+    call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), &key))
+        .await
+}
+
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>, Failure> {
+    call.reply(
+        call.data
+            .read(|reader, of| reader.page(of, "", i64::MAX))
+            .await?,
+    )
+}
+
+/// Checks the four DNS records. A flag can change back to `false`
+/// (`docs/undocumented/services.md#repeated-verification`).
+pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, Failure> {
+    let (id, wanted) = (call.id(), call.id());
+    let found = call
+        .data
+        .read(move |reader, of| reader.get::<Domain>(&wanted, of))
+        .await?;
+    let checks = dns::check(&call.data.app.resolver, &found.records).await;
+    let passed = |kind| {
+        checks
+            .iter()
+            .any(|check| check.kind == kind && check.passed)
+    };
+    let flags = Flags {
+        mx_verified: passed(RecordKind::Mx),
+        spf_verified: passed(RecordKind::Spf),
+        dkim_verified: passed(RecordKind::Dkim),
+        dmarc_verified: passed(RecordKind::Dmarc),
+        verified: RecordKind::ALL.into_iter().all(passed),
+    };
+    let domain = call.data.write(move |tx, _, organization| {
+        let mut domain: Domain = tx.reader().get(&id, organization)?;
+        domain_rows::set_flags(tx, organization, &mut domain, flags)?;
+        domain.checks = Some(checks);
+        Ok(domain)
+    });
+    call.reply(domain.await?)
+}
+
+/// Deletes a domain with its DKIM key, its mailboxes and their messages
+/// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
+/// they belong to the owner of the domain.
+pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>, Failure> {
+    let id = call.id();
+    call.data
+        .write(move |tx, _, of| tx.delete::<Domain>(&id, of))
+        .await?;
+    call.reply(Deleted { ok: true })
+}
+
+pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Failure> {
+    let domain = domain_param(&call.input);
+    let kinds = call
+        .body
+        .records
+        .unwrap_or_else(|| RecordKind::ALL.to_vec());
+    let published = call.data.write(move |tx, app, organization| {
+        let domain = domain_rows::find_named(tx.reader(), &domain, organization)?;
+        if !is_reserved(&domain.name) {
+            let message = "is not a name under .test, .example, .invalid or .localhost; \
+                           publish its records at its DNS provider";
+            return Err(Failure::field("domain", message));
+        }
+        publish_records(tx, organization, &domain, &kinds)?;
+        update_zone_of(tx, &app.zone, &domain.name)?;
+        let published = |record: &Record| kinds.contains(&record.kind);
+        Ok(Published {
+            published: domain.records.into_iter().filter(published).collect(),
+        })
+    });
+    published.await
+}
+
+pub(crate) async fn withdraw(call: ControlCall) -> Result<(), Failure> {
+    let kind: Option<RecordKind> = match call.input.param("record") {
+        "" => None,
+        text => {
+            let unknown = |_| Failure::field("record", "must be one of mx, spf, dkim, dmarc");
+            Some(text.parse().map_err(unknown)?)
+        }
+    };
+    let domain = domain_param(&call.input);
+    let withdrawn = call.data.write(move |tx, app, organization| {
+        let named = domain_rows::domain_of_records(tx.reader(), &domain)?;
+        // The domain itself may already be deleted.
+        if !domain_rows::delete_records(tx, organization, &domain, kind)? {
+            domain_rows::find_named(tx.reader(), &domain, organization)?;
+        }
+        update_zone_of(tx, &app.zone, &named.unwrap_or(domain))
+    });
+    withdrawn.await
+}
+
+/// The domain in the path: a name in normalized form, or an ID.
+fn domain_param(input: &Input) -> String {
+    let name_or_id = input.param("domain");
+    match DomainName::parse(name_or_id) {
+        Ok(name) => name.as_str().to_owned(),
+        Err(_) => name_or_id.to_owned(),
+    }
+}

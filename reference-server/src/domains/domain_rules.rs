@@ -1,0 +1,83 @@
+//! What happens to a domain: its key, its records in the built-in zone, its verification.
+
+use std::sync::Arc;
+
+use crate::domains::domain_rows::{self, Domain, Flags};
+use crate::keys::key_rows::random_hex;
+use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
+use crate::mail::dns::Zone;
+use crate::model::dns::RecordKind;
+use crate::model::error::Failure;
+use crate::store::Tx;
+
+/// The seeded domain, which has the same selector everywhere.
+pub(crate) const SANDBOX_DOMAIN: &str = "sandbox.test";
+
+/// Inserts a domain with this private key, and a random selector.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    organization: i64,
+    name: &str,
+    key: &[u8],
+) -> Result<Domain, Failure> {
+    let selector = match name {
+        // On a public server, each has a key of its own.
+        SANDBOX_DOMAIN if key == SANDBOX_KEY => "sandbox".to_owned(),
+        _ => format!("svc{}", random_hex::<4>()?),
+    };
+    let record = SigningKey::from_pkcs8(key)?.record();
+    domain_rows::insert(tx, organization, name, &selector, key, &record)
+}
+
+/// Stores DNS records of a domain. [`update_zone`] publishes them.
+pub(crate) fn publish_records(
+    tx: &Tx<'_>,
+    organization: i64,
+    domain: &Domain,
+    kinds: &[RecordKind],
+) -> Result<(), Failure> {
+    for record in domain
+        .records
+        .iter()
+        .filter(|record| kinds.contains(&record.kind))
+    {
+        domain_rows::put_record(tx, organization, domain, record)?;
+    }
+    Ok(())
+}
+
+/// The built-in zone has the stored records of a domain, once the transaction commits.
+pub(crate) fn update_zone_of(
+    tx: &mut Tx<'_>,
+    zone: &Arc<Zone>,
+    domain: &str,
+) -> Result<(), Failure> {
+    let records = domain_rows::records_of(tx.reader(), domain)?;
+    let (zone, domain) = (Arc::clone(zone), domain.to_owned());
+    tx.after_commit(move || zone.set_domain(&domain, &records));
+    Ok(())
+}
+
+/// The built-in zone has all stored records, once the transaction commits.
+pub(crate) fn update_zone(tx: &mut Tx<'_>, zone: &Arc<Zone>) -> Result<(), Failure> {
+    let (zone, records) = (Arc::clone(zone), domain_rows::all_records(tx.reader())?);
+    tx.after_commit(move || zone.set(&records));
+    Ok(())
+}
+
+/// Stores the records of a domain, and marks it as verified.
+pub(crate) fn verify_domain(
+    tx: &Tx<'_>,
+    organization: i64,
+    domain: &mut Domain,
+) -> Result<(), Failure> {
+    let flags = Flags {
+        mx_verified: true,
+        spf_verified: true,
+        dkim_verified: true,
+        dmarc_verified: true,
+        verified: true,
+    };
+    domain_rows::set_flags(tx, organization, domain, flags)?;
+    publish_records(tx, organization, domain, &RecordKind::ALL)
+}

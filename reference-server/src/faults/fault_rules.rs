@@ -1,0 +1,224 @@
+//! What a fault may be, and what it does to a request or to an SMTP session.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use svc_sdk::Operation;
+
+use crate::faults::fault_wire::{DropPoint, FRAMING, NewFault, SmtpStep, operation};
+use crate::model::error::Failure;
+use crate::model::nearest::did_you_mean;
+use crate::model::time;
+
+impl NewFault {
+    /// Returns an error if the fault cannot affect a request as it says.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let refuse = |field: &str, message: &str| Err(Failure::field(field, message));
+        if let Some(name) = &self.operation {
+            find_operation(name)?;
+        }
+        if self.times == Some(0) {
+            return refuse("times", "must be at least 1");
+        }
+        if self
+            .share
+            .is_some_and(|share| !(share > 0.0 && share <= 1.0))
+        {
+            return refuse("share", "must be above 0, and at most 1");
+        }
+        match self.smtp {
+            Some(step) => self.check_smtp(step)?,
+            None => self.check_http()?,
+        }
+        if self
+            .status
+            .is_some_and(|status| !(200..=599).contains(&status))
+        {
+            return refuse("status", "must be from 200 to 599");
+        }
+        if self.status.is_none() && (self.body.is_some() || self.headers.is_some()) {
+            return refuse("status", "is required with body or headers");
+        }
+        if self.latency.is_some() && self.delay().is_none() {
+            return refuse(
+                "latency",
+                "must be a duration of at most 10m, such as 250ms",
+            );
+        }
+        match (self.status, self.drop) {
+            (Some(_), Some(DropPoint::Before | DropPoint::After)) => refuse(
+                "drop",
+                "must be midway with status: the connection is cut within that response",
+            ),
+            (None, None) if self.latency.is_none() && self.greylist != Some(true) => {
+                refuse("", "must contain at least one of status, latency and drop")
+            }
+            _ => self.header_map().map(drop),
+        }
+    }
+
+    fn check_http(&self) -> Result<(), Failure> {
+        for (field, is_given) in [
+            ("to", self.to.is_some()),
+            ("from", self.from.is_some()),
+            ("greylist", self.greylist.is_some()),
+            ("slow", self.slow.is_some()),
+        ] {
+            if is_given {
+                return Err(Failure::field(
+                    field,
+                    "requires smtp, the step of the session",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_smtp(&self, step: SmtpStep) -> Result<(), Failure> {
+        let is_recipient = matches!(step, SmtpStep::Rcpt | SmtpStep::Data);
+        let is_sender = is_recipient || step == SmtpStep::Mail;
+        let text = self.body.as_ref().map(Value::as_str);
+        let is_line = |text: &str| {
+            !text.is_empty() && text.len() <= MAX_REPLY && !text.chars().any(char::is_control)
+        };
+        let is_greylist = self.greylist == Some(true);
+        for (field, is_wrong, message) in [
+            (
+                "operation",
+                self.operation.is_some(),
+                "cannot be combined with smtp",
+            ),
+            (
+                "headers",
+                self.headers.is_some(),
+                "cannot be combined with smtp",
+            ),
+            (
+                "drop",
+                self.drop == Some(DropPoint::Midway),
+                "must be before or after with smtp",
+            ),
+            (
+                "to",
+                self.to.is_some() && !is_recipient,
+                "goes with the steps rcpt and data",
+            ),
+            (
+                "from",
+                self.from.is_some() && !is_sender,
+                "goes with the steps mail, rcpt and data",
+            ),
+            (
+                "greylist",
+                is_greylist && step != SmtpStep::Rcpt,
+                "goes with the step rcpt",
+            ),
+            (
+                "status",
+                self.status
+                    .is_some_and(|code| code < 400 || is_greylist && code > 499),
+                "must be from 400 to 599 with smtp, and below 500 with greylist",
+            ),
+            (
+                "body",
+                text.is_some_and(|text| !text.is_some_and(is_line)),
+                "must be one line of at most 400 bytes with smtp",
+            ),
+            (
+                "slow",
+                self.slow == Some(true) && self.latency.is_none(),
+                "requires latency",
+            ),
+        ] {
+            if is_wrong {
+                return Err(Failure::field(field, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The reply to an SMTP client, if it is refused.
+    pub(crate) fn reply(&self) -> Option<String> {
+        let is_greylist = self.greylist == Some(true);
+        let code = self.status.or(is_greylist.then_some(451))?;
+        let text = match self.content() {
+            Some(text) => text,
+            None if is_greylist => "4.7.1 greylisted, try again later".to_owned(),
+            None => format!("{}.3.0 refused by a fault of the sandbox", code / 100),
+        };
+        Some(format!("{code} {text}"))
+    }
+
+    /// How long a request waits before anything else.
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        let delay = time::parse_duration(self.latency.as_deref()?)?;
+        (delay <= MAX_LATENCY).then(|| Duration::from_millis(delay.unsigned_abs()))
+    }
+
+    /// The body of the response, unless it is the service's own.
+    pub(crate) fn content(&self) -> Option<String> {
+        match self.body.as_ref()? {
+            Value::String(text) => Some(text.clone()),
+            json => Some(json.to_string()),
+        }
+    }
+
+    /// The headers of the response.
+    pub(crate) fn header_map(&self) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
+        if self
+            .headers
+            .as_ref()
+            .is_some_and(|headers| headers.len() > MAX_HEADERS)
+        {
+            return Err(Failure::field(
+                "headers",
+                format!("has more than {MAX_HEADERS} headers"),
+            ));
+        }
+        if !matches!(self.body, None | Some(Value::String(_))) {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in self.headers.iter().flatten() {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| Failure::field("headers", "contains an invalid header name"))?;
+            let refuse = |message| Failure::field(format!("headers.{name}"), message);
+            if FRAMING.contains(&name.as_str()) {
+                return Err(refuse("cannot be set; the server manages it"));
+            }
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                _ => return Err(refuse("must be a string")),
+            };
+            let value = HeaderValue::try_from(text);
+            headers.insert(
+                &name,
+                value.map_err(|_| refuse("contains control characters"))?,
+            );
+        }
+        Ok(headers)
+    }
+}
+
+/// As [`operation`]. The error for an unknown name suggests a known one.
+pub(crate) fn find_operation(name: &str) -> Result<Operation, Failure> {
+    operation(name).ok_or_else(|| {
+        let known = did_you_mean(
+            name,
+            Operation::ALL.iter().map(|operation| operation.name()),
+        );
+        let message = "must be the name of a documented operation, such as emails.send";
+        Failure::field("operation", format!("{message}{known}"))
+    })
+}
+
+/// Maximum number of headers of a response.
+const MAX_HEADERS: usize = 100;
+
+/// Maximum size of the text of an SMTP reply, in bytes (RFC 5321 §4.5.3.1.5).
+const MAX_REPLY: usize = 400;
+
+/// Maximum latency, in milliseconds.
+const MAX_LATENCY: i64 = 10 * 60_000;

@@ -1,0 +1,6 @@
+//! What is due: the clock, the table of jobs, and the handle of the engine, which does them.
+
+pub(crate) mod clock;
+pub(crate) mod engine_handle;
+pub(crate) mod job;
+pub(crate) mod job_rows;

@@ -1,0 +1,292 @@
+//! The table `message`: delivered messages, one for each recipient. The sources of received
+//! messages are in the table `body`.
+
+use rusqlite::Row;
+
+use crate::control::query::{Position, address};
+use crate::messages::message_wire::{Authentication, MessageFilter, MessageSummary};
+use crate::model::address::Mailbox;
+use crate::model::error::Failure;
+use crate::model::terms::{MAX_SEARCHED, Terms};
+use crate::notifications::notification_wire::Notification;
+use crate::organizations::organization_rows;
+use crate::store::rows::{self, Json, json};
+use crate::store::{Reader, Tx};
+
+impl rows::Row for MessageSummary {
+    const TABLE: &'static str = "message";
+}
+
+/// What is stored of a received message beside its summary.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Received<'a> {
+    /// Its words, to search.
+    pub(crate) text: Option<&'a str>,
+    pub(crate) authentication: Option<&'a Authentication>,
+    /// The id of the source in the table `body`.
+    pub(crate) source: Option<i64>,
+}
+
+/// Stores a message for one recipient. `domain` is the recipient's domain if the organization has
+/// verified it.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    message: MessageSummary,
+    domain: Option<&str>,
+    received: Received<'_>,
+) -> Result<(), Failure> {
+    let MessageSummary {
+        id,
+        recipient,
+        email_id,
+        ..
+    } = &message;
+    tx.execute(
+        "INSERT INTO message (id, organization, recipient, email, domain, created_at, data,
+                              authentication, text, source)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        (
+            id,
+            organization,
+            recipient,
+            email_id,
+            domain,
+            tx.now,
+            Json(&message),
+            received.authentication.map(Json),
+            received.text,
+            received.source,
+        ),
+    )?;
+    tx.message_stored();
+    tx.publish(Some(organization), || Notification::Message(message));
+    Ok(())
+}
+
+/// Stores the results of the authentication of an outgoing message.
+pub(crate) fn set_authentication(
+    tx: &Tx<'_>,
+    id: &str,
+    results: &Authentication,
+) -> Result<(), Failure> {
+    tx.execute(
+        "UPDATE message SET authentication = ?2 WHERE id = ?1",
+        (id, Json(results)),
+    )?;
+    Ok(())
+}
+
+/// A message without its source, with the results of its authentication if it was checked; 404 if
+/// there is none.
+pub(crate) fn find(
+    reader: Reader<'_>,
+    organization: i64,
+    id: &str,
+) -> Result<(MessageSummary, Option<Authentication>), Failure> {
+    let sql = "SELECT data, authentication FROM message WHERE organization = ?1 AND id = ?2";
+    let found = reader.find(sql, (organization, id), |row| {
+        let authentication: Option<Json<_>> = row.get(1)?;
+        Ok((json(row, 0)?, authentication.map(|Json(results)| results)))
+    })?;
+    match found {
+        Some(found) => Ok(found),
+        None => Err(Failure::not_found(&format!(
+            "message{}",
+            has_it(reader, id)?
+        ))),
+    }
+}
+
+/// Deletes messages of an organization. Those that are gone already are left out.
+pub(crate) fn delete(tx: &Tx<'_>, organization: i64, ids: &[String]) -> Result<(), Failure> {
+    // One statement: in a savepoint, the cost of each further one grows with what was written.
+    let sql = "DELETE FROM message WHERE organization = ?1
+               AND id IN (SELECT value FROM json_each(?2))";
+    tx.execute(sql, (organization, Json(ids)))?;
+    Ok(())
+}
+
+/// The email and the recipient of a message that an organization sent.
+pub(crate) fn email_and_recipient(
+    reader: Reader<'_>,
+    id: &str,
+) -> Result<Option<(String, String)>, Failure> {
+    let sql = "SELECT email, recipient FROM message WHERE id = ?1 AND email IS NOT NULL";
+    Ok(reader.find(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+/// The size of the source of a received message, in bytes, without reading it.
+pub(crate) fn source_size(reader: Reader<'_>, id: &str) -> Result<usize, Failure> {
+    let sql = "SELECT octet_length(bytes) FROM message m JOIN body b ON b.id = m.source
+               WHERE m.id = ?1";
+    let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    Ok(size.unwrap_or(0) as usize)
+}
+
+/// The source of a received message.
+pub(crate) fn source(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let sql = "SELECT bytes FROM message m JOIN body b ON b.id = m.source WHERE m.id = ?1";
+    Ok(reader.find(sql, [id], |row| row.get(0))?)
+}
+
+/// The ID of the newest message of an organization.
+pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<String>, Failure> {
+    let sql = "SELECT id FROM message WHERE organization = ?1 ORDER BY id DESC LIMIT 1";
+    Ok(reader.find(sql, [organization], |row| row.get(0))?)
+}
+
+/// Sorts after every ID of a message.
+const PAST_EVERY_ID: &str = "msg`";
+
+/// What selects messages.
+#[derive(Clone, Default)]
+pub(crate) struct Search {
+    /// The complete address of the recipient; case-insensitive.
+    pub(crate) to: Option<String>,
+    /// The complete address of the sender; case-insensitive.
+    pub(crate) from: Option<String>,
+    /// A part of the subject, in lower case.
+    pub(crate) subject: Option<String>,
+    /// Words of the message.
+    pub(crate) terms: Option<Terms>,
+    pub(crate) after: Option<Position>,
+    /// Selects messages older than this one.
+    pub(crate) cursor: Option<String>,
+    /// Selects messages newer than this one.
+    pub(crate) since: Option<String>,
+    /// Whether it looks at the other organizations instead.
+    pub(crate) elsewhere: bool,
+}
+
+impl Search {
+    pub(crate) fn new(filter: &MessageFilter) -> Result<Self, Failure> {
+        Ok(Self {
+            to: address("to", filter.to.as_deref())?,
+            from: address("from", filter.from.as_deref())?,
+            subject: filter.subject.as_ref().map(|text| text.to_lowercase()),
+            terms: filter.search.as_deref().map(Terms::new),
+            after: Position::read("after", filter.after.as_deref())?,
+            ..Self::default()
+        })
+    }
+
+    /// Returns the newest `count` matching messages of an organization, newest first.
+    pub(crate) fn find(
+        &self,
+        reader: Reader<'_>,
+        organization: i64,
+        count: usize,
+    ) -> Result<Vec<MessageSummary>, Failure> {
+        let after = self.after.as_ref().and_then(|after| after.id("msg_"));
+        // `None` is before all.
+        let after = after
+            .as_deref()
+            .max(self.since.as_deref())
+            .unwrap_or_default();
+        let before = self.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
+        let (text, limit) = match self.terms {
+            Some(_) => (
+                "coalesce((SELECT substr(coalesce(text, html), 1, 65536) FROM email_content
+                           WHERE email = m.email), m.text)",
+                MAX_SEARCHED as i64,
+            ),
+            None => ("NULL", i64::MAX),
+        };
+        // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
+        let to = if self.to.is_some() {
+            "recipient = ?4"
+        } else {
+            "?4 IS NULL"
+        };
+        let of = if self.elsewhere { "<>" } else { "=" };
+        let sql = format!(
+            "SELECT data, {text} AS searched FROM message m
+             WHERE organization {of} ?1 AND id > ?2 AND id < ?3 AND {to} ORDER BY id DESC LIMIT ?5"
+        );
+        let mut statement = reader.statement(&sql)?;
+        let mut rows = statement.query((organization, after, before, &self.to, limit))?;
+        let mut found = Vec::new();
+        while found.len() < count
+            && let Some(row) = rows.next()?
+        {
+            let message: MessageSummary = json(row, 0)?;
+            // The server's clock never goes backwards, so all further messages are older.
+            if matches!(self.after, Some(Position::Time(time)) if message.created_at <= time.into())
+            {
+                break;
+            }
+            if self.matches(&message, row)? {
+                found.push(message);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns how many messages of an organization match. The page asks for all with each new one.
+    pub(crate) fn count(&self, reader: Reader<'_>, organization: i64) -> Result<usize, Failure> {
+        let after = self
+            .after
+            .as_ref()
+            .map_or(Some(String::new()), |after| after.id("msg_"));
+        let Some(after) = after.filter(|_| {
+            self.to.is_none()
+                && self.from.is_none()
+                && self.subject.is_none()
+                && self.terms.is_none()
+        }) else {
+            return Ok(self.find(reader, organization, usize::MAX)?.len());
+        };
+        let sql = "SELECT COUNT(*) FROM message WHERE organization = ?1 AND id > ?2";
+        let count = reader.find(sql, (organization, after), |row| row.get::<_, i64>(0))?;
+        Ok(count.unwrap_or(0) as usize)
+    }
+
+    fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, Failure> {
+        let is_from = |from: &String| match Mailbox::parse(&message.from) {
+            Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),
+            Err(_) => {
+                let address = message.from.rsplit('<').next().unwrap_or_default();
+                address.trim_end_matches('>').eq_ignore_ascii_case(from)
+            }
+        };
+        let subject = |part: &String| message.subject.to_lowercase().contains(part);
+        let is_wanted =
+            self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from);
+        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else {
+            return Ok(is_wanted);
+        };
+        let text = row
+            .get_ref("searched")?
+            .as_bytes_or_null()
+            .map_err(Failure::internal)?;
+        let text = String::from_utf8_lossy(text.unwrap_or_default());
+        let MessageSummary {
+            id,
+            email_id,
+            from,
+            recipient,
+            subject,
+            preview,
+            ..
+        } = message;
+        let email = email_id.as_deref().unwrap_or_default();
+        Ok(terms.are_in([id, email, from, recipient, subject, preview, &text]))
+    }
+}
+
+/// The end of an error message about a message that another organization has.
+pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, Failure> {
+    let sql = "SELECT organization FROM message WHERE id = ?1";
+    let owner: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    owner.map_or_else(
+        || Ok(String::new()),
+        |owner| organization_rows::has_it(reader, owner),
+    )
+}
+
+/// The messages of an email, in the order of its recipients.
+pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSummary>, Failure> {
+    let sql = "SELECT data FROM message WHERE email = ?1 ORDER BY id";
+    reader.all(sql, [email], |row| json(row, 0))
+}

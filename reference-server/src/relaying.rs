@@ -1,0 +1,3 @@
+//! Hands mail over to the relay.
+
+pub(crate) mod relaying_rules;

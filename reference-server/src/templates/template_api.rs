@@ -1,0 +1,57 @@
+//! `/_sandbox/templates`: the templates that the `templateId` of an email refers to
+//! (`docs/undocumented/services.md#templates`).
+
+use serde_json::Value;
+
+use crate::control::endpoint::Page;
+use crate::http::ControlCall;
+use crate::mail::template;
+use crate::model::error::Failure;
+use crate::templates::template_rows::{self, check};
+use crate::templates::template_wire::{
+    NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
+};
+
+/// Lists one page of the templates, by ID.
+pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>, Failure> {
+    let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
+    let found = call.data.read(move |reader, organization| {
+        template_rows::list(reader, organization, &cursor, limit as i64 + 1)
+    });
+    Ok(Page::of(found.await?, limit, |last| last.id.clone()))
+}
+
+/// Creates or replaces a template.
+pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, Failure> {
+    let (id, new) = (call.id(), call.body);
+    let permit = call.data.app.templates.permit().await;
+    let new = template::run(permit, move || check(&new).map(|()| new)).await?;
+    let put = call
+        .data
+        .write(move |tx, _, organization| template_rows::put(tx, organization, id, new));
+    put.await
+}
+
+/// Renders a template as an email with it would be, but sends nothing.
+pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate, Failure> {
+    let id = call.id();
+    let found = call.data.read(move |reader, of| reader.get(&id, of));
+    let Template {
+        subject,
+        html,
+        text,
+        ..
+    } = found.await?;
+    let permit = call.data.app.templates.permit().await;
+    template::run(permit, move || {
+        let variables = Value::Object(call.body.variables.unwrap_or_default());
+        let render =
+            |part, text: Option<String>| template::render_part(part, text.as_deref(), &variables);
+        Ok(RenderedTemplate {
+            subject: render("subject", subject)?,
+            html: render("html", html)?,
+            text: render("text", text)?,
+        })
+    })
+    .await
+}

@@ -1,0 +1,3 @@
+//! Open and click tracking.
+
+pub(crate) mod tracking_api;
