@@ -213,15 +213,11 @@ impl Preview for Ready {
         let (mut report, total) = (ImportReport::preview(), rows.total);
         let mut next = || {
             while let Some(row) = rows.next()? {
-                match &row.problem {
-                    Some(problem) => {
-                        let failed = ImportedRow::failed(&row, &Failure::input(problem));
-                        report.add(context, failed)?;
-                    }
-                    None => match self.importer.first_request(&row)? {
-                        Some(request) => return Ok(Some(request)),
-                        None => continue,
-                    },
+                if let Some(problem) = &row.problem {
+                    let failed = ImportedRow::failed(&row, &Failure::input(problem));
+                    report.add(context, failed)?;
+                } else if let Some(request) = self.importer.first_request(&row)? {
+                    return Ok(Some(request));
                 }
             }
             Ok::<_, Failure>(None)
