@@ -15,16 +15,71 @@ pub fn is_not_in_sandbox(arg: &OsString) -> bool {
 }
 
 /// The same command line, quoted for the shell, after the name of the program, which may have more
-/// options.
-pub fn shown(program: &str, args: &[OsString]) -> String {
-    let args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-    args.fold(program.to_owned(), |line, arg| {
-        line + " " + &shell_quoted(&masked(&arg))
-    })
+/// options. Hints end up in logs: it has no text of the user, no header's value and no password of a
+/// URL. `command` is the one that the words are of.
+pub fn shown(program: &str, args: &[OsString], command: &clap::Command) -> String {
+    let mut line = program.to_owned();
+    let mut hides = false;
+    for arg in args.iter().skip(1) {
+        let arg = arg.to_string_lossy();
+        let is_value = std::mem::take(&mut hides);
+        let word = match text_option(&arg, command) {
+            _ if is_value => hidden(&arg),
+            None => shell_quoted(&without_password_in_option(&arg)).into_owned(),
+            Some((option, None)) => {
+                hides = true;
+                option.to_owned()
+            }
+            Some((option, Some(value))) => format!("{option}{}", hidden(value)),
+        };
+        line.push(' ');
+        line.push_str(&word);
+    }
+    line
 }
 
-/// A word without the password of a URL: hints end up in logs.
-fn masked(word: &str) -> String {
+/// An option that takes a text of the user, with its value if that is in the same word.
+fn text_option<'a>(word: &'a str, command: &clap::Command) -> Option<(&'a str, Option<&'a str>)> {
+    let takes_text = |arg: &&clap::Arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        let is_text = |name: &str| TEXTS.iter().any(|text| name.contains(text));
+        names.iter().any(|name| is_text(name.as_str()))
+    };
+    let mut texts = command.get_arguments().filter(takes_text);
+    if let Some(long) = word.strip_prefix("--") {
+        let name = long.split('=').next()?;
+        let is_named = |arg: &clap::Arg| {
+            let aliases = arg.get_all_aliases().unwrap_or_default();
+            arg.get_long() == Some(name) || aliases.contains(&name)
+        };
+        texts.find(|arg| is_named(arg))?;
+        let end = word.find('=').map(|at| at + 1);
+        return Some(match end {
+            Some(end) => (&word[..end], Some(&word[end..])),
+            None => (word, None),
+        });
+    }
+    let short = word.strip_prefix('-')?.chars().next()?;
+    texts.find(|arg| arg.get_short() == Some(short))?;
+    let end = 1 + short.len_utf8();
+    Some((
+        &word[..end],
+        Some(&word[end..]).filter(|value| !value.is_empty()),
+    ))
+}
+
+/// Words in the names of values that are texts of the user.
+const TEXTS: [&str; 3] = ["TEXT", "VALUE", "JSON"];
+
+/// What stands for a text. The name of a file is shown.
+fn hidden(value: &str) -> String {
+    match value.starts_with('@') || value == "-" {
+        true => shell_quoted(value).into_owned(),
+        false => "…".to_owned(),
+    }
+}
+
+fn without_password_in_option(word: &str) -> String {
     match word.split_once('=') {
         Some((option, value)) if option.starts_with("--") => {
             format!("{option}={}", without_password(value))
@@ -77,28 +132,54 @@ pub fn shell_quoted(word: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn suggested(args: &[&str]) -> String {
-        let args = args.iter().map(OsString::from).collect::<Vec<_>>();
-        shown("svc --sandbox", &args)
+    fn suggested(path: &[&str], args: &[&str]) -> String {
+        let tree = crate::app::command();
+        let words = path.iter();
+        let command = words.fold(&tree, |command, word| {
+            command.find_subcommand(word).expect("a command")
+        });
+        let words = std::iter::once(&"svc").chain(path).chain(args);
+        let words = words.map(OsString::from).collect::<Vec<_>>();
+        shown("svc --sandbox", &words, command)
     }
 
     #[test]
-    fn suggests_the_typed_command_line() {
+    fn suggests_the_typed_command_line_without_texts_of_the_user() {
         assert_eq!(
-            suggested(&["svc", "emails", "get", "x"]),
-            "svc --sandbox emails get x"
+            suggested(&["emails", "get"], &["x y"]),
+            "svc --sandbox emails get 'x y'"
         );
+        let options = [
+            "--subject",
+            "It's on",
+            "--text=-a secret",
+            "--html",
+            "@letter.html",
+            "--to",
+            "a@b.test",
+            "--header",
+            "X-Token: secret",
+            "--tag",
+            "a=secret",
+            "--wait",
+        ];
         assert_eq!(
-            suggested(&[
-                "svc",
-                "emails",
-                "send",
-                "--subject",
-                "It's on",
-                "--text",
-                ""
-            ]),
-            r"svc --sandbox emails send --subject 'It'\''s on' --text ''"
+            suggested(&["emails", "send"], &options),
+            "svc --sandbox emails send --subject … --text=… --html @letter.html --to a@b.test \
+             --header … --tag … --wait"
+        );
+        let options = [
+            "POST",
+            "/x",
+            "-H",
+            "X-Token: secret",
+            "-HX-Token: secret",
+            "-d{}",
+            "-fa=b",
+        ];
+        assert_eq!(
+            suggested(&["api"], &options),
+            "svc --sandbox api POST /x -H … -H… -d… -f…"
         );
     }
 
@@ -118,15 +199,15 @@ mod tests {
 
     #[test]
     fn passwords_of_urls_are_not_shown() {
-        let args = [
-            "svc",
-            "bulk",
-            "work",
-            "--ledger",
-            "postgres://:secret@h:1",
-            "--ledger=postgres://u:secret@h",
-        ];
-        let shown = suggested(&args);
+        let shown = suggested(
+            &["login"],
+            &[
+                "--email-url",
+                "https://:secret@h:1",
+                "--email-url=https://u:secret@h",
+                "u:secret@h/x",
+            ],
+        );
         assert!(
             !shown.contains("secret") && shown.contains("@h:1"),
             "{shown}"

@@ -11,7 +11,7 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 use serde_json::Value;
-use svc_sdk::{Operation, Scope};
+use svc_sdk::{Operation, Scope, Service};
 
 use crate::events;
 use crate::output::one_line;
@@ -212,6 +212,11 @@ fn start(command: &[&str]) -> Option<Child> {
     } else if let Some(path) = &flags.key_file {
         // A key on standard input would be typed at the prompt, and a named pipe waits.
         settings.path(path).is_file().then_some(())?;
+    } else {
+        // A command for a key may take long, or ask a person.
+        let services = [Service::Email, Service::Extraction];
+        let asks = |service: &Service| settings.is_from_command(*service);
+        (!services.iter().any(asks)).then_some(())?;
     }
     let limit = std::env::var(TIMEOUT).unwrap_or_else(|_| DEFAULT_TIMEOUT.to_owned());
     (flags.timeout, flags.retries) = (Some(limit), Some(0));

@@ -1,6 +1,8 @@
 //! The context of a command: settings, output, SDK clients, the sandbox.
 
+mod page_limit;
 mod trace;
+mod which_service;
 
 pub use trace::masked_message;
 
@@ -29,7 +31,7 @@ use crate::process::Process;
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop::{self, StopSignal};
-use crate::urls::{is_local, is_loopback, with_scheme};
+use crate::urls::{is_local, is_loopback, with_scheme, without_password};
 
 /// The keys that a new sandbox accepts (`docs/sandbox.md#seeds`).
 pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
@@ -67,6 +69,8 @@ pub struct Context {
     pub request_id: Arc<Mutex<Option<String>>>,
     /// What a lookup by name has not found, so that it is sent as an id.
     pub not_found: RefCell<Option<String>>,
+    /// Whether a person knows which service is used, see `which_service.rs`.
+    pub told_service: Cell<bool>,
 }
 
 /// Applies the settings that both clients have.
@@ -126,6 +130,7 @@ impl Context {
             exit_code: Cell::new(exit::DONE),
             request_id: Arc::default(),
             not_found: RefCell::default(),
+            told_service: Cell::default(),
         }
     }
 
@@ -317,9 +322,7 @@ impl Context {
         if self.settings.sandbox {
             return Ok(true);
         }
-        let has_key =
-            self.settings.key_file.is_some() || self.settings.stored_key(service)?.is_some();
-        Ok(has_key && self.settings.url(service).is_some())
+        Ok(self.settings.has_key(service)? && self.settings.url(service).is_some())
     }
 
     /// Runs a call with the options of this command.
@@ -332,7 +335,8 @@ impl Context {
         &self,
         list: ListStream<T>,
     ) -> Result<List<T>, Failure> {
-        list.into_list().await.map_err(|error| self.failure(error))
+        let read = async { list.into_list().await.map_err(|error| self.failure(error)) };
+        self.within_timeout(read).await
     }
 
     async fn traced<T: 'static>(&self, call: Call<T>, raw: Option<Raw<'_>>) -> Result<T, Failure> {
@@ -433,7 +437,17 @@ impl Context {
 
     /// The command line of this run.
     pub fn typed_again(&self) -> String {
-        command_line::shown("svc", &self.typed)
+        self.typed_after("svc")
+    }
+
+    /// The command line of this run, with more options.
+    fn typed_after(&self, program: &str) -> String {
+        let tree = (self.tree)();
+        let words = self.command.path.split(' ');
+        let command = words.fold(&tree, |command, word| {
+            command.find_subcommand(word).unwrap_or(command)
+        });
+        command_line::shown(program, &self.typed, command)
     }
 
     /// Reports a deletion of what `shown` describes to people.
@@ -457,6 +471,7 @@ impl Context {
         let key = self.key(service)?;
         match (url, key) {
             (Some(url), Some(key)) => {
+                self.tell_service(service, url)?;
                 if is_cleartext_url(&url.value) {
                     self.out.warning(&format!(
                         "sending the key to {} over plain http; others on the network can read it",
@@ -556,7 +571,7 @@ impl Context {
             match self.typed.iter().any(command_line::is_not_in_sandbox) {
                 true => login,
                 false => {
-                    let again = command_line::shown("svc --sandbox", &self.typed);
+                    let again = self.typed_after("svc --sandbox");
                     format!("try it on this machine: {again}\n{login}")
                 }
             },
@@ -615,7 +630,7 @@ fn built<T>(client: Result<T, Error>, url: &str) -> Result<T, Failure> {
     client.map_err(|error| {
         let failure = Failure::from(error);
         match with_scheme(url) {
-            Some(meant) => failure.hint(format!("did you mean {meant}?")),
+            Some(meant) => failure.hint(format!("did you mean {}?", without_password(&meant))),
             None => failure,
         }
     })

@@ -79,8 +79,8 @@ pub async fn done<T: Serialize>(
     let Some(value) = send(context, request).await? else {
         return Ok(());
     };
-    let value = match to_value(&value) {
-        Value::Null => to_value(&Done { ok: true }),
+    let value = match to_value(&value)? {
+        Value::Null => to_value(&Done { ok: true })?,
         value => value,
     };
     context.out.done(sentence, &value)

@@ -81,29 +81,29 @@ impl Delivery {
         json!({"method": "POST", "url": url, "headers": headers, "body": body})
     }
 
-    /// Under a recipient guard, refuses what could be a request to send an email: only events go out,
-    /// and no credentials with them.
+    /// Under a recipient guard, refuses what could be a request to send an email.
     pub fn check_guard(&self, context: &Context) -> Result<(), Failure> {
         if context.settings.guard.for_run()?.is_none() {
             return Ok(());
         }
-        let has_user = Url::parse(&self.url)
-            .is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
+        match self.guard_problem() {
+            None => Ok(()),
+            Some(problem) => Err(stopped_by_guard(problem)),
+        }
+    }
+
+    /// What a recipient guard has against the delivery: only events go out, and no credentials with
+    /// them.
+    pub fn guard_problem(&self) -> Option<&'static str> {
         let has_credentials = [AUTHORIZATION, COOKIE]
             .iter()
             .any(|name| self.headers.contains_key(name));
-        let problem = if has_user || has_credentials {
-            "no credentials may be sent with an event"
-        } else if !is_event(&self.body) {
-            "the body is not an event: an object with `event`, `id`, `created` and `data` alone"
-        } else {
-            return Ok(());
-        };
-        Err(
-            Failure::input(format!("stopped by the recipient guard: {problem}"))
-                .code("recipient_guard")
-                .hint("send emails with svc emails send; the guard: svc config show"),
-        )
+        if has_credentials || has_user(&self.url) {
+            return Some(NO_CREDENTIALS);
+        }
+        let problem =
+            "the body is not an event: an object with `event`, `id`, `created` and `data` alone";
+        (!is_event(&self.body)).then_some(problem)
     }
 
     /// Signs the body, in place of an existing signature.
@@ -114,6 +114,26 @@ impl Delivery {
             self.headers.insert(name, value);
         }
     }
+}
+
+const NO_CREDENTIALS: &str = "no credentials may be sent with an event";
+
+/// Under a recipient guard, refuses a URL with credentials before anything is received for it.
+pub fn check_guarded_url(url: &str) -> Result<(), Failure> {
+    match has_user(url) {
+        true => Err(stopped_by_guard(NO_CREDENTIALS)),
+        false => Ok(()),
+    }
+}
+
+fn has_user(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
+}
+
+fn stopped_by_guard(problem: &str) -> Failure {
+    Failure::input(format!("stopped by the recipient guard: {problem}"))
+        .code("recipient_guard")
+        .hint("send emails with svc emails send; the guard: svc config show")
 }
 
 /// Whether a body has the form of an event of the services, and no other fields.

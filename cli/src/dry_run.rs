@@ -41,7 +41,7 @@ fn text(request: &Value) -> String {
 /// Prints a request instead of sending it.
 pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     let shown = to_json(request)?;
-    out.done(text(&shown).trim_end(), &shown)?;
+    out.lines_or_value(text(&shown).trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
 }
@@ -58,7 +58,7 @@ pub fn show_job(
     counts
         .into_iter()
         .for_each(|(name, count)| shown[name] = count);
-    out.done(text.trim_end(), &shown)?;
+    out.lines_or_value(text.trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
 }
@@ -112,6 +112,6 @@ impl Collected {
             true => "\n",
             false => "",
         };
-        out.done(&format!("{between}{}", text(&request).trim_end()), &())
+        out.lines_or_value(&format!("{between}{}", text(&request).trim_end()), &())
     }
 }

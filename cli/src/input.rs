@@ -10,9 +10,11 @@ pub mod email;
 pub mod event;
 pub mod file_name;
 pub mod html;
+pub mod iso8601;
 pub mod opt_outs;
 pub mod pairs;
 pub mod people;
+pub mod program;
 pub mod records;
 pub mod switch;
 

@@ -36,6 +36,7 @@ mod output_schema;
 mod private;
 mod process;
 mod recorded;
+mod recorded_path;
 mod resource;
 mod sandbox;
 mod sdk_error;

@@ -31,13 +31,22 @@ use crate::zone::Zone;
 use table::Canvas;
 
 /// A response as the JSON that the service sent.
-pub fn to_value(response: &impl Serialize) -> Value {
-    serde_json::to_value(response).unwrap_or_default()
+///
+/// # Errors
+///
+/// If the value cannot be JSON, as a path that is not UTF-8.
+pub fn to_value(response: &impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(response)
+        .map_err(|error| Failure::other(format!("the result cannot be written as JSON: {error}")))
+}
+
+fn to_values(items: &[impl Serialize]) -> Result<Vec<Value>, Failure> {
+    items.iter().map(to_value).collect()
 }
 
 /// The fields of a response beside those that the output of the command has itself.
 pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Value> {
-    let Value::Object(mut fields) = to_value(response) else {
+    let Ok(Value::Object(mut fields)) = to_value(response) else {
         return Map::new();
     };
     fields.retain(|name, _| !own.contains(&name.as_str()));
@@ -141,7 +150,7 @@ impl Printer {
 
     /// Writes one object.
     pub fn one(&self, item: &impl Serialize, view: View) -> Result<(), Failure> {
-        let value = to_value(item);
+        let value = to_value(item)?;
         if self.is_table() && value.is_object() {
             return unless_closed(self.raw(&table::single(&value, view, self.canvas())));
         }
@@ -150,7 +159,7 @@ impl Printer {
 
     /// Writes an item of a long result. A closed pipe is reported, so that the rest is not read.
     pub fn part(&self, item: &impl Serialize) -> Result<(), Failure> {
-        self.plain(&to_value(item))
+        self.plain(&to_value(item)?)
     }
 
     /// Writes one object, as a table of `rows` for people, and in CSV.
@@ -162,8 +171,8 @@ impl Printer {
     ) -> Result<(), Failure> {
         unless_closed(match self.format {
             Format::Table => self.rows(rows, view),
-            Format::Csv if !self.has_filter() => self.json(&to_value(&rows)),
-            _ => self.json(&to_value(item)),
+            Format::Csv if !self.has_filter() => self.json(&to_value(&rows)?),
+            _ => self.json(&to_value(item)?),
         })
     }
 
@@ -175,15 +184,17 @@ impl Printer {
                 Ok(())
             }
             Format::Table => self.rows(items, view),
-            Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
-            _ => self.json(&to_value(&items)),
+            Format::Ndjson => to_values(items)?
+                .iter()
+                .try_for_each(|item| self.json(item)),
+            _ => self.json(&to_value(&items)?),
         })
     }
 
     /// Prints the part of a list that could be read. In lines and in CSV, nothing but the failure of the
     /// run says that it is one.
     pub fn part_of_list(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
-        let values = items.iter().map(to_value).collect::<Vec<_>>();
+        let values = to_values(items)?;
         unless_closed(match self.format {
             Format::Table => self.rows(items, view),
             Format::Ndjson => values.iter().try_for_each(|item| self.json(item)),
@@ -193,7 +204,7 @@ impl Printer {
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
-        let items = items.iter().map(to_value).collect::<Vec<_>>();
+        let items = to_values(items)?;
         let table::List { text, hidden } = table::list(&items, view.0, self.canvas());
         self.raw(&text)?;
         if hidden > 0 {
@@ -205,11 +216,17 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes the result of an action: a sentence for people, the value for programs.
+    /// Writes the result of an action: a sentence for people, the value for programs. It is one line,
+    /// whatever a service or a person has put into it.
     pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
+        self.lines_or_value(&one_line(sentence), value)
+    }
+
+    /// Writes a text of several lines for people, the value for programs.
+    pub fn lines_or_value(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         unless_closed(match self.is_table() {
-            true => self.raw(&format!("{}\n", printable(sentence))),
-            false => self.json(&to_value(value)),
+            true => self.raw(&format!("{}\n", printable(text))),
+            false => self.json(&to_value(value)?),
         })
     }
 
@@ -219,9 +236,9 @@ impl Printer {
         match self.format {
             Format::Table => self.raw(&format!("{}\n", one_line(line))),
             Format::Json if self.look.filter.is_none() => {
-                self.raw(&json_safe(&format!("{}\n", to_value(value))))
+                self.raw(&json_safe(&format!("{}\n", to_value(value)?)))
             }
-            _ => self.json(&to_value(value)),
+            _ => self.json(&to_value(value)?),
         }
     }
 
@@ -249,7 +266,7 @@ impl Printer {
     /// [`raw_data`](Self::raw_data) does. If an option asks for JSON, YAML or CSV, it gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         if self.has_explicit_format() && !self.is_table() {
-            return self.json(&to_value(value));
+            return self.json(&to_value(value)?);
         }
         self.raw_data(text)?;
         // On a terminal, end the line so that the shell's prompt starts a new one.
@@ -279,12 +296,12 @@ impl Printer {
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
     pub fn ready(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.raw(&format!("{}\n", to_value(value)))
+        self.raw(&format!("{}\n", to_value(value)?))
     }
 
     /// Writes a value without a view.
     pub fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
-        unless_closed(self.plain(&to_value(value)))
+        unless_closed(self.plain(&to_value(value)?))
     }
 
     fn plain(&self, value: &Value) -> Result<(), Failure> {

@@ -34,6 +34,26 @@ pub fn replace_of_others(path: &Path, content: &[u8]) -> io::Result<()> {
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // Write through a symbolic link, for example into a dotfiles repository.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    write_beside(path, content, |new| fs::rename(new, path))
+}
+
+/// Creates a file with its content, unless it exists. Of several processes that do so at once, one
+/// decides about the content.
+pub fn create_once(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_beside(path, content, |new| match fs::hard_link(new, path) {
+        Ok(()) => fs::remove_file(new),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(new),
+        // Some file systems have no hard links.
+        Err(_) => fs::rename(new, path),
+    })
+}
+
+/// Writes a new file beside the one of this path, and lets `place` bring it there.
+fn write_beside(
+    path: &Path,
+    content: &[u8],
+    place: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         create_dir(parent)?;
     }
@@ -44,7 +64,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let written = create_new(new).and_then(|mut file| {
         file.write_all(content)?;
         file.sync_all()?;
-        fs::rename(new, path)
+        place(new)
     });
     if written.is_err() {
         let _ = fs::remove_file(new);

@@ -18,6 +18,7 @@ use crate::deliver::Delivery;
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
 use crate::private;
+use crate::recorded_path;
 
 /// How long a delivery is stored.
 const RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -43,6 +44,8 @@ pub struct RecordedDelivery {
     /// The URL to which the delivery was forwarded.
     pub forwarded_to: Option<String>,
     /// The file of `--secret-file`, if the delivery was verified with it.
+    #[serde(default, with = "recorded_path")]
+    #[schemars(with = "Option<String>")]
     pub secret_file: Option<PathBuf>,
 }
 

@@ -268,8 +268,8 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
         .iter()
         .take(MAX_SHOWN)
         .map(|found| match found.place.as_str() {
-            "" => found.target().id,
-            place => format!("{} ({place})", found.target().id),
+            "" => one_line(&found.target().id).into_owned(),
+            place => one_line(&format!("{} ({place})", found.target().id)).into_owned(),
         });
     let more = if found.len() > MAX_SHOWN { ", …" } else { "" };
     let mut hint = format!("use an id: {}{more}", shown.collect::<Vec<_>>().join(", "));

@@ -7,6 +7,7 @@ mod files;
 pub mod flags;
 mod guard;
 pub mod key;
+mod key_command;
 mod proxy;
 mod resolve;
 pub mod table;
@@ -19,4 +20,7 @@ pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;
 pub use resolve::Sourced;
-pub use resolve::{Settings, Source, color_choice, unknown_profile, url_entry};
+pub use resolve::{
+    Settings, Source, color_choice, is_same_base_url, key_command_entry, two_keys, unknown_profile,
+    url_entry,
+};

@@ -92,15 +92,18 @@ pub fn profile_secret(context: &Context) -> Result<(PathBuf, String), Failure> {
 
 /// The secret in a file, which only its owner reads. Created when it is first needed.
 pub fn kept_secret(path: PathBuf, prefix: &str) -> Result<(PathBuf, String), Failure> {
-    let failed = |error: &std::io::Error| Failure::other(format!("{}: {error}", path.display()));
-    match std::fs::read_to_string(&path) {
-        Ok(secret) => Ok((path, secret)),
+    let read = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let (one, two) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
             let secret = format!("{prefix}{one}{two}");
-            private::replace(&path, secret.as_bytes()).map_err(|error| failed(&error))?;
-            Ok((path, secret))
+            // Another process may be faster. Both then use its secret.
+            private::create_once(&path, secret.as_bytes())
+                .and_then(|()| std::fs::read_to_string(&path))
         }
-        Err(error) => Err(failed(&error)),
+        read => read,
+    };
+    match read {
+        Ok(secret) => Ok((path, secret)),
+        Err(error) => Err(Failure::other(format!("{}: {error}", path.display()))),
     }
 }

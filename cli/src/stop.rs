@@ -22,6 +22,30 @@ pub async fn interrupted(signals: bool) {
     }
 }
 
+/// Waits for SIGTERM or SIGHUP, from its creation on. Completes with the exit code of a process that
+/// the signal ends.
+#[cfg(unix)]
+pub fn terminated() -> Result<impl Future<Output = i32> + use<>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = match is_hangup_ignored() {
+        true => None,
+        false => Some(signal(SignalKind::hangup())?),
+    };
+    Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
+            _ = hung_up => 128 + SignalKind::hangup().as_raw_value(),
+        }
+    })
+}
+
 /// Receives stop signals from its creation on, if signals concern the run.
 #[derive(Default)]
 pub struct StopSignal {

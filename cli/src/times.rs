@@ -1,12 +1,13 @@
 //! Times on the command line, relative to the clock that decides about them.
 
-use chrono::{DateTime, FixedOffset, Local, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, Local, Offset as _, TimeDelta, Utc};
 use svc_sdk::email::ScheduledAt;
 
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
+use crate::input::iso8601::Iso8601;
 use crate::zone::Zone;
 
 /// How far a send time may be in the past and still mean now.
@@ -69,19 +70,28 @@ pub async fn read_schedule(
     Ok((instant, now))
 }
 
-/// Checks that the time of a scheduled email is not in the past. The service decides about a time
-/// that it reads differently: one in another format than RFC 3339.
+/// Checks that the time of a scheduled email is not in the past, in whichever form of ISO 8601: a
+/// service would send it at once. A time without a zone is in the past if it is there in UTC or here.
+/// The service decides about a text in another form.
 pub fn check_schedule(at: &ScheduledAt, now: &DateTime<FixedOffset>) -> Result<(), String> {
-    match DateTime::parse_from_rfc3339(at.as_str()) {
-        Ok(instant) if instant < *now - CLOCK_SKEW => {
-            let at = instant.with_timezone(&now.timezone());
-            Err(format!(
-                "{} is in the past",
-                at.format("%Y-%m-%d %H:%M:%S %:z")
-            ))
-        }
-        _ => Ok(()),
-    }
+    let Some(time) = Iso8601::parse(at.as_str()) else {
+        return Ok(());
+    };
+    let in_zone = |zone: FixedOffset| time.local.and_local_timezone(zone).single();
+    let instant = match time.offset {
+        Some(zone) => in_zone(zone),
+        None => in_zone(*now.offset()).min(in_zone(Utc.fix())),
+    };
+    let Some(instant) = instant.filter(|instant| *instant < *now - CLOCK_SKEW) else {
+        return Ok(());
+    };
+    let shown = instant.with_timezone(&now.timezone());
+    let shown = shown.format("%Y-%m-%d %H:%M:%S %:z");
+    let without_zone = match time.offset {
+        Some(_) => "",
+        None => "; a time without a zone may be read as UTC: add Z or an offset such as +01:00",
+    };
+    Err(format!("{shown} is in the past{without_zone}"))
 }
 
 /// The time of the clock that decides about scheduled emails.

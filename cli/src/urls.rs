@@ -37,12 +37,13 @@ pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let failure = Failure::usage(format!(
-        "{option}: `{url}` is not an absolute http or https URL"
+        "{option}: `{}` is not an absolute http or https URL",
+        without_password(url)
     ));
     // A single word may be anything.
     let meant = with_scheme(url).filter(|_| url.contains(['.', ':', '/']) || is_port(url));
     Err(match meant {
-        Some(meant) => failure.hint(format!("did you mean {meant}?")),
+        Some(meant) => failure.hint(format!("did you mean {}?", without_password(&meant))),
         None => failure.hint("such as https://example.com/hooks or http://localhost:3000/hooks"),
     })
 }
@@ -70,14 +71,17 @@ fn is_port(text: &str) -> bool {
     text.parse::<u16>().is_ok()
 }
 
-/// Masks a password in a base URL. Such a URL is refused when it is used.
-pub fn without_password(base_url: &str) -> String {
-    match Url::parse(base_url) {
-        Ok(mut url) if url.password().is_some() => {
-            let _ = url.set_password(Some("***"));
-            url.to_string()
-        }
-        _ => base_url.to_owned(),
+/// Masks a password in a URL, also in one without a scheme or with mistakes.
+pub fn without_password(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..]
+        .find(['/', '?', '#'])
+        .map_or(url.len(), |at| start + at);
+    let user = url[start..end].rfind('@').map(|at| start + at);
+    let password = user.and_then(|user| Some((start + url[start..user].find(':')? + 1, user)));
+    match password {
+        Some((from, to)) => format!("{}***{}", &url[..from], &url[to..]),
+        None => url.to_owned(),
     }
 }
 
@@ -91,6 +95,25 @@ mod tests {
             assert!(check_url("--to", text).is_err(), "{text}");
         }
         assert!(check_url("--to", "http://localhost:3000/hooks?a=b").is_ok());
+    }
+
+    #[test]
+    fn passwords_are_masked_wherever_they_are() {
+        for (url, shown) in [
+            ("https://u:secret@h.test/x", "https://u:***@h.test/x"),
+            ("redis://:secret@h:1", "redis://:***@h:1"),
+            ("u:secret@h.test/x", "u:***@h.test/x"),
+            ("ftp://u:se:cr@et@h.test", "ftp://u:***@h.test"),
+            ("https://h.test/a:b@c", "https://h.test/a:b@c"),
+            ("https://u@h.test:1/x", "https://u@h.test:1/x"),
+            ("a@b.test", "a@b.test"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+        let refused = check_url("--to", "ftp://u:secret@h.test").expect_err("refused");
+        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
+        let refused = check_url("--to", "u:secret@h.test/x").expect_err("refused");
+        assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
     }
 
     #[test]

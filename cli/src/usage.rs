@@ -3,6 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Failure;
+use crate::urls::without_password;
 
 /// Words of other programs, and what they are here: the command or group (empty: any), the words, and
 /// the hint. clap itself suggests what is only misspelled.
@@ -102,6 +103,7 @@ pub fn failure(error: &clap::Error) -> Failure {
         .trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let message = message.replace("invalid digit found in string", "it is not a whole number");
+    let message = without_secrets(&message, error);
     let (mut tips, mut usage) = (Vec::new(), None);
     for paragraph in paragraphs {
         match paragraph.starts_with("Usage: ") {
@@ -142,6 +144,22 @@ pub fn failure(error: &clap::Error) -> Failure {
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
+    }
+}
+
+/// The message without the value of a header, or the password of a URL.
+fn without_secrets(message: &str, error: &clap::Error) -> String {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let value = text(ContextKind::InvalidValue);
+    if value.is_empty() {
+        return message.to_owned();
+    }
+    match text(ContextKind::InvalidArg).contains("--header") {
+        true => message.replace(value, "…"),
+        false => message.replace(value, &without_password(value)),
     }
 }
 

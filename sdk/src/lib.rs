@@ -159,6 +159,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod bounds;
 mod decode;
 mod dialect;
 pub mod email;

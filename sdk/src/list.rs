@@ -145,7 +145,7 @@ pub(crate) fn read_list_by<T>(
     value: Value,
     headers: &HeaderMap,
     dialect: &Dialect,
-    read: impl Fn(&Value) -> T,
+    read: impl Fn(Value) -> T,
 ) -> Result<List<T>, DecodeError> {
     let (items, beside) = find_array(value, dialect.pinned(Point::ListItems))?;
     if items.len() > MAX_ITEMS {
@@ -183,7 +183,7 @@ pub(crate) fn read_list_by<T>(
         total_pages: number(&["totalpages", "pagecount", "lastpage", "pages"])
             .or_else(|| header("x-total-pages")),
         more: read_more(&beside, headers, dialect),
-        items: items.iter().map(read).collect(),
+        items: items.into_iter().map(read).collect(),
         extra: Extra(beside),
     })
 }

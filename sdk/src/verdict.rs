@@ -27,7 +27,7 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
     if is_marked(fields) {
         return Verdict::Refused;
     }
-    let mut email: EmailRecord = read_fields(fields, dialect);
+    let mut email: EmailRecord = read_fields(fields.clone(), dialect);
     // An item of a batch has no headers: its id is in a field, wherever that of a single send is.
     let is_item = headers.is_empty();
     let is_elsewhere = !is_item

@@ -60,7 +60,7 @@ pub struct Api {
     /// Print the status and the headers of the response before its body
     #[arg(short, long, conflicts_with = "all")]
     include: bool,
-    /// Fetch every page of a list (GET only)
+    /// Fetch every page of a list, within --timeout over all of them (GET only)
     #[arg(long, conflicts_with = "data")]
     all: bool,
 }
@@ -87,7 +87,7 @@ impl Api {
         let body = match self.data.as_deref() {
             Some(data) => Some(context.text("--data", data)?),
             None if fields.is_empty() || reads => None,
-            None => Some(to_value(&fields).to_string()),
+            None => Some(to_value(&fields)?.to_string()),
         };
         let raw: Box<dyn Fn() -> Call<RawResponse> + Send + Sync> = match service {
             Service::Email => {
@@ -122,7 +122,8 @@ impl Api {
             }
         };
         if self.all && !context.settings.dry_run {
-            return all_pages(context, ListStream::of_raw(call)).await;
+            let reading = all_pages(context, ListStream::of_raw(call));
+            return context.within_timeout(reading).await;
         }
         let shows_head = self.include;
         let failed = |error: &Error| {

@@ -9,20 +9,25 @@ use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::{EmailClient, Service};
 
+use crate::command_line::shell_quoted;
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
+use crate::input::program;
 use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::settings::dialect::{from_file, to_json};
-use crate::settings::table::{example_profile, profile_settings};
-use crate::settings::{Source, url_entry};
+use crate::settings::table::{Setting, example_profile, profile_settings};
+use crate::settings::{
+    ProfileFile, Source, is_same_base_url, key_command_entry, two_keys, url_entry,
+};
 use crate::urls::without_password;
 
 group! {
     pub enum Command {
         Show(Show),
         Set(Set),
+        Unset(Unset),
         Path(Path),
     }
 }
@@ -120,6 +125,10 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<ShownSetti
     let settings = &context.settings;
     Ok(match &settings.key_file {
         Some(path) => ShownSetting::new(name, path.display().to_string(), "--key-file"),
+        None if settings.is_from_command(service) => {
+            let from = format!("profile, {}", key_command_entry(service));
+            ShownSetting::new(name, "…", from)
+        }
         None => match settings.stored_key(service)? {
             Some(key) => ShownSetting::new(name, key.value.to_string(), key.source.to_string()),
             None => ShownSetting::new(name, Value::Null, "default"),
@@ -171,7 +180,7 @@ impl Set {
         };
         if value.trim().is_empty() {
             return Err(Failure::usage(format!("{key}: the value is empty"))
-                .hint("to remove an entry, edit the file: svc config path"));
+                .hint(format!("to remove the entry: svc config unset {key}")));
         }
         let mut parsed = setting
             .parse(&value)
@@ -189,18 +198,17 @@ impl Set {
             }
             parsed = to_json(&dialect);
         }
+        refuse_in_sandbox(context, setting)?;
         if [url_entry(Service::Email), url_entry(Service::Extraction)].contains(&setting.name) {
             EmailClient::builder(&value, "none").build()?;
         }
-        if setting.name == "ca_bundle" {
-            std::fs::read(settings.path(value.as_ref()))
-                .map_err(|error| Failure::usage(format!("ca_bundle: {value}: {error}")))?;
-        }
-        let value = parsed;
+        let value = independent_of_directory(context, setting.name, &value)?.unwrap_or(parsed);
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
         profiles.set(profile, setting.name, value.clone());
+        check_together(setting, &profiles, &settings.credentials()?, profile)
+            .map_err(|problem| not_changed(problem, profile))?;
         profiles.save()?;
         let shown = value
             .as_str()
@@ -212,6 +220,144 @@ impl Set {
             from: "profile".to_owned(),
         };
         context.out.done(&sentence, &row)
+    }
+}
+
+/// Remove a setting of the profile
+///
+/// The entry is removed from config.toml; its default applies again.
+#[derive(Args, Debug)]
+#[command(add = local(of::<ShownSetting>))]
+#[command(after_long_help = "\
+  svc config unset retries
+  svc config unset allow_recipients --profile staging")]
+pub struct Unset {
+    /// Name of the setting
+    key: String,
+}
+
+impl Unset {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let settings = &context.settings;
+        let known = profile_settings().find(|setting| setting.name == self.key);
+        if let Some(setting) = known {
+            refuse_in_sandbox(context, setting)?;
+        }
+        let profile = &settings.profile.value;
+        let _lock = settings.lock()?;
+        let mut profiles = settings.profiles()?;
+        // An entry that svc does not know can be removed, too.
+        let was_set = profiles.unset(profile, &self.key);
+        let sentence = match (was_set, known) {
+            (true, _) => format!("removed {} from profile `{profile}`", self.key),
+            (false, Some(_)) => format!("profile `{profile}` has no {}", self.key),
+            (false, None) => {
+                return Err(Failure::usage(format!("{} is not a setting", self.key))
+                    .hint("list the settings: svc config show --help"));
+            }
+        };
+        if was_set {
+            profiles.save()?;
+        }
+        let row = ShownSetting::new(&self.key, Value::Null, "default");
+        context.out.done(&sentence, &row)
+    }
+}
+
+/// With the sandbox, no setting of a live service is changed by mistake.
+fn refuse_in_sandbox(context: &Context, setting: &Setting) -> Result<(), Failure> {
+    if !(context.settings.sandbox && setting.live_only) {
+        return Ok(());
+    }
+    let problem = format!("{} is a setting of live services only", setting.name);
+    Err(Failure::usage(problem).hint("leave out --sandbox, or unset SVC_SANDBOX"))
+}
+
+/// The value of a setting that names a file, as it is found from any directory.
+fn independent_of_directory(
+    context: &Context,
+    name: &str,
+    value: &str,
+) -> Result<Option<Value>, Failure> {
+    let settings = &context.settings;
+    let wrong = |problem: String| Failure::usage(format!("{name}: {problem}"));
+    let absolute = match name {
+        "ca_bundle" => {
+            let path = settings.path(value.as_ref());
+            std::fs::read(&path).map_err(|error| wrong(format!("{value}: {error}")))?;
+            path.to_str()
+                .ok_or_else(|| wrong("the directory of this run is not UTF-8".to_owned()))?
+                .to_owned()
+        }
+        "email_key_command" | "extraction_key_command" => {
+            program::absolute(value, &settings.env.cwd).map_err(wrong)?
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(absolute.into()))
+}
+
+/// Checks a new setting of a profile against those that limit it.
+fn check_together(
+    setting: &Setting,
+    profiles: &ProfileFile,
+    credentials: &ProfileFile,
+    profile: &str,
+) -> Result<(), Failure> {
+    match setting.name {
+        "allow_recipients" | "redirect_recipients" | "max_recipients_per_run" => {
+            match profiles.guard(profile)?.to_sdk() {
+                Some(guard) => Ok(guard.check()?),
+                None => Ok(()),
+            }
+        }
+        "email_url" | "email_key_command" => {
+            check_stored_key(Service::Email, profiles, credentials, profile)
+        }
+        "extraction_url" | "extraction_key_command" => {
+            check_stored_key(Service::Extraction, profiles, credentials, profile)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a stored key is the only one of its service, and belongs to its base URL.
+fn check_stored_key(
+    service: Service,
+    profiles: &ProfileFile,
+    credentials: &ProfileFile,
+    profile: &str,
+) -> Result<(), Failure> {
+    if credentials.key(profile, service)?.is_none() {
+        return Ok(());
+    }
+    if profiles.text(profile, key_command_entry(service)).is_some() {
+        return Err(two_keys(profile, service));
+    }
+    let url = profiles.text(profile, url_entry(service));
+    let of_key = credentials.key_url(profile, service);
+    match (url, of_key) {
+        (Some(url), Some(of_key)) if !is_same_base_url(url, of_key) => {
+            let shown = without_password(of_key);
+            let name = shell_quoted(profile);
+            Err(Failure::usage(format!(
+                "the stored key of the {service} service belongs to {shown}"
+            ))
+            .hint(format!(
+                "log in there: svc login --service {service} --profile {name} --{service}-url URL"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The failure of a change that contradicts another setting.
+fn not_changed(problem: Failure, profile: &str) -> Failure {
+    let message = &problem.details().message;
+    let failure = Failure::usage(format!("profile `{profile}` was not changed: {message}"));
+    match &problem.details().hint {
+        Some(hint) if problem.kind() == Kind::Usage => failure.hint(hint.clone()),
+        _ => failure.hint("see its settings: svc config show"),
     }
 }
 

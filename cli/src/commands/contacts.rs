@@ -18,6 +18,7 @@ use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::email::invisible_character;
 use crate::input::pairs;
 use crate::output::{self, Column, Format, Items, Show, View};
 use crate::output_schema::contact;
@@ -155,6 +156,9 @@ struct Fields {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(problem) = invisible_character(&self.email) {
+            return Err(Failure::usage(format!("EMAIL: {problem}")));
+        }
         let mut contact = NewContact::new(self.email);
         contact.name = self.fields.name;
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
@@ -188,10 +192,10 @@ pub struct List {
     /// Contacts per page [default: the service's; 100 with --all]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
-    /// Fetch every page; NDJSON and CSV are written page by page
+    /// Fetch every page, within --timeout over all of them
     ///
-    /// `svc contacts import` reads both. CSV has the documented fields, and does not tell an empty name
-    /// from none; NDJSON has every field.
+    /// NDJSON and CSV are written page by page, and `svc contacts import` reads both. CSV has the
+    /// documented fields, and does not tell an empty name from none; NDJSON has every field.
     #[arg(long)]
     all: bool,
 }
@@ -207,8 +211,8 @@ impl List {
         if self.all && !context.settings.dry_run {
             let (audience, size) = (&self.audience, self.page_size);
             let each = |contact| items.push(&contact);
-            let read = contact_pages::of_audience(context, &client, audience, size, each).await;
-            match read {
+            let reading = contact_pages::of_audience(context, &client, audience, size, each);
+            match context.within_timeout(reading).await {
                 Err(failure) if failure.is_incomplete_list() => incomplete = Some(failure),
                 read => drop(read?),
             }
@@ -289,7 +293,7 @@ impl Update {
         update.metadata = pairs::object("--meta", meta)?;
         update.topics = (self.no_topics || !topic.is_empty()).then_some(topic);
         update.subscribed = self.subscribed;
-        if output::to_value(&update) == json!({}) {
+        if output::to_value(&update)? == json!({}) {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }

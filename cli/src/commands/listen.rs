@@ -23,7 +23,7 @@ use super::verify::ServiceName;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::Deliverer;
+use crate::deliver::{Deliverer, check_guarded_url};
 use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
@@ -194,6 +194,9 @@ impl Listen {
         if let Some(url) = &self.public_url {
             check_url("--public-url", url)?;
         }
+        if context.settings.guard.for_run()?.is_some() {
+            self.targets().try_for_each(check_guarded_url)?;
+        }
         for route in &self.route {
             check_url("--route", &route.url)?;
             // The service may have undocumented events.
@@ -207,6 +210,12 @@ impl Listen {
             }
         }
         Ok(())
+    }
+
+    /// The URLs that deliveries are forwarded to.
+    fn targets(&self) -> impl Iterator<Item = &str> {
+        let routed = self.route.iter().map(|route| &route.url);
+        self.forward_to.iter().chain(routed).map(String::as_str)
     }
 
     /// The events to subscribe to.
@@ -243,17 +252,14 @@ impl Listen {
         let service = Service::from(self.service);
         let (check, signer, secret_file) = self.secrets(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
-        let urls = self
-            .forward_to
-            .iter()
-            .chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
             service,
             check,
             dialect: context.dialect().clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
-            deliverer: Deliverer::to(context, urls.map(String::as_str))?,
+            deliverer: Deliverer::to(context, self.targets())?,
+            is_guarded: context.settings.guard.for_run()?.is_some(),
             records,
             secret_file: secret_file.clone().filter(|_| self.secret_file.is_some()),
             signer,

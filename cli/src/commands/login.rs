@@ -10,18 +10,22 @@ use svc_sdk::{Operation, Service};
 
 use super::verify::ServiceName;
 use crate::advice::how_the_key_was_sent;
+use crate::command_line::filled;
 use crate::command_spec::local;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::of;
-use crate::settings::{Key, url_entry, url_setting_names};
+use crate::settings::{Key, key_command_entry, url_entry, url_setting_names};
 use crate::urls::with_scheme;
 
 /// Check an API key and store it in the profile
 ///
 /// The key is read from a hidden prompt, standard input or --key-file and checked with a read-only
 /// request. It is stored in credentials.toml, readable only by you.
+///
+/// With --store-only, the key is stored without a request. To keep a key in a password manager, set
+/// email_key_command in place of a login: svc config set --help.
 ///
 /// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
 /// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
@@ -31,7 +35,9 @@ use crate::urls::with_scheme;
   svc login --email-url https://mail.example.com
   svc login --service extraction --extraction-url https://extract.example.com \\
       < key.txt
-  svc login --profile staging --email-url https://mail.staging.example.com")]
+  svc login --profile staging --email-url https://mail.staging.example.com
+  svc login --store-only --key-file key.txt \\
+      --email-url https://mail.example.com")]
 pub struct Login {
     /// Service of the key
     #[arg(
@@ -41,6 +47,9 @@ pub struct Login {
         default_value = "email"
     )]
     service: ServiceName,
+    /// Store the key without checking it; no request is sent
+    #[arg(long)]
+    store_only: bool,
 }
 
 impl Login {
@@ -68,13 +77,26 @@ impl Login {
             }
         };
         check_base_url(context, service, &url)?;
+        let profile = &settings.profile.value;
+        if settings.key_command(service).is_some() {
+            let entry = key_command_entry(service);
+            let problem = format!("profile `{profile}` has {entry}, which prints its key");
+            let unset = format!("config unset {entry} --profile {{}}");
+            return Err(Failure::usage(problem).code("two_keys").hint(format!(
+                "to store a key instead: svc {}",
+                filled(&unset, &[profile])
+            )));
+        }
         confirm_replacement(context, service, &url).await?;
         let key = read_key(context, service).await?;
-        let me = probe(context, service, &url, &key).await;
-        let me = me.map_err(|failure| next_step(context, failure, service, &url))?;
+        let me = match self.store_only {
+            true => None,
+            false => probe(context, service, &url, &key)
+                .await
+                .map_err(|failure| next_step(context, failure, service, &url))?,
+        };
         let organization = me.map(|me| me.organization);
 
-        let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
         let expected = profiles.text(profile, "organization");
@@ -280,6 +302,12 @@ pub struct Logout {
 
 impl Logout {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if context.settings.sandbox {
+            return Err(Failure::usage(
+                "the sandbox has its own keys; the stored ones are of live services, and stay",
+            )
+            .hint("leave out --sandbox, or unset SVC_SANDBOX"));
+        }
         let profile = &context.settings.profile.value;
         let _lock = context.settings.lock()?;
         let mut credentials = context.settings.credentials()?;

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::settings::unknown_profile;
+use crate::settings::{key_command_entry, unknown_profile};
 
 group! {
     pub enum Command {
@@ -49,7 +49,10 @@ impl List {
             .iter()
             .map(|name| {
                 let key = |service| {
-                    Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
+                    let stored = credentials.key(name, service)?.map(|key| key.to_string());
+                    let entry = key_command_entry(service);
+                    let by_command = profiles.text(name, entry).map(|_| BY_COMMAND.to_owned());
+                    Ok::<_, Failure>(stored.or(by_command))
                 };
                 Ok(ShownProfile {
                     name,
@@ -67,6 +70,9 @@ impl List {
             .list(&items, VIEW, "no profiles; create one: svc login")
     }
 }
+
+/// What is shown in place of a key that a command prints.
+const BY_COMMAND: &str = "by command";
 
 /// A profile. Its keys are masked.
 #[derive(Serialize, JsonSchema)]

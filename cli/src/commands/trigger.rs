@@ -181,7 +181,9 @@ async fn warn_if_unheard<W: Resource>(context: &Context, event: &str) {
     let Ok(webhooks) = W::search(&Names::new(context, &client), None).await else {
         return;
     };
-    let mut webhooks = webhooks.iter().map(|found| to_value(&found.item));
+    let mut webhooks = webhooks
+        .iter()
+        .filter_map(|found| to_value(&found.item).ok());
     let gets = |events: &Vec<Value>| events.iter().any(|subscribed| subscribed == event);
     if !webhooks.any(|it| it["active"] != false && it["events"].as_array().is_some_and(gets)) {
         let create = context.svc(&format!("{} create URL --event {{}}", W::GROUP), &[event]);

@@ -121,7 +121,7 @@ impl<W: ServiceWebhook> CreateWebhook<W> {
         check_url("URL", &self.url)?;
         let call = W::create(&W::client(context).await?, &self.url, self.event);
         if let Some(webhook) = context.call(call, "creating").await? {
-            let mut value = output::to_value(&webhook);
+            let mut value = output::to_value(&webhook)?;
             if let Some((field, secret)) = webhook.secret() {
                 value[field] = secret.expose().into();
             }
@@ -167,7 +167,7 @@ impl Update {
             update.events = Some(self.event);
         }
         update.active = self.active;
-        if output::to_value(&update) == json!({}) {
+        if output::to_value(&update)? == json!({}) {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --url, --event, --active"));
         }

@@ -1,4 +1,4 @@
-//! Parses the times of `--at`, `--since` and `--after`: RFC 3339, a day, an offset such as `+2h`, or
+//! Parses the times of `--at`, `--since` and `--after`: ISO 8601, a day, an offset such as `+2h`, or
 //! words such as `tomorrow 9am`.
 
 use chrono::{
@@ -7,8 +7,9 @@ use chrono::{
 };
 
 use super::duration;
+use super::iso8601::Iso8601;
 
-const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`; the longest offset is 36525d, there are no months and years, m means minutes";
+const FORMATS: &str = "use ISO 8601 (2026-12-01T09:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`; the longest offset is 36525d, there are no months and years, m means minutes";
 
 /// The direction of an offset without a sign, such as `2h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,13 @@ pub fn parse<Z: TimeZone>(
     if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
         return Ok(instant);
     }
+    if let Some(time) = Iso8601::parse(text) {
+        let instant = match time.offset {
+            Some(_) => time.instant(),
+            None => resolve(time.local, now),
+        };
+        return instant.map_or_else(|| Err(skipped(text)), |instant| in_range(text, instant));
+    }
     let words = text
         .split_whitespace()
         .filter(|word| !word.eq_ignore_ascii_case("at"));
@@ -40,16 +48,22 @@ pub fn parse<Z: TimeZone>(
         .collect::<Vec<_>>();
     let lowercase = lowercase.iter().map(String::as_str).collect::<Vec<_>>();
     let instant = match calendar_time(&lowercase, now, direction) {
-        Some(local) => resolve(local, now).ok_or_else(|| {
-            format!("`{text}` does not exist in this time zone: the clock skips it")
-        })?,
+        Some(local) => resolve(local, now).ok_or_else(|| skipped(text))?,
         None => {
             let offset = relative(&words, direction);
             let offset = offset.ok_or_else(|| format!("`{text}` is not a time: {FORMATS}"))?;
             (now.clone() + offset).fixed_offset()
         }
     };
-    // RFC 3339 has years of four digits.
+    in_range(text, instant)
+}
+
+fn skipped(text: &str) -> String {
+    format!("`{text}` does not exist in this time zone: the clock skips it")
+}
+
+/// RFC 3339 has years of four digits.
+fn in_range(text: &str, instant: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
     match instant.naive_utc().year() {
         0..=9999 => Ok(instant),
         _ => Err(format!("`{text}` is not in the years 0 to 9999")),
@@ -181,6 +195,14 @@ mod tests {
     fn instants_keep_their_offset() {
         assert_eq!(at("2026-12-01T09:00:00Z"), "2026-12-01T09:00:00+00:00");
         assert_eq!(at("2026-12-01T09:00:00-05:00"), "2026-12-01T09:00:00-05:00");
+    }
+
+    #[test]
+    fn other_forms_of_iso_8601_are_read_in_the_local_time_zone() {
+        assert_eq!(at("2026-12-01T09:00Z"), "2026-12-01T09:00:00+00:00");
+        assert_eq!(at("20261201T0900+0100"), "2026-12-01T09:00:00+01:00");
+        assert_eq!(at("2026-W49-2T09"), "2026-12-01T09:00:00+02:00");
+        assert_eq!(at("2026-12"), "2026-12-01T00:00:00+02:00");
     }
 
     #[test]

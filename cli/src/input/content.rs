@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use crate::command_line::shell_quoted;
 use crate::failure::{Failure, Kind};
 use crate::output::{Printer, Stdin};
 use crate::private;
@@ -61,9 +62,10 @@ impl Inputs {
     /// read the file.
     pub fn private(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         if path.as_os_str() != "-" && private::is_open_to_others(&self.cwd.join(path)) {
-            let shown = path.display();
+            let shown = path.display().to_string();
+            let quoted = shell_quoted(&shown);
             printer.warning(&format!(
-                "{what}: other users can read {shown}; restrict it: chmod 600 {shown}"
+                "{what}: other users can read {shown}; restrict it: chmod 600 {quoted}"
             ));
         }
         self.bytes(printer, what, path)

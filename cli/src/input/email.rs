@@ -76,6 +76,20 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     Ok(comparable(address))
 }
 
+/// What is wrong with an address that has an invisible character: which, and its place in the text. A
+/// display name may have some, as in emoji.
+pub fn invisible_character(text: &str) -> Option<String> {
+    let start = text.rfind('<').unwrap_or(0);
+    let (at, c) = text
+        .char_indices()
+        .find(|(at, c)| *at >= start && is_invisible(*c))?;
+    let position = text[..at].chars().count() + 1;
+    let code = u32::from(c);
+    Some(format!(
+        "the address has an invisible character, U+{code:04X}, at position {position}"
+    ))
+}
+
 /// Whether a character is invisible, or a variant of an ASCII character that some programs take for
 /// it. Two addresses that look alike would be two recipients.
 fn is_deceptive(c: char) -> bool {
@@ -128,6 +142,15 @@ mod tests {
         ] {
             assert_eq!(check(text), Ok(address.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn an_invisible_character_of_an_address_is_named_with_its_place() {
+        let problem = |text| invisible_character(text).unwrap_or_default();
+        assert!(problem("ad\u{200b}a@b.test").ends_with("U+200B, at position 3"));
+        assert!(problem("\u{feff}ada@b.test").ends_with("U+FEFF, at position 1"));
+        assert!(problem("Ad\u{e1} <a@b\u{ad}.test>").ends_with("U+00AD, at position 9"));
+        assert_eq!(problem("Ada \u{2764}\u{fe0f} <a@b.test>"), "");
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn parse_text(text: &str) -> Result<(String, String), String> {
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => (name.trim(), value.trim()),
-        _ => return Err(format!("`{text}` is not a header: use 'Name: value'")),
+        _ => return Err("it is not a header: use 'Name: value'".to_owned()),
     };
     if !name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(

@@ -34,7 +34,7 @@ impl<'a> Items<'a> {
 
     /// Writes an item. A closed pipe is reported, so that the rest is not read.
     pub fn push(&mut self, item: &impl Serialize) -> Result<(), Failure> {
-        let item = to_value(item);
+        let item = to_value(item)?;
         if self.are_lines {
             self.header()?;
             let line = row(&item, self.columns, self.out.look.safe_cells);

@@ -44,13 +44,10 @@ impl Printer {
     pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
         // Turn echo off before asking, so that a key pasted immediately is not shown.
         #[cfg(unix)]
-        let _echo = self
-            .streams
-            .terminals()
-            .width
-            .is_none()
-            .then(Echo::off)
-            .transpose()?;
+        let _echo = match self.streams.terminals().width {
+            None => Some(Echo::off(self.signals)?),
+            Some(_) => None,
+        };
         #[cfg(unix)]
         let stdin = self.streams.clone();
         #[cfg(unix)]
@@ -87,7 +84,7 @@ impl Printer {
 }
 
 /// Disables the terminal's echo and restores its modes on drop, also after Ctrl-C, which still
-/// raises a signal.
+/// raises a signal, and before SIGTERM or SIGHUP ends the process.
 #[cfg(unix)]
 struct Echo {
     before: rustix::termios::Termios,
@@ -95,10 +92,19 @@ struct Echo {
 
 #[cfg(unix)]
 impl Echo {
-    fn off() -> Result<Self, Failure> {
+    fn off(signals: bool) -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let stdin = rustix::stdio::stdin();
         let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
+        if signals {
+            // The handlers stay for the rest of the run, so this does, too.
+            let (terminated, restored) = (stop::terminated()?, before.clone());
+            tokio::spawn(async move {
+                let code = terminated.await;
+                let _ = tcsetattr(stdin, OptionalActions::Now, &restored);
+                std::process::exit(code);
+            });
+        }
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
         // Echo the line end, so that later output starts on a new line.

@@ -31,8 +31,8 @@ struct Hidden {
     shown: String,
 }
 
-/// A shorter secret could be a part of any word.
-const MIN_SECRET: usize = 6;
+/// A shorter secret could be a part of any word, so it is only hidden as a word of its own.
+const MIN_PART: usize = 4;
 
 pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 
@@ -104,7 +104,7 @@ impl Streams {
     /// run that a service repeats.
     pub(crate) fn hide(&self, secret: &str, shown: &str) {
         let mut hidden = lock(&self.0.hidden);
-        if secret.len() >= MIN_SECRET && hidden.iter().all(|known| known.secret != secret) {
+        if !secret.is_empty() && hidden.iter().all(|known| known.secret != secret) {
             let (secret, shown) = (secret.to_owned(), shown.to_owned());
             hidden.push(Hidden { secret, shown });
         }
@@ -117,7 +117,7 @@ impl Streams {
             let in_json = json!(secret).to_string();
             for form in [secret.as_str(), in_json.trim_matches('"')] {
                 if text.contains(form) {
-                    text = Cow::Owned(text.replace(form, shown));
+                    text = Cow::Owned(replaced(&text, form, shown));
                 }
             }
         }
@@ -162,6 +162,26 @@ impl Streams {
     pub(crate) fn stdin(&self) -> Stdin {
         Stdin(self.clone())
     }
+}
+
+fn replaced(text: &str, secret: &str, shown: &str) -> String {
+    if secret.len() >= MIN_PART {
+        return text.replace(secret, shown);
+    }
+    let mut result = String::new();
+    let mut end = 0;
+    for (start, _) in text.match_indices(secret) {
+        let before = text[..start].chars().next_back();
+        let after = text[start + secret.len()..].chars().next();
+        if before.is_some_and(char::is_alphanumeric) || after.is_some_and(char::is_alphanumeric) {
+            continue;
+        }
+        result.push_str(&text[end..start]);
+        result.push_str(shown);
+        end = start + secret.len();
+    }
+    result.push_str(&text[end..]);
+    result
 }
 
 /// Reads standard input.

@@ -106,56 +106,117 @@ impl Env {
             .map(|(_, path)| self.cwd.join(path))
     }
 
-    /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.
+    /// Reads the file of `--env-file`, see `docs/commands/README.md#environment-files`.
     pub fn from_file(path: &Path, cwd: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(cwd.join(path))
-            .map_err(|error| Failure::input(format!("--env-file: {}: {error}", path.display())))?;
+        let shown = path.display();
+        let bytes = std::fs::read(cwd.join(path))
+            .map_err(|error| Failure::input(format!("--env-file: {shown}: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Failure::usage(format!("--env-file: {shown}: the file is not UTF-8 text"))
+                .hint("save it as UTF-8; in PowerShell: Out-File -Encoding utf8")
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut variables = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            // Do not quote the line: it may contain a key.
-            let wrong = |problem| {
-                let (path, line) = (path.display(), number + 1);
-                Failure::input(format!("--env-file: {path}: line {line} {problem}"))
-            };
-            let pair = line.strip_prefix("export ").unwrap_or(line).split_once('=');
-            let (name, value) = pair.ok_or_else(|| wrong("is not a NAME=value line"))?;
-            let value = unquoted(value.trim()).ok_or_else(|| wrong("has an unclosed quote"))?;
-            variables.push((name.trim().into(), value.into()));
+        for (index, line) in text.split('\n').enumerate() {
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            // Without the line itself: it may contain a key.
+            let variable = read_line(line).map_err(|problem| {
+                let number = index + 1;
+                Failure::usage(format!("--env-file: {shown}: line {number} {problem}"))
+                    .hint("write NAME=value, NAME=\"value\" or export NAME=value")
+            })?;
+            variables.extend(variable);
         }
         Ok(Self::with(variables))
     }
 }
 
-/// The value without its quotes or a comment. `None`: a quote is not closed.
-fn unquoted(value: &str) -> Option<String> {
-    match value.chars().next() {
-        Some(quote @ ('"' | '\'')) => quoted(&value[1..], quote),
-        _ => Some(
-            value
-                .split_once(" #")
-                .map_or(value, |(value, _)| value.trim_end())
-                .to_owned(),
-        ),
+/// Lower-case names that programs know beside those in capitals.
+const LOWER_CASE_NAMES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
+
+/// Reads a line of an environment file. `None` for an empty line and a comment. The error completes a
+/// sentence about the line.
+fn read_line(line: &str) -> Result<Option<(OsString, OsString)>, &'static str> {
+    let line = line.trim_matches(' ');
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
     }
+    let line = match line.strip_prefix("export ") {
+        Some(rest) => rest.trim_start_matches(' '),
+        None => line,
+    };
+    let (name, value) = line.split_once('=').ok_or("is not NAME=value")?;
+    if !is_name(name) {
+        return Err(
+            "is not NAME=value: a name has capitals, digits and _, and no space or tab beside it",
+        );
+    }
+    let value = match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => quoted(&value[1..], quote)?,
+        _ => unquoted(value)?.to_owned(),
+    };
+    if value.contains(|c: char| c.is_control() && c != '\t') {
+        return Err("has a control character");
+    }
+    Ok(Some((name.into(), value.into())))
 }
 
-/// The text up to the closing quote. What follows, such as a comment, is ignored. Between double
-/// quotes, a backslash escapes a quote.
-fn quoted(text: &str, quote: char) -> Option<String> {
+fn is_name(name: &str) -> bool {
+    let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let starts_with_digit = name.starts_with(|first: char| first.is_ascii_digit());
+    let is_capitals = !name.is_empty() && !starts_with_digit && name.bytes().all(is_capital);
+    is_capitals || LOWER_CASE_NAMES.contains(&name)
+}
+
+/// A value without quotes, up to a comment after white space.
+fn unquoted(value: &str) -> Result<&str, &'static str> {
+    let comment = value
+        .match_indices('#')
+        .map(|(at, _)| at)
+        .find(|at| *at == 0 || value[..*at].ends_with([' ', '\t']));
+    let value = match comment {
+        Some(0) => "",
+        Some(at) => value[..at].trim_end_matches([' ', '\t']),
+        None => value,
+    };
+    // Programs read these differently: white space that cannot be seen, and quotes of a part.
+    if value.starts_with(' ') {
+        return Err("has a space after =; write NAME=value");
+    }
+    if value.contains('\t') {
+        return Err("has a tab; put the value in quotes");
+    }
+    if value.contains(['"', '\'']) {
+        return Err("has a quote within its value; put the whole value in quotes");
+    }
+    Ok(value)
+}
+
+/// The text up to the closing quote, which only a comment may follow. As in a shell, a backslash
+/// between double quotes escapes a quote, a dollar sign, a backtick or a backslash.
+fn quoted(text: &str, quote: char) -> Result<String, &'static str> {
     let mut inner = String::new();
-    let mut rest = text.chars().peekable();
+    let mut rest = text.chars();
     while let Some(c) = rest.next() {
-        match c {
-            '\\' if quote == '"' && rest.peek() == Some(&quote) => inner.extend(rest.next()),
-            c if c == quote => return Some(inner),
-            c => inner.push(c),
+        if c == quote {
+            let after = rest.as_str();
+            let comment = after.trim_start_matches([' ', '\t']);
+            let is_comment = comment.starts_with('#') && comment.len() < after.len();
+            return match comment.is_empty() || is_comment {
+                true => Ok(inner),
+                false => Err("has text after the closing quote"),
+            };
+        }
+        let escaped = rest.clone().next().filter(|_| c == '\\' && quote == '"');
+        match escaped {
+            Some(next @ ('"' | '\\' | '$' | '`')) => {
+                inner.push(next);
+                rest.next();
+            }
+            _ => inner.push(c),
         }
     }
-    None
+    Err("has no closing quote")
 }
 
 /// The option and the environment variable that set a service's base URL.
@@ -188,37 +249,84 @@ mod tests {
         }
     }
 
-    #[test]
-    fn reads_shell_syntax() {
+    fn read(content: impl AsRef<[u8]>) -> Result<Env, Failure> {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(".env");
-        std::fs::write(
-            &path,
-            "# comment\nexport SVC_A=one # not this\nSVC_B='a # b'\nSVC_C=\"x=y\"\n\n",
-        )
-        .expect("written");
-        let env = Env::from_file(&path, Path::new("")).expect("read");
-        assert_eq!(env.get("SVC_A"), Some("one"));
-        assert_eq!(env.get("SVC_B"), Some("a # b"));
-        assert_eq!(env.get("SVC_C"), Some("x=y"));
+        std::fs::write(&path, content).expect("written");
+        Env::from_file(&path, Path::new(""))
     }
 
     #[test]
-    fn malformed_lines_are_reported_by_number_only() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join(".env");
+    fn an_environment_file_has_marks_line_ends_exports_quotes_and_comments() {
+        for (line, value) in [
+            ("SVC_A=one", "one"),
+            ("\u{feff}SVC_A=one", "one"),
+            ("SVC_A=one\r", "one"),
+            ("  export   SVC_A=one  ", "one"),
+            ("SVC_A=one # not this", "one"),
+            ("SVC_A=one\t# not this", "one"),
+            ("SVC_A=# not this", ""),
+            ("SVC_A=one#two", "one#two"),
+            ("SVC_A=@a.test, b@b.test", "@a.test, b@b.test"),
+            ("SVC_A=x=y", "x=y"),
+            ("SVC_A=", ""),
+            ("SVC_A='a # b'", "a # b"),
+            ("SVC_A='a\tb\\'  # not this", "a\tb\\"),
+            (r#"SVC_A="a\"b\\" # not this"#, r#"a"b\"#),
+            (r#"SVC_A="C:\new\$x""#, r"C:\new$x"),
+        ] {
+            let content = format!("{line}\n# comment\n   \nSVC_B=last");
+            let env = read(content).unwrap_or_else(|failure| panic!("{line:?}: {failure:?}"));
+            assert_eq!(env.get_or_empty("SVC_A"), Some(value), "{line:?}");
+            assert_eq!(env.get("SVC_B"), Some("last"), "{line:?}");
+        }
+        let both = read("SVC_A=one\nSVC_A=two\nno_proxy=x.test").expect("read");
+        assert_eq!(
+            (both.get("SVC_A"), both.get("no_proxy")),
+            (Some("two"), Some("x.test"))
+        );
+    }
+
+    #[test]
+    fn any_other_line_is_wrong_usage_and_reported_by_number_only() {
         for line in [
             "sk_live_secret",
             "KEY=\"sk_live_secret",
             "KEY='sk_live_secret # x",
+            "KEY='sk_live_secret'x",
+            "KEY='sk_live_secret'#x",
+            "KEY=sk_live'secret'",
+            "set KEY=sk_live_secret",
+            "setx KEY sk_live_secret",
+            "$env:KEY=sk_live_secret",
+            "$env:KEY = 'sk_live_secret'",
+            "key=sk_live_secret",
+            "Key=sk_live_secret",
+            "KEY =sk_live_secret",
+            "KEY= sk_live_secret",
+            "KEY: sk_live_secret",
+            "\tKEY=sk_live_secret",
+            "KEY\t=sk_live_secret",
+            "export\tKEY=sk_live_secret",
+            "KEY=sk_live_\tsecret",
+            "KEY=sk_live_secret\t",
+            "\u{a0}KEY=sk_live_secret",
+            "\u{feff}KEY=sk_live_secret",
+            "1KEY=sk_live_secret",
+            "=sk_live_secret",
+            "KEY=a\rOTHER=sk_live_secret",
+            "KEY=sk_live_secret\0",
+            "export KEY",
+            "unset KEY",
         ] {
-            std::fs::write(&path, format!("A=b\n{line}\n")).expect("written");
-            let refused = Env::from_file(&path, Path::new("")).err().expect("refused");
+            let refused = read(format!("A=b\n{line}\nC=d\n")).err();
+            let refused = refused.unwrap_or_else(|| panic!("{line:?} is read"));
             let message = &refused.details().message;
-            assert!(
-                message.contains("line 2") && !message.contains("secret"),
-                "{message}"
-            );
+            assert!(message.contains("line 2"), "{line:?}: {message}");
+            assert!(!message.contains("secret"), "{line:?}: {message}");
+            assert_eq!(refused.kind(), crate::failure::Kind::Usage);
         }
+        let utf16 = read(b"\xff\xfeA\0=\0b\0").err().expect("refused");
+        assert!(utf16.details().message.contains("not UTF-8"), "{utf16:?}");
     }
 }

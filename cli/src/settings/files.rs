@@ -8,8 +8,9 @@ use serde_json::Value as Json;
 use svc_sdk::Service;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::Key;
 use super::table::{Setting, profile_settings, to_item};
+use super::{Guard, Key};
+use crate::command_line::shell_quoted;
 use crate::failure::Failure;
 use crate::private;
 use crate::suggest::nearest;
@@ -73,6 +74,13 @@ impl ProfileFile {
         table[entry] = to_item(&value.into());
     }
 
+    /// Removes an entry of a profile. Returns whether there was one.
+    pub fn unset(&mut self, profile: &str, entry: &str) -> bool {
+        let all = self.document.get_mut("profiles");
+        let table = all.and_then(|all| all.get_mut(profile)?.as_table_like_mut());
+        table.is_some_and(|table| table.remove(entry).is_some())
+    }
+
     /// Removes a profile. Returns whether it existed.
     pub fn remove(&mut self, profile: &str) -> bool {
         let all = self
@@ -106,6 +114,16 @@ impl ProfileFile {
             Some(name) => self.document["profile"] = toml_edit::value(name),
             None => drop(self.document.remove("profile")),
         }
+    }
+
+    /// The recipient guard of a profile.
+    pub fn guard(&self, profile: &str) -> Result<Guard, Failure> {
+        let mut parts = serde_json::Map::new();
+        for setting in profile_settings() {
+            let value = self.value(profile, setting)?;
+            parts.extend(value.map(|value| (setting.name.to_owned(), value)));
+        }
+        serde_json::from_value(parts.into()).map_err(|error| Failure::other(error.to_string()))
     }
 
     /// A setting of a profile, if it has it.
@@ -179,11 +197,10 @@ impl ProfileFile {
     pub(super) fn credentials(directory: &Path) -> Result<Self, Failure> {
         let path = directory.join("credentials.toml");
         if private::is_open_to_others(&path) {
-            let shown = path.display();
+            let shown = path.display().to_string();
             let problem = "other users can access this file, which contains keys";
-            return Err(
-                Failure::input(format!("{shown}: {problem}")).hint(format!("chmod 600 {shown}"))
-            );
+            return Err(Failure::input(format!("{shown}: {problem}"))
+                .hint(format!("chmod 600 {}", shell_quoted(&shown))));
         }
         Self::load(path)
     }

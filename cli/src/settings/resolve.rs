@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use clap::{ColorChoice, ValueEnum as _};
@@ -13,7 +14,7 @@ use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
 use super::files::{self, DEFAULT_PROFILE, UnknownEntry};
 use super::table::{SETTINGS, Setting};
-use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies};
+use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies, key_command};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::input::{duration, switch};
@@ -61,6 +62,14 @@ pub struct Settings {
     pub unknown_entries: Vec<UnknownEntry>,
     /// Of the email and the extraction service.
     urls: [Option<Sourced<String>>; 2],
+    /// What the commands for the keys of both have printed.
+    keys_of_commands: [OnceLock<Key>; 2],
+}
+
+/// A key in the environment, or the path of a file with one.
+enum GivenKey {
+    Text(Sourced<String>),
+    File(Sourced<PathBuf>),
 }
 
 /// Where a setting comes from.
@@ -248,6 +257,7 @@ impl Settings {
                 .map(|dialect| dialect.value)
                 .unwrap_or_default(),
             urls: ["email_url", "extraction_url"].map(|name| values.get(name)),
+            keys_of_commands: Default::default(),
             profile,
             state_dir: state_directory(env).unwrap_or_else(|| data_dir.join("state")),
             config_dir,
@@ -340,17 +350,17 @@ impl Settings {
     /// The key for a service from the environment or the profile. The command that needs
     /// `--key-file` reads it.
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
-        let Some((Sourced { value, source }, is_path)) = self.given_key(service)? else {
-            let key = self.credentials()?.key(&self.profile.value, service)?;
-            return Ok(key.map(|value| Sourced {
-                value,
-                source: Source::Profile,
-            }));
+        let Some(given) = self.given_key(service)? else {
+            return self.key_of_profile(service);
         };
-        let text = match is_path {
-            true => std::fs::read_to_string(self.env.cwd.join(&value))
-                .map_err(|error| Failure::input(format!("{source}: {value}: {error}")))?,
-            false => value,
+        let (text, source) = match given {
+            GivenKey::Text(Sourced { value, source }) => (value, source),
+            GivenKey::File(Sourced { value, source }) => {
+                let text = std::fs::read_to_string(&value).map_err(|error| {
+                    Failure::input(format!("{source}: {}: {error}", value.display()))
+                })?;
+                (text, source)
+            }
         };
         Ok(Some(Sourced {
             value: Key::parse(&text, &source.to_string())?,
@@ -358,8 +368,50 @@ impl Settings {
         }))
     }
 
-    /// The key of the environment, or the path of its file, and whether it is a path.
-    fn given_key(&self, service: Service) -> Result<Option<(Sourced<String>, bool)>, Failure> {
+    /// The key that the profile stores, or that its command prints.
+    fn key_of_profile(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
+        let stored = self.credentials()?.key(&self.profile.value, service)?;
+        let value = match (stored, self.key_command(service)) {
+            (None, None) => return Ok(None),
+            (Some(key), None) => key,
+            (None, Some(command)) => self.key_of_command(service, &command)?,
+            (Some(_), Some(_)) => return Err(two_keys(&self.profile.value, service)),
+        };
+        Ok(Some(Sourced {
+            value,
+            source: Source::Profile,
+        }))
+    }
+
+    /// The command of the profile that prints the key of a service.
+    pub fn key_command(&self, service: Service) -> Option<String> {
+        let command = self.values.get(key_command_entry(service))?;
+        Some(command.value)
+    }
+
+    /// The output of the command. It runs once.
+    fn key_of_command(&self, service: Service, command: &str) -> Result<Key, Failure> {
+        let known = &self.keys_of_commands[index(service)];
+        if let Some(key) = known.get() {
+            return Ok(key.clone());
+        }
+        let key = key_command::run(key_command_entry(service), command, &self.env)?;
+        Ok(known.get_or_init(|| key).clone())
+    }
+
+    /// Whether the key of a service is the output of a command.
+    pub fn is_from_command(&self, service: Service) -> bool {
+        self.key_command(service).is_some() && !self.is_key_overridden(service)
+    }
+
+    /// Whether there is a key for a service. A command that prints it is not run.
+    pub fn has_key(&self, service: Service) -> Result<bool, Failure> {
+        let has_key = self.key_file.is_some() || self.key_command(service).is_some();
+        Ok(has_key || self.stored_key(service)?.is_some())
+    }
+
+    /// The key of the environment, or the file with it.
+    fn given_key(&self, service: Service) -> Result<Option<GivenKey>, Failure> {
         let [key, key_file] = key_variables(service);
         for (env, source) in [
             (&self.env, Source::Environment as fn(&'static str) -> Source),
@@ -373,8 +425,14 @@ impl Settings {
                     return Err(Failure::usage(format!("both {key} and {key_file} are set"))
                         .hint(format!("unset one of them: unset {key_file}")));
                 }
-                (Some(key), None) => return Ok(Some((key, false))),
-                (None, Some(path)) => return Ok(Some((path, true))),
+                (Some(key), None) => return Ok(Some(GivenKey::Text(key))),
+                (None, Some(path)) => {
+                    // The bytes of the variable: a path need not be UTF-8.
+                    let value = env.path(key_file).unwrap_or_else(|| path.value.into());
+                    let value = self.env.cwd.join(value);
+                    let source = path.source;
+                    return Ok(Some(GivenKey::File(Sourced { value, source })));
+                }
                 (None, None) => {}
             }
         }
@@ -386,8 +444,10 @@ impl Settings {
         if self.key_file.is_some() {
             return Some(Source::Option("--key-file"));
         }
-        let (key, _) = self.given_key(operation?.service()).ok()??;
-        Some(key.source)
+        Some(match self.given_key(operation?.service()).ok()?? {
+            GivenKey::Text(key) => key.source,
+            GivenKey::File(path) => path.source,
+        })
     }
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.
@@ -424,8 +484,9 @@ impl Settings {
         .code("key_for_another_url")
         .hint(format!(
             "use a key of that service: --key-file PATH or {}\n\
-             or store one in {store}: svc login --service {service} --profile {profile} --{service}-url {shown}",
+             or store one in {store}: svc login --service {service} --profile {profile} --{service}-url {}",
             key_variables(service)[0],
+            command_line::shell_quoted(&shown),
         )))
     }
 
@@ -523,13 +584,35 @@ pub const fn url_entry(service: Service) -> &'static str {
     }
 }
 
+/// The entry of a profile with the command that prints the key of a service.
+pub const fn key_command_entry(service: Service) -> &'static str {
+    match service {
+        Service::Email => "email_key_command",
+        _ => "extraction_key_command",
+    }
+}
+
+/// The failure for a profile that stores a key and has a command for one.
+pub fn two_keys(profile: &str, service: Service) -> Failure {
+    let entry = key_command_entry(service);
+    let name = command_line::shell_quoted(profile);
+    Failure::usage(format!(
+        "profile `{profile}` has both a stored key of the {service} service and {entry}"
+    ))
+    .code("two_keys")
+    .hint(format!(
+        "delete the stored key: svc logout --service {service} --profile {name}\n\
+         or keep it: svc config unset {entry} --profile {name}"
+    ))
+}
+
 fn index(service: Service) -> usize {
     usize::from(service == Service::Extraction)
 }
 
 /// Compares base URLs as the client uses them: with or without a slash at the end. The client
 /// reports one that is not valid.
-fn is_same_base_url(one: &str, other: &str) -> bool {
+pub fn is_same_base_url(one: &str, other: &str) -> bool {
     let parse = |text: &str| url::Url::parse(text.trim_end_matches('/')).ok();
     one == other || parse(one).is_some_and(|one| Some(one) == parse(other))
 }

@@ -8,7 +8,7 @@ use svc_sdk::RecipientGuard;
 use toml_edit::{Item, Value};
 
 use super::dialect;
-use crate::input::{duration, switch};
+use crate::input::{duration, program, switch};
 use crate::output::Format;
 
 /// A setting.
@@ -97,7 +97,7 @@ pub const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 17] = [
+pub static SETTINGS: [Setting; 19] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting(
         "sandbox",
@@ -167,6 +167,18 @@ pub static SETTINGS: [Setting; 17] = [
         "refuse keys of other organizations",
     )
     .live("\"org_019a\""),
+    setting(
+        "email_key_command",
+        Kind::Checked(command),
+        "command that prints the key of the email service",
+    )
+    .live("\"pass show svc/email\""),
+    setting(
+        "extraction_key_command",
+        Kind::Checked(command),
+        "command that prints the key of the extraction service",
+    )
+    .live("\"op read op://work/svc/key\""),
     setting(
         "dialect",
         Kind::Dialect,
@@ -382,6 +394,10 @@ fn rule(text: &str) -> Result<(), String> {
 fn address(text: &str) -> Result<(), String> {
     let guard = RecipientGuard::default().redirect_to(text);
     guard.check().map_err(|error| error.to_string())
+}
+
+fn command(text: &str) -> Result<(), String> {
+    program::words(text).map(drop)
 }
 
 fn group(text: &str) -> Result<(), String> {

@@ -7,7 +7,7 @@ use svc_cli::{CommandSpec, commands};
 use crate::support::{Home, Run, Service};
 
 /// A command line for each command that calls a documented operation.
-const LINES: [&str; 32] = [
+pub const LINES: [&str; 32] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
     "emails get x",
@@ -46,7 +46,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-fn home() -> Home {
+pub fn home() -> Home {
     let home = Home::new();
     home.file(
         "emails.json",

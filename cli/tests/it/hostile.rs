@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::every_command;
 use crate::support::{Home, Run, Service, http_response};
 
 /// An id that would run a command if it were pasted without quotes, and that forges a line.
@@ -22,123 +23,140 @@ fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
 }
 
 /// Runs the suggested commands as a person would who pastes them, with an `svc` that does nothing.
-fn paste(home: &Home, text: &str) -> usize {
-    let mut pasted = 0;
-    for line in text.lines() {
-        let Some((_, command)) = line.split_once("svc ") else {
-            continue;
-        };
-        pasted += 1;
-        let script = format!("svc() {{ :; }}\nsvc {command}\n");
-        let ran = Command::new("bash")
-            .args(["-c", &script])
-            .current_dir(home.path("."))
-            .output();
-        if ran.is_ok() {
-            assert!(!home.path("pwned").exists(), "{line}");
-        }
+fn paste(home: &Home, args: &[&str], text: &str) -> usize {
+    let commands = text
+        .lines()
+        .filter_map(|line| line.split_once("svc "))
+        .map(|(_, command)| format!("svc {command}\n"))
+        .collect::<Vec<_>>();
+    if commands.is_empty() {
+        return 0;
     }
-    pasted
+    let script = format!("svc() {{ :; }}\n{}", commands.concat());
+    let ran = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(home.path("."))
+        .output();
+    if ran.is_ok() {
+        assert!(!home.path("pwned").exists(), "{args:?}: {text}");
+    }
+    commands.len()
+}
+
+/// What follows a command in a hint, for a person to read.
+fn hint_of(run: &Run) -> String {
+    let last = run.stderr.lines().last().unwrap_or_default();
+    match serde_json::from_str::<Value>(last) {
+        Ok(error) => error["error"]["hint"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        Err(_) => run.stderr.clone(),
+    }
+}
+
+/// Command lines beside those of every operation.
+const MORE_LINES: [&str; 9] = [
+    "emails send --from a@b.test --to c@d.test --subject s --text t --wait --timeout 300ms",
+    "emails get x --wait --timeout 300ms",
+    "contacts list x --all --timeout 300ms",
+    "api GET /api/v1/audiences --all --timeout 300ms",
+    "api POST /api/v1/emails --data {}",
+    "doctor",
+    "whoami",
+    "login --key-file key",
+    "login --service extraction --key-file key",
+];
+
+/// Responses in which every text is hostile.
+fn hostile_responses() -> Vec<(u16, Value)> {
+    let record = json!({"kind": "mx", "type": "MX", "name": ID, "value": ID});
+    let resource = json!({
+        "id": ID, "name": ID, "email": ID, "url": ID, "status": ID, "to": [ID], "subject": ID,
+        "events": [ID], "event": ID, "active": false, "signingSecret": ID, "scopes": [ID],
+        "verified": false, "mx_verified": false, "records": [record], "dns_records": [record],
+        "organization": {"id": ID, "name": ID}, "apiKey": {"id": ID, "name": ID, "scopes": [ID]},
+        "deliveryStatus": ID, "error": null, "audienceId": ID, "metadata": {ID: ID},
+    });
+    let mut queued = resource.clone();
+    queued["status"] = "queued".into();
+    let error = json!({"error": {"code": ID, "message": ID, "requestId": ID,
+        "fields": [{"field": ID, "message": ID}], "required": ID, "requiredScope": ID}});
+    let mut responses = vec![
+        (200, resource.clone()),
+        (202, queued),
+        (200, json!([resource])),
+        (
+            200,
+            json!({"data": [resource], "total": 1, "page": 1, "next": ID}),
+        ),
+        (200, json!({"success": false, "error": ID})),
+    ];
+    responses
+        .extend([400, 401, 403, 404, 409, 422, 429, 500].map(|status| (status, error.clone())));
+    responses
 }
 
 #[test]
 fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
-    let email = |status: &str| json!({"id": ID, "status": status, "to": [ID], "subject": ID});
-    let record = json!({"kind": "mx", "type": "MX", "name": ID, "value": ID});
-    let domain = json!({"id": ID, "name": ID, "verified": false, "mx_verified": false,
-        "records": [record], "dns_records": [record]});
-    let webhook =
-        json!({"id": ID, "url": ID, "events": [ID], "active": false, "signingSecret": ID});
-    let error =
-        json!({"error": {"code": ID, "message": ID, "fields": [{"field": ID, "message": ID}]}});
-    let send = [
-        "emails",
-        "send",
-        "--from",
-        "a@b.test",
-        "--to",
-        "c@d.test",
-        "--subject",
-        "s",
-        "--text",
-        "t",
-    ];
-    let with = |more: &[&'static str]| [&send[..], more].concat();
-    let cases: [(Vec<&str>, u16, Value); 16] = [
-        (with(&[]), 202, email("queued")),
-        (
-            with(&["--wait", "--timeout", "300ms"]),
-            202,
-            email("queued"),
-        ),
-        (with(&[]), 500, error.clone()),
-        (with(&[]), 403, error.clone()),
-        (
-            vec!["emails", "get", ID, "--wait", "--timeout", "300ms"],
-            200,
-            email("queued"),
-        ),
-        (vec!["emails", "get", ID], 404, error.clone()),
-        (vec!["emails", "cancel", ID], 409, error.clone()),
-        (vec!["domains", "create", "shop.test"], 201, domain.clone()),
-        (vec!["domains", "create", "shop.test"], 409, error.clone()),
-        (vec!["domains", "verify", "dom_1"], 200, domain.clone()),
-        (vec!["domains", "list"], 200, json!([domain])),
-        (
-            vec![
-                "webhooks",
-                "create",
-                "http://localhost:1/x",
-                "--event",
-                "email.sent",
-            ],
-            201,
-            webhook.clone(),
-        ),
-        (vec!["webhooks", "list"], 200, json!([webhook])),
-        (
-            vec!["webhooks", "delete", "wh_1", "--yes"],
-            404,
-            error.clone(),
-        ),
-        (vec!["audiences", "create", ID], 409, error),
-        (vec!["doctor"], 200, json!([domain])),
-    ];
-    let mut pasted = 0;
-    for (args, status, body) in cases {
-        let service = Service::always(status, &body.to_string());
-        for format in ["table", "json"] {
-            let home = Home::new();
-            let run = run(
-                &home,
-                &service,
-                &[&args[..], &["-o", format, "--retries", "0"]].concat(),
-            );
-            for line in run.stderr.lines().chain(run.stdout.lines()) {
+    let lines = every_command::LINES.into_iter().chain(MORE_LINES);
+    let lines = lines.collect::<Vec<_>>();
+    let check = |line: &str| {
+        let mut pasted = 0;
+        for (status, body) in hostile_responses() {
+            let service = Service::always(status, &body.to_string());
+            for format in ["table", "json"] {
+                let home = every_command::home();
+                home.file("key", "mk_test_abcdef123");
+                // An id of the service that a person has copied, too.
+                let words = line.split(' ');
+                let args = words.map(|word| if word == "x" { ID } else { word });
+                let args = args
+                    .chain(["-o", format, "--retries", "0"])
+                    .collect::<Vec<_>>();
+                let run = run(&home, &service, &args);
+                // Further lines of a value are indented below its name.
+                let mut lines = run
+                    .stderr
+                    .lines()
+                    .map(str::trim_start)
+                    .chain(run.stdout.lines());
+                let is_forged = lines.any(|line| line.starts_with("FORGED"));
+                assert!(!is_forged, "{status} {args:?}: {run:?}");
+                let escapes = ['\u{1b}', '\u{202e}', '\r'];
+                let shown = [&run.stderr, &run.stdout];
                 assert!(
-                    !line.trim_start().starts_with("FORGED"),
-                    "{args:?}: {run:?}"
+                    !shown.iter().any(|text| text.contains(escapes)),
+                    "{status} {args:?}: {run:?}"
                 );
+                pasted += paste(&home, &args, &hint_of(&run));
             }
-            let text = match serde_json::from_str::<Value>(
-                run.stderr.lines().last().unwrap_or_default(),
-            ) {
-                Ok(error) => error["error"]["hint"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-                Err(_) => run.stderr.clone(),
-            };
-            pasted += paste(&home, &text);
         }
-    }
-    assert!(pasted > 12, "only {pasted} commands were suggested");
+        pasted
+    };
+    let pasted = std::thread::scope(|scope| {
+        let parts = lines.chunks(lines.len().div_ceil(4));
+        let threads = parts
+            .map(|part| scope.spawn(move || part.iter().map(|line| check(line)).sum::<usize>()));
+        let threads = threads.collect::<Vec<_>>();
+        let counts = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"));
+        counts.sum::<usize>()
+    });
+    assert!(pasted > 200, "only {pasted} commands were suggested");
 }
 
 #[test]
 fn the_key_of_the_run_is_masked_wherever_a_service_repeats_it() {
-    let key = "a-key/of\"another\"form-0123";
-    let body = json!({"id": "eml_1", "status": "sent", "note": key, "list": [format!("x{key}y")]});
+    for key in ["a-key/of\"another\"form-0123", "k0123", "q7Z"] {
+        check_masked(key);
+    }
+}
+
+fn check_masked(key: &str) {
+    let body =
+        json!({"id": "eml_1", "status": "sent", "note": key, "list": [format!("x-{key}-y")]});
     let headers = format!("content-type: application/json\r\nx-echo: {key}\r\n");
     let long = json!({"error": {"message": format!("{} {key}", "x".repeat(4080)), "code": key}});
     for (status, body) in [
@@ -164,7 +182,8 @@ fn the_key_of_the_run_is_masked_wherever_a_service_repeats_it() {
                 ],
                 &env,
             );
-            assert!(!run.stderr.contains("form-0123"), "{run:?}");
+            let tail = &key[key.len().saturating_sub(9)..];
+            assert!(!run.stderr.contains(tail), "{run:?}");
             assert!(!run.stderr.is_empty());
         }
     }

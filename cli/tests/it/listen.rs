@@ -182,6 +182,62 @@ fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
     assert_eq!(listening.interrupt().code, 130);
 }
 
+/// A signed body is not a way around the guard, wherever it is forwarded to.
+#[test]
+fn under_a_recipient_guard_only_events_are_forwarded() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::always(202, r#"{"id":"eml_1"}"#);
+    let guard = ("SVC_ALLOW_RECIPIENTS", "@example.com");
+    let listen = |to: &str| {
+        let mut command = home.command(&["listen", "--secret-file", &secret, "--forward-to", to]);
+        command.env(guard.0, guard.1);
+        command
+    };
+    let mut listening = RunningListen::start_command(listen(&app.url()));
+
+    let email = r#"{"from":"a@b.test","to":"ada@customer.test","subject":"s","text":"t"}"#;
+    let response = listening.post(Some(&sign(email)), email);
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
+    let seen = listening.next();
+    let problem = seen["problem"].as_str().expect("a problem");
+    assert!(problem.contains("recipient guard"), "{seen}");
+    assert!(app.requests().is_empty());
+    let response = listening.post(Some(&sign(BODY)), BODY);
+    assert!(response.starts_with("HTTP/1.1 202"), "{response}");
+    assert_eq!(app.requests().len(), 1);
+
+    let with_key = app.url().replace("http://", "http://user:mk_test_x@");
+    let refused = Run::complete(listen(&with_key));
+    assert_eq!(refused.error()["code"], "recipient_guard", "{refused:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_secret_file_whose_path_is_not_utf8_is_recorded() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::new();
+    let secret = home.path(".").join(std::ffi::OsStr::from_bytes(b"s\xff"));
+    std::fs::write(&secret, SECRET).expect("written");
+    let app = Service::always(200, "{}");
+    let mut command = home.command(&["listen", "--forward-to", &app.url(), "--secret-file"]);
+    command.arg(&secret);
+    let mut listening = RunningListen::start_command(command);
+    listening.post(Some(&sign(BODY)), BODY);
+    let seen = listening.next();
+    assert_eq!(
+        (&seen["status"], &seen["problem"]),
+        (&json!(200), &json!(null))
+    );
+    let id = seen["id"].as_str().expect("an id");
+    let replayed = home.run(&["replay", id]);
+    assert_eq!(
+        (replayed.code, app.requests().len()),
+        (0, 2),
+        "{replayed:?}"
+    );
+}
+
 #[test]
 fn invalid_signatures_get_401_and_are_not_forwarded() {
     let home = Home::new();

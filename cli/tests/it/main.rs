@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod agent;
+mod between_runs;
 #[cfg(unix)]
 mod bulk;
 mod certify;
@@ -41,6 +42,7 @@ mod settings;
 #[cfg(unix)]
 mod shells;
 mod sign;
+mod single_emails;
 mod support;
 #[cfg(unix)]
 mod terminal;

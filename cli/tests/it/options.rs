@@ -477,6 +477,40 @@ fn a_placeholder_without_a_template_is_sent_with_a_warning() {
 }
 
 /// The items of a page are not mistaken for another list beside them.
+/// A service that always has another page.
+#[test]
+fn every_page_of_a_list_is_read_within_the_timeout() {
+    let home = Home::new();
+    let pages = (0..50_000).map(|page| {
+        let body =
+            format!(r#"{{"data":[{{"id":"aud_{page}","name":"n"}}],"nextCursor":"c{page}"}}"#);
+        crate::support::http_response(200, "", &body)
+    });
+    let service = Service::with_responses(&pages.collect::<Vec<_>>());
+    let env = [
+        ("SVC_EMAIL_URL", &*service.url()),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
+    for line in [
+        "api GET /api/v1/things --all",
+        "api GET /api/v1/things --all -o ndjson",
+        "contacts list aud_019a0b1c-0000-7000-8000-000000000001 --all",
+        "audiences list",
+        "audiences get Newsletter",
+    ] {
+        let args = line.split(' ').chain(["--timeout", "400ms"]);
+        let run = home.run_with_env(&args.collect::<Vec<_>>(), &env);
+        let error = run.error();
+        assert_eq!(
+            (run.code, &error["code"]),
+            (8, &json!("timeout")),
+            "{line}: {error}"
+        );
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains("over all of its pages"), "{line}: {error}");
+    }
+}
+
 #[test]
 fn a_page_with_several_lists_is_read_or_refused() {
     let home = Home::new();

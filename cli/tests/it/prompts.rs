@@ -89,6 +89,15 @@ fn ctrl_c_ends_a_prompt() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_hidden_prompt_restores_the_terminal() {
+    // A supervisor stops svc, or the terminal is closed.
+    for (signal, code) in [("-TERM", 143), ("-HUP", 129)] {
+        let mut terminal = Terminal::start(&Home::new(), &LOGIN, &[("NO_COLOR", "1")], 80);
+        terminal.until(HIDDEN);
+        assert!(!terminal.echoes());
+        terminal.signal(signal);
+        assert_eq!(terminal.wait().code, code);
+        assert!(terminal.echoes(), "{signal}");
+    }
     for by_key in [true, false] {
         let home = Home::new();
         let mut terminal = Terminal::start(&home, &LOGIN, &[("NO_COLOR", "1")], 80);

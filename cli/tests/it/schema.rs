@@ -365,6 +365,7 @@ fn deliveries(checker: &mut Checker) {
 fn this_machine(checker: &mut Checker) {
     checker.run("config path");
     checker.run("config set retries 3");
+    checker.run("config unset retries");
     checker.run("config show");
     checker.run("--sandbox whoami");
     checker.run("--sandbox doctor");

@@ -63,6 +63,35 @@ async fn a_database_of_version_9_is_upgraded_beside_a_copy_of_it() {
     assert_eq!(schema(&path), schema(&new.path().join("svc.db")));
 }
 
+/// Version 9 stored the result of DKIM as a text.
+#[tokio::test]
+async fn the_result_of_dkim_of_a_message_of_version_9_is_kept() {
+    let directory = private_dir();
+    let path = directory.path().join("svc.db");
+    let received = "UPDATE message SET email = NULL,
+        authentication = '{\"spf\":\"pass\",\"dkim\":\"fail\"}';";
+    write_database(&path, &format!("{VERSION_9}\n{received}"));
+
+    let server = Server::builder().data_dir(directory.path()).start().await;
+    let sandbox = Sandbox::of(server.expect("started"));
+
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    let list = serde_json::from_str::<serde_json::Value>(&list.body).expect("JSON");
+    let id = list["data"][0]["id"].as_str().expect("a message");
+    let message = sandbox
+        .control(&format!("GET /_sandbox/messages/{id}"), "")
+        .await;
+    let message = serde_json::from_str::<serde_json::Value>(&message.body).expect("JSON");
+    assert_eq!(
+        message["authentication"],
+        serde_json::json!({
+            "spf": "pass",
+            "dkim": {"result": "fail", "domain": null, "aligned": false},
+        }),
+        "{message}"
+    );
+}
+
 #[tokio::test]
 async fn a_database_of_a_newer_version_is_refused_and_both_versions_are_named() {
     let directory = private_dir();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::attachment::Attachment;
 use super::message::Email;
 use crate::engine::{ActiveGuard, breaks_line, refuse, shown};
 use crate::error::{Error, InvalidInput};
@@ -103,28 +104,37 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
         one_line(format!("attachments[{index}].filename"), &file.filename)?;
         let content_type = file.content_type.as_deref().unwrap_or_default();
         one_line(format!("attachments[{index}].contentType"), content_type)?;
-        for (name, value) in &file.extra.0 {
-            let field = format!("attachments[{index}].{}", shown(name));
-            if !KNOWN_ATTACHMENT_FIELDS.contains(&plain(name).as_str()) {
-                return Err(InvalidInput::new(field, UNKNOWN_FIELD));
-            }
-            texts(value, &mut |text| one_line(field.clone(), text))?;
-        }
+        check_attachment_fields(index, file)?;
     }
     for (name, value) in &email.tags {
         let field = format!("tags.{}", shown(name));
         plain_name(&field, name)?;
-        texts(value, &mut |text| one_line(field.clone(), text))?;
+        check_values(&field, value, &breaks_line)?;
     }
     for (name, value) in &email.variables {
         let field = format!("variables.{}", shown(name));
         plain_name(&field, name)?;
         // A text of several lines is usual in a template's body.
-        let is_bad = |c: char| breaks_line(c) && !matches!(c, '\r' | '\n');
-        texts(value, &mut |text| match text.contains(is_bad) {
-            true => Err(InvalidInput::new(field.clone(), LINE_END)),
-            false => Ok(()),
+        check_values(&field, value, &|c| {
+            breaks_line(c) && !matches!(c, '\r' | '\n')
         })?;
+    }
+    Ok(())
+}
+
+/// Of the fields that the reference does not have, an attachment may have those that place it in the
+/// message, which many services take.
+fn check_attachment_fields(index: usize, file: &Attachment) -> Result<(), InvalidInput> {
+    for (name, value) in &*file.extra {
+        let field = format!("attachments[{index}].{}", shown(name));
+        if !KNOWN_ATTACHMENT_FIELDS.contains(&plain(name).as_str()) {
+            return Err(InvalidInput::new(field, UNKNOWN_FIELD));
+        }
+        match value {
+            Value::String(text) => one_line(field, text)?,
+            Value::Bool(_) => {}
+            _ => return Err(InvalidInput::new(field, NOT_A_TEXT)),
+        }
     }
     Ok(())
 }
@@ -135,7 +145,8 @@ fn plain_name(field: &str, name: &str) -> Result<(), InvalidInput> {
     if name.chars().all(is_plain) {
         return Ok(());
     }
-    let problem = "a name that a header could not have; use ASCII letters, digits, `_` and `-`";
+    let problem =
+        "a name that a header could not have; use ASCII characters without spaces and `:`";
     Err(InvalidInput::new(field.to_owned(), problem))
 }
 
@@ -149,17 +160,23 @@ fn one_line(
     }
 }
 
-/// Checks every text in a value, and every name in its objects.
-fn texts(
+/// Checks every text in a value for characters that no text may have, and the names in its objects.
+fn check_values(
+    field: &str,
     value: &Value,
-    check: &mut impl FnMut(&str) -> Result<(), InvalidInput>,
+    is_bad: &dyn Fn(char) -> bool,
 ) -> Result<(), InvalidInput> {
     match value {
-        Value::String(text) => check(text),
-        Value::Array(items) => items.iter().try_for_each(|item| texts(item, check)),
+        Value::String(text) if text.contains(is_bad) => {
+            Err(InvalidInput::new(field.to_owned(), LINE_END))
+        }
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|item| check_values(field, item, is_bad)),
         Value::Object(fields) => fields.iter().try_for_each(|(name, value)| {
-            check(name)?;
-            texts(value, check)
+            let field = format!("{field}.{}", shown(name));
+            plain_name(&field, name)?;
+            check_values(&field, value, is_bad)
         }),
         _ => Ok(()),
     }

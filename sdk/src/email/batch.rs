@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::accepted::{self, AcceptedEmail};
 use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
-use crate::decode::{DecodeError, parse_value};
+use crate::decode::{DecodeError, parse_list};
 use crate::dialect::{Dialect, Point};
 use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
@@ -227,7 +227,7 @@ impl BatchItems {
             });
         }
 
-        let body = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
         let fails = body.as_object().is_some_and(reports_failure);
         let dialect = response.dialect();
         if body.is_null() {

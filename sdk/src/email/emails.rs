@@ -139,7 +139,7 @@ impl Emails {
     pub fn cancel(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         let id = id.as_ref();
         let is_cancelled = |body: &[u8], dialect: &Dialect| {
-            let email = parse_value(body).map(|body| read_object::<EmailRecord>(&body, dialect));
+            let email = parse_value(body).map(|body| read_object::<EmailRecord>(body, dialect));
             email.is_ok_and(|email| email.status == Some(EmailStatus::Cancelled))
         };
         Call::without_body(&self.shared, Operation::EmailsCancel, &[id])

@@ -18,7 +18,7 @@ use super::request::{Confirmation, OnRepetition, Options, Payload, Request, Requ
 use super::response::{FromResponse, RawResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;
-use crate::decode::parse_value;
+use crate::decode::parse_list;
 use crate::dialect::{Dialect, Point};
 use crate::error::{Error, InvalidInput};
 use crate::list::{List, read_list_by};
@@ -391,9 +391,9 @@ impl Call<RawResponse> {
             ..
         } = self;
         let read = |received: &Received| {
-            let value = parse_value(&received.body);
+            let value = parse_list(&received.body);
             let list = value.and_then(|value| {
-                read_list_by(value, received.headers(), received.dialect(), Value::clone)
+                read_list_by(value, received.headers(), received.dialect(), |item| item)
             });
             list.map_err(|bad| received.decode_error(bad))
         };

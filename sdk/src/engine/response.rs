@@ -10,7 +10,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::de::Error as _;
 use serde_json::Value;
 
-use crate::decode::{DecodeError, Extra, Resource, check_bounds, parse_value, read_object};
+use crate::bounds::{Reading, check_bounds};
+use crate::decode::{DecodeError, Extra, Resource, parse_list, parse_value, read_object};
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::fields::{find, flag};
@@ -109,7 +110,7 @@ impl RawResponse {
     /// If the body is not JSON of the type `T`, is nested deeper than 64 levels, or would take more
     /// than twelve times its size in memory.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        check_bounds(&self.body).map_err(|refused| serde_json::Error::custom(refused.0))?;
+        check_bounds(&self.body, Reading::Once).map_err(serde_json::Error::custom)?;
         serde_json::from_slice(&self.body)
     }
 
@@ -197,11 +198,8 @@ impl Received {
 
     /// Decides about a resource. What a creation or a read responds with has at least one known
     /// field; an update, for example, may have an empty response.
-    fn check_resource(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
-        let body = parse_value(&self.body);
-        let denies = matches!(&body, Ok(Value::Object(fields)) if is_refused(fields))
-            || matches!(body, Ok(Value::Bool(false)));
-        if (denies && !self.is_read) || (is_blank && self.fails()) {
+    fn check_resource(&self, noun: &str, is_blank: bool, denied: Denied) -> Result<(), Error> {
+        if (denied.is_refused && !self.is_read) || (is_blank && denied.is_failure) {
             return Err(self.reported_failure());
         }
         if is_blank && self.operation.is_some_and(Operation::creates) {
@@ -232,6 +230,27 @@ impl Received {
     }
 }
 
+/// What a body says against the success that the status reports.
+struct Denied {
+    is_refused: bool,
+    is_failure: bool,
+}
+
+impl Denied {
+    fn by(body: &Value) -> Self {
+        match body {
+            Value::Object(fields) => Self {
+                is_refused: is_refused(fields),
+                is_failure: reports_failure(fields),
+            },
+            _ => Self {
+                is_refused: *body == Value::Bool(false),
+                is_failure: false,
+            },
+        }
+    }
+}
+
 const HTML: &str = "the body is HTML, not JSON; check the base URL";
 
 /// What a call returns, read from its response.
@@ -247,9 +266,10 @@ impl<T: Resource> FromResponse for T {
             Err(_) if response.is_change() && response.may_be_text() => Value::Null,
             Err(bad) => return Err(response.decode_error(bad)),
         };
-        let resource: Self = read_object(&value, &response.dialect);
+        let denied = Denied::by(&value);
+        let resource: Self = read_object(value, &response.dialect);
         let is_blank = !resource.is_identified() && resource.is_blank();
-        response.check_resource(Self::NOUN, is_blank)?;
+        response.check_resource(Self::NOUN, is_blank, denied)?;
         Ok(resource)
     }
 }
@@ -296,7 +316,7 @@ impl FromResponse for Deleted {
 
 impl<T: Resource> FromResponse for List<T> {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        let value = parse_value(&response.body);
+        let value = parse_list(&response.body);
         match value.and_then(|value| read_list(value, &response.headers, &response.dialect)) {
             Ok(list) if !reports_failure(&list.extra) => Ok(list),
             Err(bad) if !response.fails() => Err(response.decode_error(bad)),

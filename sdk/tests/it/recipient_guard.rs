@@ -28,8 +28,8 @@ fn email(to: &str) -> Email {
     Email::new("a@shop.test", to, "Hi").text("Hello")
 }
 
-fn image() -> Attachment {
-    Attachment::from_bytes("a.png", "x")
+fn logo() -> Attachment {
+    Attachment::from_bytes("logo.png", "x")
 }
 
 #[tokio::test]
@@ -85,15 +85,24 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
             good().attachment(Attachment::from_bytes("a\nBcc: x", "x")),
             "attachments[0].filename",
         ),
+        (good().scheduled_at("2030-01-01\0"), "scheduledAt"),
         (
-            good().attachment(image().extra("contentId", "a\nBcc: x")),
+            good().attachment(logo().extra("contentId", "logo\r\nBcc: ada@customer.test")),
             "attachments[0].contentId",
         ),
         (
-            good().attachment(image().extra("bcc", "ada@customer.test")),
-            "attachments[0].bcc",
+            good().attachment(logo().extra("contentId", json!(["logo"]))),
+            "attachments[0].contentId",
         ),
-        (good().scheduled_at("2030-01-01\0"), "scheduledAt"),
+        (
+            good().attachment(logo().extra("recipients", "ada@customer.test")),
+            "attachments[0].recipients",
+        ),
+        (
+            good().variable("order", json!({"items": [{"bcc:": "x"}]})),
+            "variables.order.items.bcc:",
+        ),
+        (good().tag("kind", json!({"a b": "x"})), "tags.kind.a b"),
         (good().reply_to("Me\u{2028} <a@b.test>"), "replyTo[0]"),
         (good().to("ada%customer.test@example.com"), "to[1]"),
         (
@@ -130,8 +139,8 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
         .send(
             good()
                 .header("x-campaign", "spring")
-                .variable("text", "two\nlines")
-                .attachment(image().extra("contentId", "logo")),
+                .attachment(logo().extra("contentId", "logo"))
+                .variable("text", "two\nlines"),
         )
         .await
         .unwrap();

@@ -319,11 +319,12 @@ async fn limits_the_number_of_list_items() {
     let max = 1 << 18;
     for (count, fits) in [(max, true), (max + 1, false)] {
         // Long enough that the bound on memory lets them pass.
-        let item = r#"{"note":"a text of some length"}"#;
-        let items = vec![item; count].join(",");
+        let item = format!(r#"{{"note":"{}"}}"#, "a text of some length, ".repeat(3));
+        let items = vec![&*item; count].join(",");
         for body in [format!("[{items}]"), format!(r#"{{"data":[{items}]}}"#)] {
             let server = MockServer::json(200, &body).await;
-            let list = server.email().build().unwrap().domains().list().await;
+            let client = server.email().max_response_size(64 << 20).build().unwrap();
+            let list = client.domains().list().await;
             match list {
                 Ok(list) => assert!(fits && list.len() == count),
                 Err(error) => {

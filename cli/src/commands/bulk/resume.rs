@@ -219,7 +219,7 @@ pub async fn show_left(
         ("refused", refused.into()),
         ("invalid", invalid.into()),
         ("unknown", unknown.into()),
-        ("left_out", to_value(&job.plan.left_out)),
+        ("left_out", to_value(&job.plan.left_out)?),
     ];
     dry_run::show_job(&context.out, &request, counts)
 }

@@ -366,7 +366,7 @@ impl Send {
         let first = client.emails().send_batch(first).to_request()?;
         let counts = [
             ("emails", checked.count.into()),
-            ("left_out", to_value(&plan.left_out)),
+            ("left_out", to_value(&plan.left_out)?),
         ];
         dry_run::show_job(&context.out, &first, counts)
     }
@@ -630,7 +630,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         None => {
             let known = domains
                 .iter()
-                .filter_map(|each| each.name.clone())
+                .filter_map(|each| Some(one_line(each.name.as_deref()?).into_owned()))
                 .collect::<Vec<_>>();
             (
                 format!("the domain {domain} of --from is not one of yours"),

@@ -13,6 +13,7 @@ use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email, Refusal};
 
 use super::fields::{self, has_content};
 use crate::command_spec::creates;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
@@ -64,6 +65,9 @@ impl Batch {
         };
         let emails =
             emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
+        if let Some(question) = context.question_about_service()? {
+            confirm(context, &question).await?;
+        }
         let client = context.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
@@ -131,6 +135,7 @@ fn email(
     if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
         return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
     }
+    fields::check_addresses(&email)?;
     if let Some(at) = &email.scheduled_at {
         times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
@@ -275,6 +280,24 @@ mod tests {
         };
         assert_eq!(field, "emails[2].scheduledAt");
         assert!(problem.ends_with("is in the past"), "{problem}");
+        for past in [
+            "2026-11-21T09:00Z",
+            "2026-11-21T12:00+0200",
+            "2026-11-21",
+            "20261121T0900",
+            "2026-W47",
+            "2026",
+        ] {
+            assert!(read(&scheduled(past)).is_err(), "{past}");
+        }
+        for future in [
+            "2026-11-21T09:00-0500",
+            "2026-11-22",
+            "2026-W48",
+            "tomorrow",
+        ] {
+            assert!(read(&scheduled(future)).is_ok(), "{future}");
+        }
     }
 
     #[test]

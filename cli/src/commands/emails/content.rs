@@ -45,7 +45,7 @@ pub struct Content {
     /// `-;name=NAME` reads standard input, for a single email.
     #[arg(long, value_name = "PATH[;…]", value_parser = attach::parser(), allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     pub attach: Vec<Attach>,
-    /// Send time: RFC 3339, +2h, 'tomorrow 9am'
+    /// Send time: ISO 8601, +2h, 'tomorrow 9am'
     ///
     /// The default is now. With --sandbox, relative times use the clock of the sandbox.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use svc_sdk::email::Email;
 
 use crate::context::Context;
+use crate::input::email::invisible_character;
 use crate::suggest::nearest;
 
 /// The fields of an email (`docs/email-service/README.md#emails`).
@@ -32,6 +33,27 @@ pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static str)> {
         .extra
         .keys()
         .find_map(|name| Some((name.as_str(), meant(name)?)))
+}
+
+/// Refuses an address with an invisible character. The error is a field and its problem, without the
+/// address.
+pub(super) fn check_addresses(email: &Email) -> Result<(), (String, String)> {
+    if let Some(problem) = invisible_character(&email.from) {
+        return Err(("from".to_owned(), problem));
+    }
+    for (field, list) in [
+        ("to", &email.to),
+        ("cc", &email.cc),
+        ("bcc", &email.bcc),
+        ("replyTo", &email.reply_to),
+    ] {
+        for (index, address) in list.iter().enumerate() {
+            if let Some(problem) = invisible_character(address) {
+                return Err((format!("{field}[{index}]"), problem));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The fields that the reference does not name. They are sent as they are.

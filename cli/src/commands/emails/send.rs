@@ -12,6 +12,7 @@ use super::{VIEW, fields, follow};
 use crate::command_line::shell_quoted;
 use crate::command_spec::creates;
 use crate::complete::at_file;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
@@ -77,6 +78,9 @@ impl Send {
                 "give --text, --html, --template or --attach; --text '' sends an empty email",
             ));
         }
+        if let Some(question) = context.question_about_service()? {
+            confirm(context, &question).await?;
+        }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
         let accepted = context.call(call, "sending").await;
@@ -119,6 +123,12 @@ impl Send {
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
         }
+        fields::check_addresses(&email).map_err(|(field, problem)| {
+            let mut failure = Failure::input(format!("{field}: {problem}"))
+                .hint("nothing was sent; type the address anew");
+            failure.details_mut().fields = vec![(field, problem)];
+            failure
+        })?;
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
             times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
                 Failure::input(format!("--body: scheduledAt: {problem}"))

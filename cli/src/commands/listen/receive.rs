@@ -77,6 +77,8 @@ pub(super) struct Receiver {
     pub(super) forward_to: Option<String>,
     pub(super) routes: Vec<Route>,
     pub(super) deliverer: Deliverer,
+    /// Whether a recipient guard is set.
+    pub(super) is_guarded: bool,
     pub(super) records: Records,
     /// The file of `--secret-file`, if it verifies.
     pub(super) secret_file: Option<PathBuf>,
@@ -220,6 +222,13 @@ impl Receiver {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()));
         let mut delivery = Delivery::new(url, headers, body);
+        if self.is_guarded
+            && let Some(problem) = delivery.guard_problem()
+        {
+            report.status = StatusCode::FORBIDDEN.as_u16();
+            report.problem = Some(format!("stopped by the recipient guard: {problem}"));
+            return Ok((report, empty(StatusCode::FORBIDDEN)));
+        }
         delivery.sign(self.service, &self.signer);
         let started = Instant::now();
         let left = answer_by.saturating_duration_since(started);

@@ -192,7 +192,7 @@ pub struct Ready<'a> {
     http: String,
     dns: String,
     smtp: Option<String>,
-    data: Option<&'a Path>,
+    data: Option<String>,
     /// The token that the control interface needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -378,7 +378,7 @@ impl Serve {
             http: server.public_url(),
             dns: addresses.dns.to_string(),
             smtp: addresses.smtp.map(|smtp| smtp.to_string()),
-            data: if self.in_memory { None } else { Some(&dir) },
+            data: (!self.in_memory).then(|| dir.display().to_string()),
             control_token: server.control_token(),
         };
         // The server keeps running if standard output is closed.

@@ -58,7 +58,7 @@ impl Status {
             (None, None) => sandbox::usual_url(&context.settings)?,
         };
         let uses_dir = elsewhere.is_none() && svc_reference_server::find_running(dir).is_some();
-        let data = uses_dir.then_some(dir.as_path());
+        let data = uses_dir.then(|| dir.display().to_string());
         let http = EmailClient::builder(&url, "none").no_proxy().build()?;
         let request = Client::from_http(http).health();
         let is_given = elsewhere.is_some() || found.is_some();
@@ -86,7 +86,7 @@ fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> 
     context.out.one(
         &NotRunning {
             status: "not running",
-            data: dir,
+            data: dir.display().to_string(),
         },
         VIEW,
     )?;
@@ -96,18 +96,18 @@ fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> 
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Running<'a> {
+pub struct Running {
     #[serde(flatten)]
     health: Health,
     /// The data directory; null if another one or none is used.
-    data: Option<&'a Path>,
+    data: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct NotRunning<'a> {
+pub struct NotRunning {
     #[schemars(extend("const" = "not running"))]
     status: &'static str,
-    data: &'a Path,
+    data: String,
 }
 
 /// Stop the sandbox; its data is kept

@@ -35,6 +35,11 @@ const CODES: &[(&str, i32, &str)] = &[
     ("svc bulk forget", 2, "asks for confirmation"),
     ("svc contacts delete con_019a", 2, "asks for confirmation"),
     (
+        "svc emails cancel eml_019a eml_019b --jq '.[] | [.id, .result]'",
+        11,
+        "one of them does not exist",
+    ),
+    (
         "svc bulk remove 20261122-101500-1f3a9c02",
         2,
         "asks for confirmation",

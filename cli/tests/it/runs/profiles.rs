@@ -105,6 +105,12 @@ pub fn rows() -> Vec<Row> {
                 0,
                 "config set allow_recipients @example.com,me@x.test",
             ),
+        Row::here("config unset", "config unset email_url")
+            .given(STAGING)
+            .wrong("config unset")
+            .never(NotFound, "an unknown setting is a usage error, see below")
+            .also("an unknown setting", 2, "config unset retry")
+            .also("a setting that is not set", 0, "config unset retries"),
         Row::here("config path", "config path")
             .wrong("config path --dry-run")
             .never(NotFound, "it takes no id"),

@@ -271,10 +271,18 @@ fn without_signature(field: &str) -> String {
     SIGNATURE.replace(field, "$1").into_owned()
 }
 
-/// The RSA key in a DNS record.
+/// The RSA key in a DNS record, if it may be used for email and with SHA-256 (§3.6.1).
 fn key(record: &str) -> Option<Vec<u8>> {
     let is = |name, value| tag(record, name).is_none_or(|found| found == value);
-    if !is("v", "DKIM1") || !is("k", "rsa") {
+    let allows = |name, values: &[&str]| {
+        let found = tag(record, name);
+        found.is_none_or(|found| found.split(':').any(|one| values.contains(&one)))
+    };
+    let is_usable = is("v", "DKIM1")
+        && is("k", "rsa")
+        && allows("h", &["sha256"])
+        && allows("s", &["*", "email"]);
+    if !is_usable {
         return None;
     }
     let key = BASE64.decode(tag(record, "p")?).ok()?;
@@ -406,6 +414,22 @@ mod tests {
             resolver(&record, "s1._domainkey.sandbox.test"),
             format!("{field}\r\n{message}"),
         )
+    }
+
+    #[tokio::test]
+    async fn a_key_for_another_purpose_verifies_nothing() {
+        let (_, message) = signed();
+        let record = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid").record();
+        for (more, verdict) in [
+            ("; s=email", DkimVerdict::Pass),
+            ("; h=sha1:sha256; s=x:*", DkimVerdict::Pass),
+            ("; s=tlsrpt", DkimVerdict::PermError),
+            ("; h=sha1", DkimVerdict::PermError),
+        ] {
+            let resolver = resolver(&format!("{record}{more}"), "s1._domainkey.sandbox.test");
+            let found = verify(&resolver, message.as_bytes(), 0).await;
+            assert_eq!(found, verdict, "{more}");
+        }
     }
 
     /// Each of these is a genuine signature, and is not of all that is shown.

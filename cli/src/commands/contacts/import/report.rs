@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::rows::ImportRow;
 use crate::context::Context;
@@ -122,7 +123,7 @@ impl ImportReport {
         if context.out.is_table() {
             self.told.extend(Some(row).filter(|row| row.why.is_some()));
         } else if is_shown {
-            unless_closed(self.list.push(&context.out, to_value(&row)))?;
+            unless_closed(self.list.push(&context.out, to_value(&row)?))?;
         }
         Ok(())
     }
@@ -135,8 +136,7 @@ impl ImportReport {
     fn describe(&self, total: usize, is_told: impl Fn(RowResult) -> bool) -> String {
         let mut text = format!("{total} rows");
         for (result, count) in self.counts.iter().filter(|(result, _)| is_told(**result)) {
-            let word = to_value(result);
-            let word = word.as_str().unwrap_or_default().replace('_', " ");
+            let word = json!(result).as_str().unwrap_or_default().replace('_', " ");
             text.push_str(&format!(", {count} {word}"));
         }
         text

@@ -1,0 +1,182 @@
+//! The `svc emails cancel` command.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use svc_sdk::EmailClient;
+use svc_sdk::Operation::EmailsCancel;
+use svc_sdk::email::EmailRecord;
+
+use super::VIEW as EMAIL_VIEW;
+use crate::command_spec::changes;
+use crate::complete::Values;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::output::{Column, Show, View, fields_beside};
+use crate::output_schema::{any_of, batch_fields, email, list, of};
+
+const VIEW: View = View(&[
+    Column::id("ID", "/id"),
+    Column::new("RESULT", "/result", Show::Status),
+    Column::prose("MESSAGE", "/error/message"),
+]);
+
+/// Cancel scheduled emails
+///
+/// Of several emails, what became of each is listed, and the exit code is 11 if only some of them can
+/// be cancelled. A failure that concerns all, such as a rejected key, ends the command: the remaining
+/// emails are not tried. All of a bulk job: svc bulk cancel.
+#[derive(Args, Debug)]
+#[command(add = changes(&[EmailsCancel], || any_of(&[email, || list(of::<Item>)])))]
+#[command(after_long_help = "\
+  svc emails cancel eml_019a
+  svc emails cancel eml_019a eml_019b --jq '.[] | [.id, .result]'")]
+pub struct Cancel {
+    /// Email ids; - for ids on stdin, separated by white space
+    #[arg(required = true, value_name = "ID|-", add = Values::Email.candidates())]
+    ids: Vec<String>,
+}
+
+impl Cancel {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let ids = self.ids(context)?;
+        let client = context.email_client().await?;
+        if let [id] = &ids[..] {
+            return match cancel(context, &client, id).await? {
+                Some(email) => context.out.one(&email, EMAIL_VIEW),
+                None => Ok(()),
+            };
+        }
+        if context.settings.dry_run {
+            context.requests.collect();
+            for id in &ids {
+                cancel(context, &client, id).await?;
+            }
+            return context.requests.end_list(&context.out);
+        }
+
+        let (mut items, mut end) = (Vec::new(), None);
+        for id in &ids {
+            if end.is_some() {
+                items.push(Item::new(id, CancelResult::NotTried));
+                continue;
+            }
+            match cancel(context, &client, id).await {
+                Ok(email) => items.push(Item::cancelled(id, email.as_ref())),
+                Err(failure) => {
+                    items.push(Item::failed(id, &failure));
+                    // The other emails have another status; anything else would happen to them, too.
+                    if !matches!(failure.kind(), Kind::Refused | Kind::NotFound) {
+                        end = Some(failure);
+                    }
+                }
+            }
+        }
+        context.out.list(&items, VIEW, "no email was cancelled")?;
+
+        let cancelled = |item: &&Item| item.result == CancelResult::Cancelled;
+        let remaining = items.len() - items.iter().filter(cancelled).count();
+        match end {
+            Some(failure) => Err(failure),
+            None if remaining == 0 => Ok(()),
+            None => Err(Failure::new(
+                Kind::PartlyRefused,
+                format!("{remaining} of {} emails were not cancelled", items.len()),
+            )
+            .code("partly_cancelled")),
+        }
+    }
+
+    fn ids(&self, context: &Context) -> Result<Vec<String>, Failure> {
+        if !self.ids.iter().any(|id| id == "-") {
+            return Ok(self.ids.clone());
+        }
+        if self.ids.len() > 1 {
+            return Err(Failure::usage("give ids, or - for those on standard input"));
+        }
+        let text = context.text("ID", "-")?;
+        let ids = text
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        match ids.is_empty() {
+            true => Err(Failure::usage("standard input has no id of an email")),
+            false => Ok(ids),
+        }
+    }
+}
+
+async fn cancel(
+    context: &Context,
+    client: &EmailClient,
+    id: &str,
+) -> Result<Option<EmailRecord>, Failure> {
+    context
+        .call(client.emails().cancel(id), "cancelling")
+        .await
+        .map_err(|failure| {
+            if failure.details().status != Some(409) {
+                return failure;
+            }
+            let get = context.svc("emails get {}", &[id]);
+            failure.hint(format!(
+                "only an email that waits for its scheduled time can be cancelled; see it: {get}"
+            ))
+        })
+}
+
+/// What became of one of several emails.
+#[derive(Serialize, JsonSchema)]
+pub struct Item {
+    result: CancelResult,
+    #[serde(flatten)]
+    #[schemars(schema_with = "batch_fields")]
+    fields: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CancelResult {
+    Cancelled,
+    /// It was sent already, for example.
+    Refused,
+    NotFound,
+    /// Certainly not cancelled by this command.
+    Failed,
+    /// Perhaps cancelled.
+    Unknown,
+    /// A failure before it ended the command.
+    NotTried,
+}
+
+impl Item {
+    fn new(id: &str, result: CancelResult) -> Self {
+        let fields = Map::from_iter([("id".to_owned(), id.into())]);
+        Self { result, fields }
+    }
+
+    fn cancelled(id: &str, email: Option<&EmailRecord>) -> Self {
+        let mut item = Self::new(id, CancelResult::Cancelled);
+        item.fields.extend(
+            email
+                .map(|email| fields_beside(&["id", "result"], email))
+                .unwrap_or_default(),
+        );
+        item
+    }
+
+    fn failed(id: &str, failure: &Failure) -> Self {
+        let result = match failure.kind() {
+            Kind::Refused => CancelResult::Refused,
+            Kind::NotFound => CancelResult::NotFound,
+            Kind::OutcomeUnknown | Kind::Interrupted => CancelResult::Unknown,
+            _ => CancelResult::Failed,
+        };
+        let mut item = Self::new(id, result);
+        let details = failure.details();
+        let error = json!({"code": details.code, "message": details.message});
+        item.fields.insert("error".to_owned(), error);
+        item
+    }
+}

@@ -1,0 +1,170 @@
+//! `svc emails send`, `batch` and `cancel`: times, addresses, and what became of each email.
+
+use serde_json::json;
+
+use crate::support::{Home, Run, Service, http_response};
+
+fn run(home: &Home, service: &Service, args: &[&str], input: &str) -> Run {
+    let mut command = home.command(args);
+    command
+        .env("SVC_EMAIL_URL", service.url())
+        .env("SVC_EMAIL_KEY", "mk_test_x");
+    Home::run_command_with_input(command, input)
+}
+
+const SEND: [&str; 8] = [
+    "emails",
+    "send",
+    "--from",
+    "a@b.test",
+    "--subject",
+    "s",
+    "--text",
+    "t",
+];
+
+#[test]
+fn a_past_time_in_any_form_is_refused_and_a_future_one_is_taken() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1","status":"scheduled"}"#);
+    for at in [
+        "2024-11-01T09:00Z",
+        "2024-11-01T09:00:00+0100",
+        "2024-11-01",
+        "20241101T0900",
+        "2024-W44-5",
+        "2024-306",
+    ] {
+        let to = [&SEND[..], &["--to", "c@d.test", "--at", at]].concat();
+        let body = format!(
+            r#"{{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","scheduledAt":"{at}"}}"#
+        );
+        for run in [
+            run(&home, &service, &to, ""),
+            run(&home, &service, &["emails", "send", "--body", "-"], &body),
+            run(&home, &service, &["emails", "batch", "-"], &body),
+        ] {
+            assert_eq!(run.code, 2, "{at}: {run:?}");
+            assert!(run.stderr.contains("is in the past"), "{at}: {run:?}");
+        }
+    }
+    assert_eq!(service.requests(), [""; 0]);
+    let to = [
+        &SEND[..],
+        &["--to", "c@d.test", "--at", "2199-11-01T09:00+0100"],
+    ]
+    .concat();
+    assert_eq!(run(&home, &service, &to, "").code, 0);
+    assert!(service.requests()[0].contains(r#""scheduledAt":"2199-11-01T08:00:00.000Z""#));
+}
+
+#[test]
+fn an_address_with_an_invisible_character_is_refused_with_its_place() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1"}"#);
+    let to = [&SEND[..], &["--to", "c@d.test", "a\u{200b}da@b.test"]].concat();
+    let body = "{\"from\":\"a@b.test\",\"to\":[\"c@d.test\",\"a\u{200b}da@b.test\"],\"subject\":\"s\",\"text\":\"t\"}";
+    for (run, field) in [
+        (run(&home, &service, &to, ""), "to[1]"),
+        (
+            run(&home, &service, &["emails", "send", "--body", "-"], body),
+            "to[1]",
+        ),
+        (
+            run(&home, &service, &["emails", "batch", "-"], body),
+            "emails[0].to[1]",
+        ),
+    ] {
+        let error = run.error();
+        assert_eq!(
+            (run.code, &error["fields"][0]["field"]),
+            (2, &json!(field)),
+            "{error}"
+        );
+        let problem = error["fields"][0]["message"].as_str().expect("a message");
+        assert!(problem.contains("U+200B, at position 2"), "{problem}");
+    }
+    assert_eq!(service.requests(), [""; 0]);
+}
+
+#[test]
+fn cancel_tells_what_became_of_each_email() {
+    let home = Home::new();
+    let cancelled = http_response(200, "", r#"{"id":"eml_a","status":"cancelled"}"#);
+    let refused = http_response(
+        409,
+        "",
+        r#"{"error":{"code":"not_scheduled","message":"sent"}}"#,
+    );
+    let missing = http_response(
+        404,
+        "",
+        r#"{"error":{"code":"not_found","message":"no email"}}"#,
+    );
+    let service = Service::with_responses(&[cancelled.clone(), refused, missing]);
+    let cancel = [
+        "emails",
+        "cancel",
+        "eml_a",
+        "eml_b",
+        "eml_c",
+        "--retries",
+        "0",
+    ];
+    let some = run(&home, &service, &cancel, "");
+    let results = |run: &Run| {
+        let items = run.json();
+        let items = items.as_array().expect("a list").clone();
+        let each = items
+            .iter()
+            .map(|item| [item["id"].clone(), item["result"].clone()]);
+        each.collect::<Vec<_>>()
+    };
+    assert_eq!(some.code, 11, "{some:?}");
+    assert_eq!(
+        json!(results(&some)),
+        json!([
+            ["eml_a", "cancelled"],
+            ["eml_b", "refused"],
+            ["eml_c", "not_found"]
+        ])
+    );
+    assert_eq!(some.json()[0]["status"], "cancelled");
+    assert_eq!(some.json()[1]["error"]["code"], "not_scheduled");
+
+    // A failure that concerns all: the first result is not lost.
+    let rejected = http_response(
+        401,
+        "",
+        r#"{"error":{"code":"unauthorized","message":"no"}}"#,
+    );
+    let service = Service::with_responses(&[cancelled, rejected]);
+    let ended = run(&home, &service, &cancel, "");
+    assert_eq!((ended.code, service.requests().len()), (3, 2), "{ended:?}");
+    assert_eq!(
+        json!(results(&ended)),
+        json!([
+            ["eml_a", "cancelled"],
+            ["eml_b", "failed"],
+            ["eml_c", "not_tried"]
+        ])
+    );
+}
+
+#[test]
+fn cancel_without_an_id_is_wrong_usage() {
+    let home = Home::new();
+    let service = Service::always(200, r#"{"id":"eml_a"}"#);
+    for (args, input) in [
+        (&["emails", "cancel", "-"][..], " \n"),
+        (&["emails", "cancel", "-", "x"], "y"),
+    ] {
+        let run = run(&home, &service, args, input);
+        assert_eq!(
+            (run.code, &run.error()["kind"]),
+            (2, &json!("usage")),
+            "{run:?}"
+        );
+    }
+    assert_eq!(service.requests(), [""; 0]);
+}
