@@ -27,15 +27,17 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
 pub fn add(failure: &mut Failure, context: &Context) {
     // A service may check the form of an id before it looks for one. Without a code, a 404 is that of
     // another path.
-    let details = failure.details();
-    let is_missing = match details.status {
-        Some(400 | 422) => true,
-        Some(404) => details.code.is_some(),
-        _ => false,
-    };
-    if let Some(message) = context.not_found.take().filter(|_| is_missing) {
+    if let Some(missing) = context.not_found.take() {
         let details = failure.details_mut();
-        (details.kind, details.message) = (Kind::NotFound, message);
+        let is_missing = match details.status {
+            Some(400 | 422) => missing.was_searched,
+            Some(404) => details.code.is_some(),
+            _ => false,
+        };
+        if is_missing {
+            details.kind = Kind::NotFound;
+            details.message = missing.message;
+        }
     }
     if failure.details().is_of_proxy
         && let Some(proxy) = proxy(failure.details(), context)
@@ -260,11 +262,13 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
     if list == context.command.path {
         return None;
     }
+    let what = list.trim_end_matches(" list").rsplit(' ').next();
+    let what = what.unwrap_or("existing ones").to_owned();
     let list = match context.command.is_of_sandbox && !list.starts_with("sandbox ") {
         true => format!("svc --sandbox {list}"),
         false => context.svc(&list, &[]),
     };
-    Some(format!("list the existing ones: {list}"))
+    Some(format!("list the {what}: {list}"))
 }
 
 /// A service at another path than that of its base URL finds nothing.

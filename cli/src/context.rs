@@ -34,6 +34,13 @@ use crate::stop;
 /// Runs another command inside this process. Returns its exit code and the ID of its last request.
 pub type RunInside = fn(&[OsString], Process) -> (u8, Option<String>);
 
+/// A resource that may not exist.
+pub struct NotFound {
+    pub message: String,
+    /// Whether no list has it: a service that refuses the form of its id has not found it, either.
+    pub was_searched: bool,
+}
+
 /// The context of one command.
 pub struct Context {
     pub settings: Arc<Settings>,
@@ -57,8 +64,8 @@ pub struct Context {
     pub exit_code: Cell<u8>,
     /// The ID of the last request that a service has answered.
     pub request_id: Arc<Mutex<Option<String>>>,
-    /// What a lookup by name has not found, so that it is sent as an id.
-    pub not_found: RefCell<Option<String>>,
+    /// What is said if the service does not know the id that is sent.
+    pub not_found: RefCell<Option<NotFound>>,
     /// Whether a person knows which service is used, see `which_service.rs`.
     pub told_service: Cell<bool>,
 }

@@ -13,7 +13,7 @@ use svc_sdk::{Call, Deleted, Error, ErrorKind, List, ListStream, Operation, Outc
 use uuid::Uuid;
 
 use crate::command_spec::{reads, removes};
-use crate::context::{self, Context};
+use crate::context::{self, Context, NotFound};
 use crate::failure::{Failure, Kind};
 use crate::output::{Format, View, one_line};
 use crate::output_schema::{self, of};
@@ -194,13 +194,18 @@ impl<'a, R: Resource> Names<'a, R> {
     /// service may know, as is one that the key may not look up.
     pub async fn target(&self, text: &str) -> Result<Target, Failure> {
         if R::is_id(text) {
-            let message = format!("no {} with ID `{text}`", R::NOUN);
-            self.context.not_found.replace(Some(message));
+            self.context.not_found.replace(Some(NotFound {
+                message: format!("no {} with ID `{text}`", R::NOUN),
+                was_searched: false,
+            }));
             return Ok(Target::unnamed(text));
         }
         let found = self.find(text).await;
         if let Ok(None) = found {
-            self.context.not_found.replace(Some(Self::not_found(text)));
+            self.context.not_found.replace(Some(NotFound {
+                message: Self::not_found(text),
+                was_searched: true,
+            }));
         }
         let found = match found {
             Err(failure) if failure.kind() == Kind::MissingScope => None,
@@ -215,7 +220,7 @@ impl<'a, R: Resource> Names<'a, R> {
             let list = self.context.svc(&format!("{} list", R::GROUP), &[]);
             let failure = Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
             match R::IS_IN_ONE_LIST {
-                true => failure.hint(format!("list the existing ones: {list}")),
+                true => failure.hint(format!("list the {}: {list}", R::GROUP)),
                 false => failure,
             }
         };

@@ -285,11 +285,7 @@ mod tests {
             // The command has no such option.
             (
                 "svc audiences get x --limit 3",
-                "usage: svc audiences get [OPTIONS] <ID>",
-            ),
-            (
-                "svc audiences create x --follow",
-                "usage: svc audiences create [OPTIONS] <NAME>",
+                "usage: svc audiences get <ID>",
             ),
         ] {
             assert_eq!(hint(line), meant, "{line}");

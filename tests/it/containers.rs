@@ -189,7 +189,7 @@ fn a_foreign_user_in_a_container_with_a_shared_volume() {
 as 54321:0 /svc version
 if as 54321:0 SVC_SANDBOX_DIR=/data /svc sandbox status; then exit 1; fi
 if as 54321:0 SVC_SANDBOX_DIR=/data /svc sandbox serve 2> "$DIR/refused"; then exit 1; fi
-grep -q 'cannot use the data directory /data.*has the user ID 54321' "$DIR/refused"
+grep -q 'cannot use the data directory /data.*the user with ID 54321' "$DIR/refused"
 # PID 1 of its namespace.
 unshare --pid --fork chroot --userspec=54321:0 "$root" /usr/bin/env -i SVC_SANDBOX_DIR=/data \
     SVC_SANDBOX_NETWORK=trusted SVC_SANDBOX_ADDR=:4080 /svc sandbox serve \

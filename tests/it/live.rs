@@ -283,7 +283,7 @@ async fn every_command(live: &Live) {
     live.done(&["emails", "cancel", &later]);
     batch(live).await;
 
-    live.done(&["extraction", "me"]);
+    live.done(&["api", "GET", "/v1/me", "--service", "extraction"]);
     let created = [
         "extraction",
         "webhooks",

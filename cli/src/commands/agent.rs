@@ -41,7 +41,7 @@ group! {
   svc agent setup claude-code
   svc agent setup codex --profile staging
   svc agent setup cursor --jq .entry
-  svc agent setup codex --skill > ~/.agents/skills/svc/SKILL.md")]
+  svc agent setup codex --skill > SKILL.md")]
 pub struct Setup {
     /// Client: claude-code, claude-desktop, codex, cursor, vscode, zed or gemini
     #[arg(hide_possible_values = true)]

@@ -13,7 +13,7 @@ use svc_sdk::email::EmailRecord;
 
 use crate::command_spec::reads;
 use crate::complete::Values;
-use crate::context::Context;
+use crate::context::{Context, NotFound};
 use crate::failure::Failure;
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::email;
@@ -93,6 +93,9 @@ async fn follow(
 }
 
 /// What is said about an email that the service does not know.
-fn missing(id: &str) -> String {
-    format!("no email with ID `{id}`")
+fn missing(id: &str) -> NotFound {
+    NotFound {
+        message: format!("no email with ID `{id}`"),
+        was_searched: false,
+    }
 }

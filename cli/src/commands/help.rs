@@ -59,16 +59,32 @@ fn topic_text(topic: &str) -> Option<String> {
     })
 }
 
-/// Rows of a name and its meaning, which is on a line of its own if it does not fit.
+/// Rows of a name and its meaning, in lines of at most 80 characters. A long name has a line of its own.
 fn table(title: &str, rows: &[(String, &str)]) -> String {
+    const WIDTH: usize = 80;
+    let longest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let indent = longest.min(24) + 4;
+
     let mut text = format!("{title}:\n");
     for (name, meaning) in rows {
-        match name.len() {
-            0..=24 if meaning.len() <= 52 => {
-                text.push_str(&format!("  {name:<24}  {meaning}\n"));
-            }
-            _ => text.push_str(&format!("  {name}\n      {meaning}\n")),
+        let mut line = format!("  {name}");
+        if line.len() + 2 > indent {
+            text.push_str(&line);
+            text.push('\n');
+            line.clear();
         }
+        line.push_str(&" ".repeat(indent - 1 - line.len()));
+        for word in meaning.split(' ') {
+            if line.len() + 1 + word.len() > WIDTH {
+                text.push_str(&line);
+                text.push('\n');
+                line = " ".repeat(indent - 1);
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        text.push_str(&line);
+        text.push('\n');
     }
     text
 }

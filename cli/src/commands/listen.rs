@@ -47,9 +47,8 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
 /// --sandbox or --public-url, a webhook is created for the session and deleted at its end; that of
-/// a session that was killed is deleted by the next one with the same --public-url, or by the sandbox
-/// once a delivery fails. Its deliveries are signed again for the application, with a secret that
-/// stays the same: --print-secret prints it.
+/// a session that was killed is deleted by the next one at the same service. Its deliveries are signed
+/// again for the application, with a secret that stays the same: --print-secret prints it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is

@@ -51,7 +51,7 @@ const RECORDED: View = View(&[
 #[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<RecordedDelivery>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
   svc replay --list --since 1d
-  svc replay --last
+  svc replay --last --to http://localhost:3000/hooks
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks \\
       --secret-file secret.txt")]

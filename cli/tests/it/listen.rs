@@ -576,25 +576,47 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     );
 }
 
-/// A webhook of an application that is not running stays.
+/// The webhook of an application that is not running stays, as does that of a session that runs.
 #[test]
-fn the_sandbox_deletes_the_webhook_of_a_killed_session() {
+fn the_next_session_deletes_the_webhook_of_a_killed_one() {
     let home = Home::new();
-    let mut killed = RunningListen::start(&home, &["--sandbox", "listen"]);
-    let away = "http://127.0.0.1:9/hooks";
-    home.sandbox_json(&["webhooks", "create", away, "--event", "email.bounced"]);
-    let webhooks = |jq: &str| {
-        home.run(&["--sandbox", "webhooks", "list", "--jq", jq])
-            .stdout
+    let start = || RunningListen::start(&home, &["--sandbox", "listen"]);
+    let kill = |listening: &mut RunningListen| {
+        listening.child.kill().expect("killed");
+        listening.child.wait().expect("ended");
     };
-    assert!(webhooks(".[].url").contains("/svc-listen\n"));
-    killed.child.kill().expect("killed");
-    killed.child.wait().expect("ended");
-    assert_eq!(home.run(&["sandbox", "clock", "freeze"]).code, 0);
-    home.sandbox_json(&["trigger", "email.bounced"]);
-    assert_eq!(webhooks("length"), "2\n");
-    assert_eq!(home.run(&["sandbox", "clock", "advance", "1m"]).code, 0);
-    assert_eq!(webhooks(".[].url"), format!("{away}\n"));
+    let id = |listening: &RunningListen| {
+        let id = listening.ready["webhook"].as_str();
+        id.expect("an id").to_owned()
+    };
+    let assert_webhooks = |mut expected: Vec<String>| {
+        let run = home.run(&["--sandbox", "webhooks", "list", "--jq", ".[].id"]);
+        let mut found = run.stdout.lines().collect::<Vec<_>>();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{run:?}");
+    };
+
+    // The first one has the sandbox inside itself, which the others use.
+    let mut running = start();
+    let mut killed = start();
+    let away = "http://127.0.0.1:9/hooks";
+    let away = home.sandbox_json(&["webhooks", "create", away, "--event", "email.bounced"]);
+    let away = away["id"].as_str().expect("an id").to_owned();
+    kill(&mut killed);
+    assert_webhooks(vec![away.clone(), id(&running), id(&killed)]);
+    let mut next = start();
+    assert_webhooks(vec![away.clone(), id(&running), id(&next)]);
+
+    // The next sandbox on the same data has another port.
+    kill(&mut next);
+    kill(&mut running);
+    let last = start();
+    assert_webhooks(vec![away.clone(), id(&last)]);
+    assert_eq!(last.interrupt().code, 130);
+    assert_webhooks(vec![away]);
+    let records = std::fs::read_dir(home.path(".local/state/svc/listen")).expect("read");
+    assert_eq!(records.count(), 0);
 }
 
 /// The application keeps its secret from session to session.

@@ -336,7 +336,7 @@ fn an_assistant_schedules_an_email_by_the_clock_of_the_sandbox() {
     client.call("sandbox_clock", advance).result();
     let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
     let (sent, shown) = (sent.result(), shown.as_str().expect("a time"));
-    assert_eq!(sent["status"], "scheduled");
+    assert_eq!(sent["status"], "queued");
     let of = |text: &str| chrono::DateTime::parse_from_rfc3339(text).expect("a time");
     assert_eq!(of(sent["scheduledAt"].as_str().expect("a time")), of(shown));
 }

@@ -246,7 +246,7 @@ fn errors_name_the_next_step() {
     assert!(
         event.error()["hint"]
             .as_str()
-            .is_some_and(|hint| hint.contains("prints the id"))
+            .is_some_and(|hint| hint == "list the emails: svc sandbox emails list")
     );
     let key = home.run(&[
         "sandbox",

@@ -163,27 +163,27 @@ fn contacts_and_webhooks() {
     let home = Home::new();
     for (line, method, path, body) in [
         (
-            "contacts create aud_1 a@b.test --name Ada --meta k=1 --meta l:=null --topic x --topic y",
+            "contacts create aud_019a0b1c-0000-7000-8000-000000000001 a@b.test --name Ada --meta k=1 --meta l:=null --topic x --topic y",
             "POST",
-            "/api/v1/audiences/aud_1/contacts",
+            "/api/v1/audiences/aud_019a0b1c-0000-7000-8000-000000000001/contacts",
             json!({"email": "a@b.test", "name": "Ada", "metadata": {"k": "1", "l": null}, "topics": ["x", "y"]}),
         ),
         (
-            "contacts update con_1 --name Eve --meta k=2 --topic z --subscribed false",
+            "contacts update con_019a0b1c-0000-7000-8000-000000000001 --name Eve --meta k=2 --topic z --subscribed false",
             "PATCH",
-            "/api/v1/contacts/con_1",
+            "/api/v1/contacts/con_019a0b1c-0000-7000-8000-000000000001",
             json!({"name": "Eve", "metadata": {"k": "2"}, "topics": ["z"], "subscribed": false}),
         ),
         (
-            "contacts update con_1 --no-topics",
+            "contacts update con_019a0b1c-0000-7000-8000-000000000001 --no-topics",
             "PATCH",
-            "/api/v1/contacts/con_1",
+            "/api/v1/contacts/con_019a0b1c-0000-7000-8000-000000000001",
             json!({"topics": []}),
         ),
         (
-            "contacts list aud_1 --page 2 --page-size 5",
+            "contacts list aud_019a0b1c-0000-7000-8000-000000000001 --page 2 --page-size 5",
             "GET",
-            "/api/v1/audiences/aud_1/contacts?page=2&pageSize=5",
+            "/api/v1/audiences/aud_019a0b1c-0000-7000-8000-000000000001/contacts?page=2&pageSize=5",
             Value::Null,
         ),
         (
@@ -193,9 +193,9 @@ fn contacts_and_webhooks() {
             json!({"url": "https://a.test/h", "events": ["email.sent", "email.opened"]}),
         ),
         (
-            "webhooks update whk_1 --url https://b.test --event email.sent --active false",
+            "webhooks update whk_019a0b1c-0000-7000-8000-000000000001 --url https://b.test --event email.sent --active false",
             "PATCH",
-            "/api/v1/webhooks/whk_1",
+            "/api/v1/webhooks/whk_019a0b1c-0000-7000-8000-000000000001",
             json!({"url": "https://b.test", "events": ["email.sent"], "active": false}),
         ),
     ] {

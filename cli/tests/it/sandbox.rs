@@ -289,7 +289,7 @@ fn audiences_contacts_and_webhooks() {
 #[test]
 fn extraction_service() {
     let home = Home::new();
-    let me = home.sandbox_json(&["extraction", "me"]);
+    let me = home.sandbox_json(&["api", "GET", "/v1/me", "--service", "extraction"]);
     assert_eq!(
         (&me["organization"]["name"], &me["auth"]["scope"]),
         (&json!("Sandbox"), &json!("full"))

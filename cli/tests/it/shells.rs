@@ -75,7 +75,7 @@ impl Shell {
         self.completes("svc --sandbox audiences get R", "eaders");
         self.completes("svc --sandbox audiences get a", &self.audience[1..]);
         self.completes("svc emails ca", "ncel");
-        self.completes("svc --output c", "sv");
+        self.completes("svc --output n", "djson");
         self.completes("svc trigger email.bo", "unced");
         self.completes("svc emails send --sub", "ject");
         self.completes("svc emails batch mai", "l.html");

@@ -11,7 +11,7 @@ fn run(home: &Home, line: &str) -> Run {
 
 #[track_caller]
 fn works(home: &Home, line: &str) -> Value {
-    let run = run(home, line);
+    let run = run(home, &format!("-q {line}"));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
     run.json()
 }

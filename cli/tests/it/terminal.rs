@@ -38,7 +38,7 @@ fn tables_are_colored_and_fit() {
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 0);
     assert!(
-        seen.text.contains(id) && seen.text.contains("A name that"),
+        seen.text.contains("aud_01a1…8b54") && seen.text.contains("A name that"),
         "{}",
         seen.text
     );
@@ -55,12 +55,12 @@ fn tables_are_colored_and_fit() {
 
 #[test]
 fn columns_that_do_not_fit_are_counted() {
-    let body = r#"[{"id":"con_01a1fd75-b965-7772-a397-95b85f868b54","email":"ada@example.test",
-        "name":"Ada Lovelace","subscribed":true,"topics":["news"],"metadata":{"plan":"pro"}}]"#;
+    let body = r#"[{"id":"con_01a1fd75-b965-7772-a397-95b85f868b54","email":"ada.lovelace@analytical.example.test",
+        "name":"Ada Augusta King, Countess of Lovelace","subscribed":true,"topics":["news"],"metadata":{"plan":"pro"}}]"#;
     let service = Service::always(200, body);
     let seen = with_service(&service, &["contacts", "list", "aud_1"], None);
     assert!(!seen.text.contains("TOPICS"), "{}", seen.text);
-    let note = "2 columns not shown; use --wide or --json";
+    let note = "2 columns are not shown, IDs are shortened; use --wide or --json";
     assert_eq!(seen.text.matches(note).count(), 1, "{}", seen.text);
     let wide = with_service(&service, &["contacts", "list", "aud_1", "--wide"], None);
     assert!(

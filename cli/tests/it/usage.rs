@@ -121,12 +121,17 @@ fn without_configuration_the_error_suggests_the_sandbox_and_login() {
          set it up: svc login --service email\n"
     );
     assert_eq!(
-        home.run(&["extraction", "me"]).error()["code"],
+        home.run(&["extraction", "webhooks", "list"]).error()["code"],
         "not_set_up"
     );
     // The sandbox refuses this option.
     let error = home
-        .run(&["--email-url=http://127.0.0.1:9", "extraction", "me"])
+        .run(&[
+            "--email-url=http://127.0.0.1:9",
+            "extraction",
+            "webhooks",
+            "list",
+        ])
         .error();
     assert_eq!(error["hint"], "set it up: svc login --service extraction");
 }

@@ -419,7 +419,7 @@ mod tests {
         let error = render("text", "\n{{ secret + 1 }}", &json!({"secret": "s3cret"}));
         assert_eq!(error, Err(TemplateError::Failed { line: 2 }));
         let include = render("text", "{% include '/etc/passwd' %}", &json!({}));
-        assert_eq!(include, Err(TemplateError::Refused { line: 1 }));
+        assert_eq!(include, Err(TemplateError::Syntax { line: 1 }));
     }
 
     #[test]

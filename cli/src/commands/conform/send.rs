@@ -199,7 +199,8 @@ impl Examiner<'_> {
 /// The name of a domain in a list that is verified, wherever its flags are.
 fn verified_domain(list: &Exchange) -> Option<String> {
     let body = list.json();
-    let domains = items(&body).map(|list| list.items).unwrap_or_default();
+    // Where a list of one is its item, the whole response has the fields of that domain.
+    let domains = items(&body).map_or_else(|| vec![&body], |list| list.items);
     let is_verified = |domain: &&Value| {
         let verified = field(domain, "verified").and_then(|(_, value)| flag(value));
         verified == Some(true)

@@ -1,14 +1,22 @@
 //! The webhook of a session: created at its start and deleted at its end. A session that is killed
-//! leaves its webhook behind, which the next one with the same URL deletes, or the sandbox once a
-//! delivery fails.
+//! leaves its webhook behind, which the next one at the same service deletes: it finds the record of
+//! the webhook in the state directory, or one with its own URL.
 
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 use svc_sdk::{Call, Deleted, Secret, Service, email, extraction};
+use uuid::Uuid;
 
 use crate::commands::webhooks::ServiceWebhook;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::prepared::Preview;
+use crate::private;
 use crate::resource::Names;
+use crate::settings::is_same_base_url;
 use crate::stop::StopSignal;
 use crate::urls::parse_url;
 
@@ -20,6 +28,8 @@ pub(super) struct Session {
     /// The secret with which the service signs, if the response has one.
     pub(super) secret: Option<Secret>,
     service: Service,
+    /// `None` if the state directory cannot be written.
+    record: Option<Record>,
 }
 
 /// The URL of a session's webhook.
@@ -30,11 +40,13 @@ pub(super) fn session_url(base: &str) -> Option<String> {
 }
 
 impl Session {
-    fn of<W: ServiceWebhook>(service: Service, webhook: &W) -> Self {
+    fn of<W: ServiceWebhook>(records: &SessionRecords, webhook: &W) -> Self {
+        let id = webhook.named().0.clone();
         Self {
-            id: webhook.named().0.clone(),
+            record: records.add(&id).ok(),
+            id,
             secret: webhook.secret().map(|(_, secret)| secret.clone()),
-            service,
+            service: records.service,
         }
     }
 
@@ -65,14 +77,26 @@ impl Session {
                 Failure::other(format!("webhook {id} was not deleted: {why}"))
                     .code("webhook_not_deleted")
                     .hint(format!("delete it: {command}"))
-            })
+            })?;
+        if let Some(record) = &self.record {
+            record.remove();
+        }
+        Ok(())
     }
 }
 
-/// The webhook of a new session, and those that killed sessions with its URL have left behind.
+/// The webhook of a new session, and those that killed sessions have left behind.
 pub(super) struct NewSession {
-    left: Vec<Call<Deleted>>,
+    records: SessionRecords,
+    left: Vec<Leftover>,
     webhook: NewWebhook,
+}
+
+/// A webhook that a killed session has left behind.
+struct Leftover {
+    delete: Call<Deleted>,
+    /// `None` if it was found by its URL.
+    record: Option<Record>,
 }
 
 /// The request that creates the webhook.
@@ -88,17 +112,22 @@ impl NewSession {
         url: &str,
         events: Vec<String>,
     ) -> Result<Self, Failure> {
+        let records = SessionRecords::new(context, service).await?;
         Ok(match service {
             Service::Email => {
-                let (left, create) = prepare::<email::Webhook>(context, url, events).await?;
+                let (left, create) =
+                    prepare::<email::Webhook>(context, &records, url, events).await?;
                 Self {
+                    records,
                     left,
                     webhook: NewWebhook::Email(create),
                 }
             }
             _ => {
-                let (left, create) = prepare::<extraction::Webhook>(context, url, events).await?;
+                let (left, create) =
+                    prepare::<extraction::Webhook>(context, &records, url, events).await?;
                 Self {
+                    records,
                     left,
                     webhook: NewWebhook::Extraction(create),
                 }
@@ -110,14 +139,17 @@ impl NewSession {
     pub(super) async fn start(self, context: &Context) -> Result<Session, Failure> {
         const PROGRESS: &str = "creating the webhook";
         for left in self.left {
-            ended(context.send(left, PROGRESS).await)?;
+            ended(context.send(left.delete, PROGRESS).await)?;
+            if let Some(record) = left.record {
+                record.remove();
+            }
         }
         Ok(match self.webhook {
             NewWebhook::Email(create) => {
-                Session::of(Service::Email, &context.send(create, PROGRESS).await?)
+                Session::of(&self.records, &context.send(create, PROGRESS).await?)
             }
             NewWebhook::Extraction(create) => {
-                Session::of(Service::Extraction, &context.send(create, PROGRESS).await?)
+                Session::of(&self.records, &context.send(create, PROGRESS).await?)
             }
         })
     }
@@ -132,19 +164,31 @@ impl Preview for NewSession {
     }
 }
 
-/// The requests that delete what is left behind, and the one that creates a webhook.
+/// What is left behind, and the request that creates a webhook.
 async fn prepare<W: ServiceWebhook>(
     context: &Context,
+    records: &SessionRecords,
     url: &str,
     events: Vec<String>,
-) -> Result<(Vec<Call<Deleted>>, Call<W>), Failure> {
+) -> Result<(Vec<Leftover>, Call<W>), Failure> {
     let client = W::client(context).await?;
-    let left = W::search(&Names::new(context, &client), Some(url)).await?;
-    let left = left
-        .iter()
-        .map(|left| context.with_options(W::delete(&client, &left.target().id)));
+    let delete = |id: &str| context.with_options(W::delete(&client, id));
+
+    let mut left = Vec::new();
+    for found in W::search(&Names::new(context, &client), Some(url)).await? {
+        left.push(Leftover {
+            delete: delete(&found.target().id),
+            record: None,
+        });
+    }
+    for killed in records.of_killed_sessions() {
+        left.push(Leftover {
+            delete: delete(&killed.id),
+            record: Some(killed.record),
+        });
+    }
     let create = context.with_options(W::create(&client, url, events));
-    Ok((left.collect(), create))
+    Ok((left, create))
 }
 
 /// Deletes a webhook. One that does not exist any more is not an error.
@@ -156,5 +200,120 @@ fn ended(deleted: Result<Deleted, Failure>) -> Result<(), Failure> {
     match deleted {
         Err(failure) if failure.kind() != Kind::NotFound => Err(failure),
         _ => Ok(()),
+    }
+}
+
+/// The records of the sessions at a service.
+struct SessionRecords {
+    dir: PathBuf,
+    service: Service,
+    /// The base URL of the service. A sandbox is known by its directory: its port changes.
+    place: String,
+}
+
+/// The content of a record.
+#[derive(Serialize, Deserialize)]
+struct Registered {
+    id: String,
+    service: String,
+    place: String,
+}
+
+/// The file of a session. It is locked while the session lasts.
+struct Record {
+    path: PathBuf,
+    _locked: File,
+}
+
+/// The webhook of a session that has not ended in order.
+struct Killed {
+    id: String,
+    record: Record,
+}
+
+impl SessionRecords {
+    async fn new(context: &Context, service: Service) -> Result<Self, Failure> {
+        let settings = &context.settings;
+        let place = if !settings.sandbox {
+            let url = settings.url(service);
+            url.map(|url| url.value.clone()).unwrap_or_default()
+        } else if settings.variable("SVC_SANDBOX_URL")?.is_some() {
+            context.sandbox().await?.url().to_owned()
+        } else {
+            let dir = std::path::absolute(&settings.sandbox_dir)?;
+            dir.display().to_string()
+        };
+        Ok(Self {
+            dir: settings.state_dir.join("listen"),
+            service,
+            place,
+        })
+    }
+
+    /// Records the webhook of a session that begins.
+    fn add(&self, id: &str) -> io::Result<Record> {
+        let content = serde_json::to_vec(&Registered {
+            id: id.to_owned(),
+            service: self.service.to_string(),
+            place: self.place.clone(),
+        })?;
+        private::create_dir(&self.dir)?;
+        let path = self.dir.join(format!("{}.json", Uuid::new_v4().simple()));
+        let mut file = private::create_new(&path)?;
+
+        // Without a lock, other sessions could not know whether this one still runs.
+        let written = file.lock().and_then(|()| file.write_all(&content));
+        let record = Record {
+            path,
+            _locked: file,
+        };
+        if written.is_err() {
+            record.remove();
+        }
+        written.map(|()| record)
+    }
+
+    /// What sessions that do not run any more have left at this service.
+    fn of_killed_sessions(&self) -> Vec<Killed> {
+        let mut killed = Vec::new();
+        let Ok(files) = fs::read_dir(&self.dir) else {
+            return killed;
+        };
+        for path in files.flatten().map(|file| file.path()) {
+            let Ok(mut file) = File::open(&path) else {
+                continue;
+            };
+            if file.try_lock().is_err() {
+                continue;
+            }
+            let mut text = String::new();
+            if file.read_to_string(&mut text).is_err() {
+                continue;
+            }
+            // A session that has just begun may not have written its record yet.
+            let Ok(webhook) = serde_json::from_str::<Registered>(&text) else {
+                continue;
+            };
+            let is_here = webhook.service == self.service.to_string()
+                && is_same_base_url(&webhook.place, &self.place);
+            if is_here {
+                let record = Record {
+                    path,
+                    _locked: file,
+                };
+                killed.push(Killed {
+                    id: webhook.id,
+                    record,
+                });
+            }
+        }
+        killed
+    }
+}
+
+impl Record {
+    /// A file that stays names a webhook that does not exist: the next session tries again.
+    fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
     }
 }

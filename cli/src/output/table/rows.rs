@@ -359,7 +359,7 @@ mod tests {
                 .count();
             assert_eq!(titles + list.hidden, 4, "{}", list.text);
         }
-        assert_eq!((shown(50).hidden, shown(60).hidden), (1, 0));
+        assert_eq!((shown(50).hidden, shown(80).hidden), (1, 0));
         assert_eq!(
             list(
                 std::slice::from_ref(&item),

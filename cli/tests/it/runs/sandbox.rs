@@ -296,7 +296,7 @@ pub fn control_rows() -> Vec<Row> {
             "sandbox organizations create",
             "sandbox organizations create --name Test --balance-cents 1250",
         )
-        .wrong("sandbox organizations create Test")
+        .wrong("sandbox organizations create Test --name Other")
         .never(NotFound, "it takes no id")
         .also(
             "inside the command",
