@@ -51,7 +51,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-#[expect(clippy::ptr_arg, reason = "the rows are texts")]
 fn newsletter(address: &String) -> Result<Email, Infallible> {
     Ok(Email::new("hello@sandbox.test", address, "News").text("Nothing new this week."))
 }

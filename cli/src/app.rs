@@ -11,7 +11,7 @@ use crate::command_spec::{self, CommandSpec, Effect};
 use crate::command_tree::{self, IDEMPOTENCY_KEY, ORGANIZATION};
 use crate::commands::{Command, SECTIONS};
 use crate::complete::{self, Values};
-use crate::context::Context;
+use crate::context::{Context, Invocation};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Filter, Format, Look, Printer, Streams};
@@ -142,17 +142,14 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         }
     };
     let checked = command_spec::check(&spec, &cli.global, &settings);
-    let context = Context::new(
-        settings,
-        printer,
-        spec,
+    let invocation = Invocation {
+        command: spec,
         organization,
         idempotency_key,
         approval,
-        args,
-        command,
-        run_inside,
-    );
+        typed: args,
+    };
+    let context = Context::new(settings, printer, invocation, command, run_inside);
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }

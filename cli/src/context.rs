@@ -34,6 +34,15 @@ use crate::stop;
 /// Runs another command inside this process. Returns its exit code and the ID of its last request.
 pub type RunInside = fn(&[OsString], Process) -> (u8, Option<String>);
 
+/// What was typed, and who decides about it.
+pub struct Invocation<'a> {
+    pub command: CommandSpec,
+    pub organization: Option<String>,
+    pub idempotency_key: Option<String>,
+    pub approval: Option<Approval>,
+    pub typed: &'a [OsString],
+}
+
 /// A resource that may not exist.
 pub struct NotFound {
     pub message: String,
@@ -83,11 +92,7 @@ impl Context {
     pub fn new(
         settings: Settings,
         out: Printer,
-        command: CommandSpec,
-        organization: Option<String>,
-        idempotency_key: Option<String>,
-        approval: Option<Approval>,
-        typed: &[OsString],
+        invocation: Invocation<'_>,
         tree: fn() -> clap::Command,
         run_inside: RunInside,
     ) -> Self {
@@ -95,15 +100,15 @@ impl Context {
             inputs: Inputs::new(settings.env.cwd.clone()),
             settings: Arc::new(settings),
             out,
-            command,
-            organization,
-            idempotency_key,
+            command: invocation.command,
+            organization: invocation.organization,
+            idempotency_key: invocation.idempotency_key,
             tree,
             run_inside,
-            typed: typed.to_vec(),
+            typed: invocation.typed.to_vec(),
             sandbox: Arc::default(),
             changes: Changes::default(),
-            approval: Cell::new(approval),
+            approval: Cell::new(invocation.approval),
             exit_code: Cell::new(exit::DONE),
             request_id: Arc::default(),
             not_found: RefCell::default(),

@@ -329,26 +329,26 @@ impl Deliverer {
             true => Trust::And(context.ca_bundle()?.unwrap_or_default()),
             false => Trust::NotNeeded,
         };
-        Self::trusting(trust)
+        Self::trusting(&trust)
     }
 
     /// A deliverer to this machine, whatever the certificates of its applications are.
     pub fn without_verification() -> Result<Self, Failure> {
-        Self::trusting(Trust::Any)
+        Self::trusting(&Trust::Any)
     }
 
     /// A deliverer for http only.
     #[cfg(test)]
     pub fn for_http() -> Result<Self, Failure> {
-        Self::trusting(Trust::NotNeeded)
+        Self::trusting(&Trust::NotNeeded)
     }
 
-    fn trusting(trust: Trust) -> Result<Self, Failure> {
+    fn trusting(trust: &Trust) -> Result<Self, Failure> {
         // It fails if there is one already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Self {
-            http1: client(Client::builder().http1_only(), &trust)?,
-            http2: client(Client::builder().http2_prior_knowledge(), &trust)?,
+            http1: client(Client::builder().http1_only(), trust)?,
+            http2: client(Client::builder().http2_prior_knowledge(), trust)?,
         })
     }
 

@@ -52,7 +52,7 @@ impl<P: Preview> Prepared<P> {
         if let Some(approval) = context.approval.take() {
             context.note_guard()?;
             what.show(context).await?;
-            return Ok(approval.is_given().await.then_some(what));
+            return Ok(approval.wait().await.then_some(what));
         }
         if let Some(question) = question {
             confirm(context, &question).await?;

@@ -61,7 +61,7 @@ impl Approval {
     }
 
     /// Says that everything is shown, and waits. Returns whether to go on.
-    pub async fn is_given(self) -> bool {
+    pub async fn wait(self) -> bool {
         self.shown.send(()).is_ok() && self.decision.await.is_ok()
     }
 }

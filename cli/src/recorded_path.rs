@@ -1,6 +1,6 @@
 //! A path in a file of JSON, for `#[serde(with)]`. A path need not be UTF-8; JSON is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -16,7 +16,7 @@ enum Recorded {
 }
 
 pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(record).serialize(serializer)
+    path.as_deref().map(record).serialize(serializer)
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PathBuf>, D::Error> {
@@ -27,7 +27,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PathBuf
     }))
 }
 
-fn record(path: &PathBuf) -> Recorded {
+fn record(path: &Path) -> Recorded {
     match path.to_str() {
         Some(text) => Recorded::Text(text.to_owned()),
         None => Recorded::Bytes {

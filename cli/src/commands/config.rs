@@ -208,7 +208,7 @@ impl Set {
         let mut profiles = settings.profiles()?;
         profiles.set(profile, setting.name, value.clone());
         check_together(setting, &profiles, &settings.credentials()?, profile)
-            .map_err(|problem| not_changed(problem, profile))?;
+            .map_err(|problem| not_changed(&problem, profile))?;
         profiles.save()?;
         let shown = value
             .as_str()
@@ -352,7 +352,7 @@ fn check_stored_key(
 }
 
 /// The failure of a change that contradicts another setting.
-fn not_changed(problem: Failure, profile: &str) -> Failure {
+fn not_changed(problem: &Failure, profile: &str) -> Failure {
     let message = &problem.details().message;
     let failure = Failure::usage(format!("profile `{profile}` was not changed: {message}"));
     match &problem.details().hint {

@@ -49,10 +49,9 @@ impl About {
     fn of(column: &str) -> Self {
         match compact(column).as_str() {
             "subscribed" | "issubscribed" | "optin" | "optedin" => Self::Subscribed,
-            "unsubscribed" | "isunsubscribed" | "unsubscribedat" => Self::OptedOut,
-            "optout" | "optedout" | "optoutat" | "optedoutat" => Self::OptedOut,
-            "bounced" | "bouncedat" | "complained" | "complainedat" => Self::OptedOut,
-            "suppressed" | "suppressedat" | "donotemail" => Self::OptedOut,
+            "unsubscribed" | "isunsubscribed" | "unsubscribedat" | "optout" | "optedout"
+            | "optoutat" | "optedoutat" | "bounced" | "bouncedat" | "complained"
+            | "complainedat" | "suppressed" | "suppressedat" | "donotemail" => Self::OptedOut,
             "status" | "subscriptionstatus" => Self::Status,
             "name" | "topics" | "metadata" => Self::Ignored,
             _ => Self::Other,

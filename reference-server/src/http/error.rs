@@ -27,18 +27,15 @@ impl IntoResponse for ApiError {
 /// The status of each code.
 pub(crate) const fn status(code: Code) -> StatusCode {
     match code {
-        Code::InvalidJson => StatusCode::BAD_REQUEST,
-        Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        Code::InvalidJson | Code::InvalidRequest => StatusCode::BAD_REQUEST,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::InsufficientScope => StatusCode::FORBIDDEN,
-        Code::DomainNotVerified => StatusCode::FORBIDDEN,
-        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::InsufficientScope | Code::DomainNotVerified | Code::Forbidden => {
+            StatusCode::FORBIDDEN
+        }
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        Code::Conflict => StatusCode::CONFLICT,
-        Code::IdempotencyMismatch => StatusCode::CONFLICT,
-        Code::NotCancellable => StatusCode::CONFLICT,
+        Code::Conflict | Code::IdempotencyMismatch | Code::NotCancellable => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::WrongHost => StatusCode::MISDIRECTED_REQUEST,

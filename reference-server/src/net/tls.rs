@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
+use rustls_platform_verifier::BuilderVerifierExt as _;
 
 /// That of this crate's feature, or else the one that the process has installed. A provider is never
 /// installed here: that is the choice of the program.

@@ -92,11 +92,12 @@ impl Notification {
 
     /// Whether the organization has another number from here on.
     pub(crate) const fn is_last(&self) -> bool {
-        let reason = match self {
-            Self::Reset { reason } => reason,
-            _ => return false,
-        };
-        matches!(reason, ResetReason::Deleted)
+        matches!(
+            self,
+            Self::Reset {
+                reason: ResetReason::Deleted
+            }
+        )
     }
 }
 

@@ -231,6 +231,7 @@ impl Received {
 }
 
 /// What a body says against the success that the status reports.
+#[derive(Clone, Copy)]
 struct Denied {
     is_refused: bool,
     is_failure: bool,

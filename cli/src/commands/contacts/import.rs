@@ -246,7 +246,7 @@ impl Importer {
             (None, _) => Some(self.create(row).to_request()?),
             (Some(all), Existing::Update) if update(row) != ContactUpdate::new() => {
                 let contacts = self.client.contacts();
-                Some(contacts.update(&all[0].id, &update(row)).to_request()?)
+                Some(contacts.update(&all[0].id, update(row)).to_request()?)
             }
             _ => None,
         })

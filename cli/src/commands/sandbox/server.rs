@@ -213,8 +213,8 @@ impl Reset {
         let Some(request) = request.decide(context).await? else {
             return Ok(());
         };
-        let done = control::read(context, request).await?;
-        control::print_done(context, &sentence, &done)
+        control::read(context, request).await?;
+        control::print_done(context, &sentence, &())
     }
 }
 
