@@ -37,9 +37,9 @@ fn a_name_is_given_with_its_option_or_without() {
     let organization = works(&home, "sandbox organizations create Acme");
     assert_eq!(organization["name"], "Acme");
     // Wrong usage is still reported as it was typed.
-    let wrong = run(&home, "--sandbox audiences create --nam News");
+    let wrong = run(&home, "--sandbox audiences create --nme News");
     assert_eq!(wrong.code, 2, "{wrong:?}");
-    assert!(wrong.stderr.contains("--nam"), "{wrong:?}");
+    assert!(wrong.stderr.contains("--nme"), "{wrong:?}");
     let none = run(&home, "--sandbox audiences create");
     assert!(none.code == 2 && none.stderr.contains("NAME"), "{none:?}");
 }

@@ -45,8 +45,16 @@ async fn survive(outages: &[Outage]) {
         return;
     };
     let bench = PostgresBench::on(server.database().await).await;
-    let deliveries = DELIVERIES * outages.len() / 6;
+    // Enough that some are still to be sent when the server stops.
+    let deliveries = DELIVERIES * outages.len().max(3) / 6;
     let settings = bench.settings();
+    let fails_over = outages
+        .iter()
+        .any(|outage| matches!(outage, Outage::FailOver));
+    let mut standby = None;
+    if fails_over {
+        standby = Some(server.standby().await);
+    }
     let processes = [0, 1].map(|_| Mutex::new(Process::start(&settings)));
     let flood = Flood {
         processes: Arc::new(processes),
@@ -60,11 +68,7 @@ async fn survive(outages: &[Outage]) {
     let flood = Arc::new(flood);
     let senders: Vec<_> = (0..8).map(|_| tokio::spawn(flood.clone().send())).collect();
 
-    let mut standby = None;
     for (at, outage) in outages.iter().enumerate() {
-        if matches!(outage, Outage::FailOver) {
-            standby = Some(server.standby().await);
-        }
         flood.half_of_part(at).await;
         match outage {
             Outage::Stop => {
