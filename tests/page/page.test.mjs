@@ -344,9 +344,9 @@ test('a public server asks for its control token once', async () => {
   await page.getByText('This is not the control token').waitFor();
   await page.getByLabel('Control token').fill(own.token);
   await page.getByRole('button', { name: 'Open' }).click();
-  await page.getByText('Due next').waitFor();
+  await page.getByRole('heading', { name: 'Due next' }).waitFor();
   await page.reload();
-  await page.getByText('Due next').waitFor();
+  await page.getByRole('heading', { name: 'Due next' }).waitFor();
   await page.getByText('Live', { exact: true }).waitFor();
   assert.ok(!page.url().includes(own.token));
   await close(page);

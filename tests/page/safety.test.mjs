@@ -68,11 +68,11 @@ test('an ID in a link does not become another path', async () => {
   const page = await open(server, 'mailbox');
   const asked = [];
   page.on('request', (request) => asked.push(new URL(request.url()).pathname));
-  for (const link of [`deliveries/..%2Fmessages%2F${id}%2Fattachments%2F1`, 'mailbox/..%2Flease', 'requests/%252e%252e%2Fhealth', 'emails/..']) {
+  for (const link of [`deliveries/..%2Fmessages%2F${id}%2Fattachments%2F1`, 'mailbox/..%2Flease', 'requests/%252e%252e%2Ffaults', 'emails/..']) {
     await page.goto(`${server.url}/#/${link}`);
     await page.getByText('not an ID').first().waitFor();
   }
-  assert.deepEqual(asked.filter((path) => /attachments|lease|health|story/.test(path)), []);
+  assert.deepEqual(asked.filter((path) => /attachments|lease|faults|story/.test(path)), []);
   await page.context().close();
 });
 
