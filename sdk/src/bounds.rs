@@ -30,10 +30,15 @@ const OF_RESOURCE: usize = 3;
 /// The same within the objects that are looked into, at most.
 const MAX_COPIES: usize = 8;
 
+/// What an item of a list takes that is read as a resource although it is not an object.
+const EMPTY_RESOURCE: usize = 512;
+
 /// An array or an object that is not closed yet.
 struct Container {
     is_map: bool,
     entries: usize,
+    /// How many of the entries are arrays or objects.
+    containers: usize,
     /// Whether it is in an array, whose items are not looked into.
     is_in_array: bool,
     /// How often its content is in memory.
@@ -83,7 +88,12 @@ pub(crate) fn check_bounds(json: &[u8], reading: Reading) -> Result<(), String> 
             b'[' | b'{' if open.len() == MAX_DEPTH => {
                 return Err(format!("JSON nested deeper than {MAX_DEPTH} levels"));
             }
-            b'[' | b'{' => open.push(Container::new(*byte == b'{', open.last(), reading)),
+            b'[' | b'{' => {
+                if let Some(container) = open.last_mut() {
+                    container.containers += 1;
+                }
+                open.push(Container::new(*byte == b'{', open.last(), reading));
+            }
             _ => {}
         }
         if memory > most {
@@ -112,6 +122,7 @@ impl Container {
         Self {
             is_map,
             entries: 0,
+            containers: 0,
             is_in_array,
             copies,
         }
@@ -130,7 +141,14 @@ impl Container {
             return 0;
         }
         if !self.is_map {
-            return VALUE * self.entries.next_power_of_two().max(4);
+            let values = VALUE * self.entries.next_power_of_two().max(4);
+            let is_list = self.copies == 1 && !self.is_in_array;
+            let resources = if is_list {
+                self.entries - self.containers
+            } else {
+                0
+            };
+            return values + EMPTY_RESOURCE * resources;
         }
         if !IS_TABLE {
             return NODE * self.entries.div_ceil(6);

@@ -319,7 +319,7 @@ async fn limits_the_number_of_list_items() {
     let max = 1 << 18;
     for (count, fits) in [(max, true), (max + 1, false)] {
         // Long enough that the bound on memory lets them pass.
-        let item = format!(r#"{{"note":"{}"}}"#, "a text of some length, ".repeat(3));
+        let item = format!(r#"{{"note":"{}"}}"#, "a text of some length, ".repeat(5));
         let items = vec![&*item; count].join(",");
         for body in [format!("[{items}]"), format!(r#"{{"data":[{items}]}}"#)] {
             let server = MockServer::json(200, &body).await;
