@@ -41,7 +41,15 @@ pub fn parse<Z: TimeZone>(
     let words = text
         .split_whitespace()
         .filter(|word| !word.eq_ignore_ascii_case("at"));
-    let words = words.collect::<Vec<_>>();
+    let mut words = words.collect::<Vec<_>>();
+    // `next thursday` is the one that comes, as `thursday` is.
+    if let [next, day, ..] = words[..]
+        && direction == Direction::Future
+        && next.eq_ignore_ascii_case("next")
+        && day.parse::<Weekday>().is_ok()
+    {
+        words.remove(0);
+    }
     let lowercase = words
         .iter()
         .map(|word| word.to_lowercase())
@@ -80,13 +88,33 @@ fn relative(words: &[&str], direction: Direction) -> Option<TimeDelta> {
         [rest @ .., last] if is(last, "ago") => (rest, -1),
         _ => (words, if direction == Direction::Past { -1 } else { 1 }),
     };
-    let text = words.join(" ");
+    let text = match words {
+        [count, unit @ ..] if !unit.is_empty() => {
+            format!("{} {}", in_digits(count), unit.join(" "))
+        }
+        _ => words.join(" "),
+    };
     let (text, sign) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(rest), _) => (rest, 1),
         (_, Some(rest)) => (rest, -1),
         _ => (text.as_str(), sign),
     };
     Some(TimeDelta::from_std(duration::read(text)?).ok()? * sign)
+}
+
+/// A number that is written as a word, such as `two`.
+fn in_digits(word: &str) -> String {
+    const NUMBERS: [&str; 12] = [
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+        "twelve",
+    ];
+    let is = |name: &str| word.eq_ignore_ascii_case(name);
+    match NUMBERS.iter().zip(1..).find(|(name, _)| is(name)) {
+        Some((_, number)) => number.to_string(),
+        None if is("a") || is("an") => "1".to_owned(),
+        // It may have a unit, whose case counts.
+        None => word.to_owned(),
+    }
 }
 
 /// A time of day with an optional day. A time or a weekday alone means its next occurrence, or the
@@ -211,6 +239,8 @@ mod tests {
         assert_eq!(at("in 30 minutes"), "2026-11-21T11:00:00+02:00");
         assert_eq!(at("in 2 weeks"), "2026-12-05T10:30:00+02:00");
         assert_eq!(at("In 1h 30 Min"), "2026-11-21T12:00:00+02:00");
+        assert_eq!(at("in two hours"), "2026-11-21T12:30:00+02:00");
+        assert_eq!(at("in an hour"), "2026-11-21T11:30:00+02:00");
     }
 
     #[test]
@@ -247,6 +277,8 @@ mod tests {
         assert_eq!(at("tomorrow 9am"), "2026-11-22T09:00:00+02:00");
         assert_eq!(at("Tomorrow at 9:15 pm"), "2026-11-22T21:15:00+02:00");
         assert_eq!(at("monday 14:00"), "2026-11-23T14:00:00+02:00");
+        assert_eq!(at("next monday"), "2026-11-23T00:00:00+02:00");
+        assert_eq!(at("Next Thursday at 9am"), "2026-11-26T09:00:00+02:00");
         assert_eq!(at("saturday 12pm"), "2026-11-28T12:00:00+02:00");
         assert_eq!(at("2026-12-24 18:00"), "2026-12-24T18:00:00+02:00");
         assert_eq!(at("2026-12-24T18:00"), "2026-12-24T18:00:00+02:00");
