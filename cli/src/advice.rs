@@ -262,8 +262,8 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
     if list == context.command.path {
         return None;
     }
-    let what = list.trim_end_matches(" list").rsplit(' ').next();
-    let what = what.unwrap_or("existing ones").to_owned();
+    let group = list.split(" list").next().unwrap_or_default();
+    let what = group.rsplit(' ').next().unwrap_or_default().to_owned();
     let list = match context.command.is_of_sandbox && !list.starts_with("sandbox ") {
         true => format!("svc --sandbox {list}"),
         false => context.svc(&list, &[]),

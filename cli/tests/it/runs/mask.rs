@@ -83,6 +83,7 @@ impl Mask {
         let text = each(&text, TIME_OF_DAY, |_| "09:00:00  ".to_owned());
         let text = each(&text, TODAY, |_| "(2026-01-05 +00:00)".to_owned());
         let text = each(&text, ID, |found| self.numbered(&found[1], &found[2]));
+        let text = each(&text, SHORTENED_ID, |_| "0000…0001".to_owned());
         let text = each(&text, JOB, |found| {
             self.numbered("20260105-090000-", &found[1])
         });
@@ -197,6 +198,8 @@ const RECEIVED: &str = r#"(?m)^(\{"at":"|)(\d{4}-\d\d-\d\d(?:T[\d:.]+Z| [\d:]+ \
 const TIME_OF_DAY: &str = r"(?m)^\d\d:\d\d:\d\d  ";
 const TODAY: &str = r"\(\d{4}-\d\d-\d\d \+00:00\)";
 const SIZE: &str = r#"("size": ?|Size(?:\x1b\[22m)? +)\d+"#;
+/// An ID in a table that is too narrow for it.
+const SHORTENED_ID: &str = "[0-9a-f]{4}…[0-9a-f]{4}";
 const ID: &str =
     r"\b((?:[a-z]{3}_)?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b";
 /// A job of `svc bulk`.
