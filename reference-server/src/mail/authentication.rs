@@ -165,6 +165,22 @@ mod tests {
         "=",
     ];
 
+    /// The relaxed form of a body has no white space at the end of lines.
+    #[test]
+    fn white_space_on_the_empty_line_of_a_part_changes_nothing_that_is_shown() {
+        let message = |empty: &str| {
+            format!(
+                "From: a@sandbox.test\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+                 --b\r\nContent-Type: text/plain\r\n{empty}\r\nThe: text\r\n--b--\r\n"
+            )
+        };
+        let plain = shown(message("").as_bytes());
+        assert!(plain.as_ref().is_some_and(|shown| shown[2] == "The:text"));
+        for empty in [" ", "\t", "  \t "] {
+            assert_eq!(shown(message(empty).as_bytes()), plain, "{empty:?}");
+        }
+    }
+
     #[tokio::test]
     async fn no_change_of_what_is_shown_keeps_a_signature() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("a key");

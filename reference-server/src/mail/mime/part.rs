@@ -42,7 +42,10 @@ impl<'x> Part<'x> {
     }
 
     fn within(source: &'x [u8], default: &str, depth: usize, left: &mut usize) -> Self {
-        let (fields, body) = split_header(source);
+        let (fields, body) = match depth {
+            0 => split_header(source),
+            _ => split_header_of_part(source),
+        };
         let read = |name| first(&fields, name).map(|field| Parameterized::read(&field.unfolded()));
         let mut content_type = read("Content-Type").unwrap_or_default();
         let has_type = content_type
@@ -200,6 +203,26 @@ fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
         rest = after;
     }
     (fields, rest)
+}
+
+/// As [`split_header`], of a part: a line of white space ends its header, too. Otherwise such a line
+/// folds the field before it, and who adds a space to the empty line hides the line after it under a
+/// signature that ignores white space at the end of lines (RFC 6376 §3.4.4).
+fn split_header_of_part(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
+    let mut end = 0;
+    for line in source.split_inclusive(|&byte| byte == b'\n') {
+        if line.trim_ascii().is_empty() {
+            let (fields, unread) = split_header(&source[..end]);
+            // A line that is no field has begun the body before.
+            let body = match unread {
+                [] => end + line.len(),
+                _ => end - unread.len(),
+            };
+            return (fields, &source[body..]);
+        }
+        end += line.len();
+    }
+    split_header(source)
 }
 
 fn first<'f, 'x>(fields: &'f [Field<'x>], name: &str) -> Option<&'f Field<'x>> {
