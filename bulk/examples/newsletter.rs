@@ -1,5 +1,5 @@
-//! Sends an email to each address of a file, one address a line. Killed and started again, or with more
-//! addresses, it goes on: nobody gets the email twice.
+//! Sends an email to each address of a file, one address a line. Run it again after a kill, or with more
+//! addresses in the file: it sends to those who are left, and to nobody twice.
 //!
 //! ```sh
 //! svc sandbox serve &

@@ -175,7 +175,7 @@ impl Ledger {
         self
     }
 
-    /// Stores a send without rows, which nobody sends before [`start`](Self::start).
+    /// Stores a send without rows. No worker sends it before [`start`](Self::start).
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Ledger {
                 Value::option(why.and_then(|why| why.message.as_deref())),
             ]
         });
-        // A draft that is lost in a crash is no loss.
+        // Losing a draft in a crash does no harm.
         let mut tx = self.database.begin(Durability::Process).await?;
         tx.each(INSERT, values.collect()).await?;
         tx.commit().await

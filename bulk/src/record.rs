@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = 200;
 pub struct NewSend {
     /// The id, 1 to 100 visible ASCII characters.
     pub id: String,
-    /// The identity of the email, such as a checksum of its texts: nobody is to get it twice.
+    /// What identifies the email, such as a checksum of its texts, so that nobody gets it twice.
     /// `None` for a test, which does not count.
     pub email: Option<String>,
     /// What people call the email, such as its subject.

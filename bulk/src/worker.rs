@@ -669,7 +669,7 @@ impl Worker {
         self.ledger.database.begin(durability).await
     }
 
-    /// Whether nobody has taken its rows over, and nobody does before the end of the transaction. Every
+    /// Whether its rows are still its own, and stay so until the end of the transaction. Every
     /// change of its requests begins with it, so that it is not halfway when it is taken over.
     async fn is_alive(&self, tx: &mut Transaction) -> Result<bool, LedgerError> {
         const SELECT: &str = "SELECT id FROM bulk_workers WHERE id = $1 FOR KEY SHARE";
