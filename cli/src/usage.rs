@@ -128,6 +128,14 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
     // A word may also be too many, or the value of an option.
     let mut words = path.split(' ');
     let command = words.try_fold(tree, |level, word| level.find_subcommand(word));
+    let mut usage = usage.map(str::to_owned);
+    // What clap finds similar may share only a few letters. Then its usage has that option, too.
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::SuggestedArg)
+        && !is_similar(word, option)
+    {
+        tips.clear();
+        usage = command.map(|command| command.clone().render_usage().to_string());
+    }
     let is_known = |(place, words, hint): &&(&str, &[&str], &str)| {
         (place.is_empty() || *place == path)
             && words.contains(&word)
@@ -145,6 +153,13 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
+}
+
+/// Whether an option may have been meant by a word: up to two letters differ, or one begins the other.
+fn is_similar(word: &str, option: &str) -> bool {
+    strsim::damerau_levenshtein(word, option) <= 2
+        || option.starts_with(word)
+        || word.starts_with(option)
 }
 
 /// Whether the command has what a hint says was meant.
@@ -286,6 +301,10 @@ mod tests {
             (
                 "svc audiences get x --limit 3",
                 "usage: svc audiences get <ID>",
+            ),
+            (
+                "svc audiences create x --follow",
+                "usage: svc audiences create [OPTIONS] <NAME>",
             ),
         ] {
             assert_eq!(hint(line), meant, "{line}");

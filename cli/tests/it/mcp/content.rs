@@ -122,6 +122,9 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
         ]);
     }
     client.call("sandbox_clock", json!({"action": "settle"}));
+    // Each process has its own time limit.
+    drop(client);
+    let mut client = Client::start(&home, &[]);
     let mut reads = vec![
         ("whoami", json!({})),
         ("doctor", json!({})),
