@@ -31,7 +31,7 @@ pub(crate) struct New {
 pub(crate) struct Update {
     /// Read-only: accepted only with the current value
     /// (`docs/undocumented/README.md#unknown-request-fields`).
-    #[schemars(skip)]
+    #[schemars(with = "String", extend("readOnly" = true))]
     email: Option<String>,
     #[serde(default, deserialize_with = "present")]
     name: Option<Option<String>>,
