@@ -1,4 +1,8 @@
-//! Lists and pages of resources, in any common JSON shape.
+//! `List<T>`, and how it is read from a response: `find_array` finds the items, `read_list_by` the
+//! paging fields beside them, and `read_more` whether and how the list goes on (`More`). Known
+//! names of fields are searched in any common shape; the dialect can pin the field of the items and
+//! the parameter of a cursor. If a response has several arrays and none has a usual name, that is
+//! an error: the items are not guessed. `pages.rs` requests the next page.
 
 use std::ops::Deref;
 

@@ -1,4 +1,8 @@
-//! A list of any length, page after page: how a list goes on, and when it ends.
+//! `ListStream<T>` requests a list page after page. `Paginator::step` looks at each page and
+//! decides what to request next: by a link, else a cursor, else a number. The stream ends without
+//! an error only if, as far as the pages tell, it has returned all items. A page that was there
+//! before ends it with `ErrorKind::PageRepeated`, and a list that says it goes on but not how with
+//! `IncompleteList`.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,9 @@
-//! A batch: which of its emails are sent, and the result, email by email.
+//! A batch of emails. `BatchPlan::check` decides locally which emails are sent, and
+//! `BatchResponse::read` turns the response into one `BatchItem` for each email, including those
+//! that were not sent. Whether an item was accepted is decided by `verdict.rs`, as for a single
+//! email. The index of an item comes from the response, or from the order of the items if there are
+//! as many as emails were sent. If the response repeats an index or gives one that is too high,
+//! none of its indexes is used.
 
 use http::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize, Serializer};

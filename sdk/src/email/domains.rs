@@ -1,4 +1,8 @@
-//! Sending domains, their DNS records and their verification.
+//! Sending domains: `Domain` with the results of its four DNS checks, the `DnsRecord`s to publish,
+//! `NewDomain`, and the operations, `Domains`. The shape of checks and records is not documented,
+//! so `prepare` and `Domain::dns_records` look in all usual places. A check that is not found stays
+//! `None`, and a number is never read as the result of one. `wait_until_verified` goes on in
+//! `engine/wait.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

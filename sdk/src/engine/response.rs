@@ -1,4 +1,8 @@
-//! Responses: the public types, and how each return type is decoded.
+//! What follows a 2xx: `Received` is the response before it is decoded, and each type that a call
+//! can return implements `FromResponse`. A 2xx alone is not a success. A body that reports a
+//! failure becomes `ErrorKind::Rejected`; a body that cannot be read becomes an error whose outcome
+//! is unknown, because the request was processed. Fields are read in `decode.rs`, lists in
+//! `list.rs`.
 
 use std::fmt;
 use std::sync::Arc;
