@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
-pub(crate) use response::response_error;
+pub(crate) use response::{reported_kind, response_error};
 
 use crate::operation::{Operation, ScopeRule};
 use crate::scope::Scope;
