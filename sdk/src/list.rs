@@ -1,15 +1,19 @@
-//! Lists and pages of resources, in any common JSON shape.
+//! `List<T>`, and how it is read from a response: `find_array` finds the items, `read_list_by` the
+//! paging fields beside them, and `read_more` whether and how the list goes on (`More`). Known
+//! names of fields are searched in any common shape; the dialect can pin the field of the items and
+//! the parameter of a cursor. If a response has several arrays and none has a usual name, that is
+//! an error: the items are not guessed. `pages.rs` requests the next page.
 
 use std::ops::Deref;
 
 use http::HeaderMap;
-use http::header::LINK;
+use http::header::{CONTENT_RANGE, LINK};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::decode::{DecodeError, Extra, Resource, read_object};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find_within, flag, is_nothing, plain, whole_number};
+use crate::fields::{Fields, find_within, flag, is_nothing, is_of_failures, plain, whole_number};
 
 /// A list of resources, with paging information if the response contains any.
 ///
@@ -174,13 +178,21 @@ pub(crate) fn read_list_by<T>(
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
     Ok(List {
-        page: number(&["page", "currentpage", "pagenumber", "pageindex", "number"]),
+        page: number(&[
+            "page",
+            "currentpage",
+            "pagenumber",
+            "pageindex",
+            "number",
+            "current",
+        ]),
         page_size: number(&["pagesize", "perpage", "limit"]),
         total: total
             .or_else(counted)
             .or_else(|| header("x-total-count"))
-            .or_else(|| header("x-total")),
-        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages"])
+            .or_else(|| header("x-total"))
+            .or_else(|| total_of_range(headers)),
+        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages", "last"])
             .or_else(|| header("x-total-pages")),
         more: read_more(&beside, headers, dialect),
         items: items.into_iter().map(read).collect(),
@@ -188,12 +200,20 @@ pub(crate) fn read_list_by<T>(
     })
 }
 
+/// The total of `Content-Range: items 0-9/17` (RFC 9110).
+fn total_of_range(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    range.rsplit_once('/')?.1.trim().parse().ok()
+}
+
 /// How deep the paging fields may be inside the fields beside the items.
 const DEPTH: u32 = 3;
 
 fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
-    const FLAGS: [&str; 13] = [
+    const FLAGS: [&str; 15] = [
         "hasmore",
+        "morepages",
+        "hasmorepages",
         "hasnext",
         "hasnextpage",
         "more",
@@ -209,10 +229,13 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
     ];
     const LAST: [&str; 3] = ["islast", "islastpage", "last"];
     let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
+    // Deeper, it may be what is left of a rate limit.
+    let remaining = || find_within(beside, &["remaining"], 0).and_then(whole_number);
     let mut more = More {
         said: find_within(beside, &FLAGS, DEPTH)
             .and_then(flag)
-            .or_else(|| is_last().map(|last| !last)),
+            .or_else(|| is_last().map(|last| !last))
+            .or_else(|| remaining().map(|count| count > 0)),
         link: link_header(headers),
         ..More::default()
     };
@@ -239,6 +262,14 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
     }
     let page = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
     more.page = more.page.or_else(|| page("x-next-page"));
+    match dialect.pinned(Point::ListPages) {
+        Some("whole") => return More::default(),
+        Some("page" | "has-more") => (more.link, more.cursor) = (None, None),
+        Some("cursor") => more.link = None,
+        Some("link") => more.cursor = None,
+        Some("link-header") => (more.link, more.cursor) = (link_header(headers), None),
+        _ => {}
+    }
     let is_told = more.link.is_some() || more.cursor.is_some() || more.page.is_some();
     // `"next": null` ends a list.
     if more.said.is_none() && !is_told && names_no_next(beside, DEPTH) {
@@ -342,6 +373,15 @@ fn link_header(headers: &HeaderMap) -> Option<String> {
             is_next.then(|| target.to_owned())
         })
     })
+}
+
+/// Whether there is an array in the place of a list, perhaps an empty one.
+pub(crate) fn has_array(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_array),
+        _ => false,
+    }
 }
 
 /// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
@@ -479,12 +519,13 @@ fn take_array(
     fields: &mut Fields,
     pinned: Option<&str>,
 ) -> Result<Option<Vec<Value>>, DecodeError> {
-    const BESIDE: [&str; 6] = [
-        "errors", "failed", "links", "warnings", "included", "messages",
-    ];
+    const BESIDE: [&str; 4] = ["links", "warnings", "included", "messages"];
     let is_list = |(name, value): &(&String, &Value)| match pinned {
         Some(pinned) => name.as_str() == pinned && value.is_array(),
-        None => value.is_array() && !BESIDE.contains(&plain(name).as_str()),
+        None => {
+            let is_beside = BESIDE.contains(&plain(name).as_str()) || is_of_failures(name);
+            value.is_array() && !is_beside
+        }
     };
     let names: Vec<&String> = fields
         .iter()
