@@ -106,7 +106,7 @@ test('the server fetches no URL for anyone', async () => {
   other.hits.length = 0;
   const target = encodeURIComponent(`${other.url}/internal`);
   for (const path of [`/proxy?data=${btoa(`${server.message}:${other.url}/internal`)}`, `/proxy?url=${target}`, `/screenshot?url=${target}`,
-    `/_sandbox/proxy?url=${target}`, `/page/proxy?url=${target}`, `/_sandbox/messages/${server.message}/link-check?follow=true`, `/_sandbox/messages/${server.message}/html-check`]) {
+    `/_sandbox/proxy?url=${target}`, `/page/proxy?url=${target}`, `/_sandbox/messages/${server.message}/link-check?follow=true`]) {
     const response = await fetch(server.url + path);
     assert.equal(response.status, 404, path);
   }
