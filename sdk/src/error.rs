@@ -216,22 +216,7 @@ impl Error {
     /// service [honors](crate::ClientBuilder::service_honors_idempotency_key) and is repeated
     /// with the same key.
     pub fn is_retryable(&self) -> bool {
-        let passing = match &self.0.kind {
-            ErrorKind::RateLimited
-            | ErrorKind::Connect
-            | ErrorKind::Proxy
-            | ErrorKind::ConnectionLost
-            | ErrorKind::Timeout => true,
-            ErrorKind::Server => self.0.status != Some(StatusCode::NOT_IMPLEMENTED),
-            ErrorKind::Rejected => {
-                matches!(
-                    self.0.status,
-                    Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY)
-                )
-            }
-            _ => false,
-        };
-        passing && (self.0.retry_safe || self.0.outcome != Outcome::Unknown)
+        self.is_transient() && (self.0.retry_safe || self.0.outcome != Outcome::Unknown)
     }
 
     /// True if the resource does not exist (HTTP 404 or 410).
@@ -294,6 +279,27 @@ impl Error {
 }
 
 impl Error {
+    /// Whether the same request may succeed the next time.
+    pub(crate) fn is_transient(&self) -> bool {
+        match (&self.0.kind, self.0.status) {
+            (
+                ErrorKind::RateLimited
+                | ErrorKind::Connect
+                | ErrorKind::ConnectionLost
+                | ErrorKind::Timeout,
+                _,
+            ) => true,
+            // Not with 407: it demands credentials.
+            (ErrorKind::Proxy, status) => status.is_none(),
+            (ErrorKind::Server, status) => status != Some(StatusCode::NOT_IMPLEMENTED),
+            (ErrorKind::Rejected, status) => matches!(
+                status,
+                Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY)
+            ),
+            _ => false,
+        }
+    }
+
     pub(crate) fn config(problem: impl Into<String>) -> Self {
         Self::new(ErrorKind::config(problem), Outcome::NotSent)
     }

@@ -200,7 +200,7 @@ impl Emails {
 
 /// Reads the response to a single send.
 fn read_accepted(response: &Received) -> Result<EmailRecord, Error> {
-    let email: Option<AcceptedEmail> = accepted::read(&response.body, 0, response.dialect());
+    let email: Option<AcceptedEmail> = accepted::read(&response.body, 0, &response.dialect);
     if let Some(email) = email.filter(|email| email.index.is_none())
         && let Some(record) = email.record()
     {
@@ -225,7 +225,7 @@ fn read_accepted(response: &Received) -> Result<EmailRecord, Error> {
         }
         _ => Map::new(),
     };
-    match judge(&fields, response.headers(), response.dialect()) {
+    match judge(&fields, &response.headers, &response.dialect) {
         Verdict::Accepted(email) => Ok(email),
         Verdict::Refused => Err(response.reported_failure()),
         Verdict::Unknown(_) => Err(response.error(ErrorKind::MissingId, Outcome::Unknown)),

@@ -159,7 +159,7 @@ impl FromResponse for WebhookTest {
             Err(_) if response.may_be_text() => Value::Null,
             Err(bad) => return Err(response.decode_error(bad)),
         };
-        let pinned = response.dialect().pinned(Point::TestStatusField);
+        let pinned = response.dialect.pinned(Point::TestStatusField);
         let found = find_status(&value, pinned);
         let mut fields = match value {
             Value::Object(fields) => fields,

@@ -199,19 +199,7 @@ impl<T> Call<T> {
     where
         T: 'static,
     {
-        let Self {
-            shared,
-            request,
-            options,
-            read,
-        } = self;
-        let read = Box::new(move |received: &Received| Ok(received.with_value(read(received)?)));
-        Call {
-            shared,
-            request,
-            options,
-            read,
-        }
+        self.then(|received, value| Ok(received.with_value(value)))
     }
 
     /// Returns the exact request that would be sent, with the API key masked, without
@@ -264,30 +252,20 @@ impl<T> Call<T> {
         self
     }
 
-    /// Checks the decoded value with the response it came from.
-    pub(crate) fn checked(
+    /// Makes something else of the decoded value, and the response that it came from.
+    pub(crate) fn then<U>(
         self,
-        check: impl FnOnce(&Received, &T) -> Result<(), Error> + Send + Sync + 'static,
-    ) -> Self
+        read_on: impl FnOnce(&Received, T) -> Result<U, Error> + Send + Sync + 'static,
+    ) -> Call<U>
     where
         T: 'static,
     {
-        let Self {
-            shared,
-            request,
-            options,
-            read,
-        } = self;
-        let read = Box::new(move |received: &Received| {
-            let value = read(received)?;
-            check(received, &value)?;
-            Ok(value)
-        });
-        Self {
-            shared,
-            request,
-            options,
-            read,
+        let read = self.read;
+        Call {
+            shared: self.shared,
+            request: self.request,
+            options: self.options,
+            read: Box::new(move |received| read_on(received, read(received)?)),
         }
     }
 
@@ -384,25 +362,13 @@ fn random_key() -> Option<HeaderValue> {
 impl Call<RawResponse> {
     /// Reads the response as a list of any JSON.
     pub(crate) fn into_list(self) -> Call<List<Value>> {
-        let Self {
-            shared,
-            request,
-            options,
-            ..
-        } = self;
-        let read = |received: &Received| {
+        self.then(|received, _| {
             let value = parse_list(&received.body);
             let list = value.and_then(|value| {
-                read_list_by(value, received.headers(), received.dialect(), |item| item)
+                read_list_by(value, &received.headers, &received.dialect, |item| item)
             });
             list.map_err(|bad| received.decode_error(bad))
-        };
-        Call {
-            shared,
-            request,
-            options,
-            read: Box::new(read),
-        }
+        })
     }
 }
 

@@ -94,12 +94,12 @@ impl ExtractionClient {
     pub fn me(&self) -> Call<Me> {
         let shared = Arc::clone(&self.shared);
         let me = Call::<Me>::without_body(&self.shared, Operation::Me, &[]);
-        me.checked(move |response, me| {
+        me.then(move |response, me| {
             let scope = me.auth.scope.as_deref();
             if let Some(scope) = scope.and_then(|scope| scope.parse().ok()) {
                 shared.learn_scope(scope, response.api_key.clone());
             }
-            Ok(())
+            Ok(me)
         })
     }
 
@@ -115,8 +115,8 @@ impl ExtractionClient {
     pub fn verify_organization(&self, expected: impl Into<String>) -> Call<Me> {
         let expected = expected.into();
         self.me()
-            .checked(move |response, me| match me.organization.id == expected {
-                true => Ok(()),
+            .then(move |response, me| match me.organization.id == expected {
+                true => Ok(me),
                 false => {
                     let kind = ErrorKind::wrong_organization(expected, &me.organization.id);
                     Err(response.error(kind, Outcome::Refused))
