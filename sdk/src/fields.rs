@@ -25,22 +25,20 @@ pub(crate) fn find<'a>(fields: &'a Fields, names: &[&str]) -> Option<(&'a String
     })
 }
 
-/// As [`find`], also in the objects inside, up to `levels` deep.
-pub(crate) fn find_within<'a>(
-    fields: &'a Fields,
-    names: &[&str],
-    levels: u32,
-) -> Option<&'a Value> {
-    if let Some((_, value)) = find(fields, names) {
-        return Some(value);
+/// An object, and those inside it up to `levels` deep, each before what is inside it.
+pub(crate) fn objects(fields: &Fields, levels: u32) -> Vec<&Fields> {
+    let mut found = vec![fields];
+    if levels > 0 {
+        let inside = fields.values().filter_map(Value::as_object);
+        found.extend(inside.flat_map(|inner| objects(inner, levels - 1)));
     }
-    if levels == 0 {
-        return None;
-    }
-    fields
-        .values()
-        .filter_map(Value::as_object)
-        .find_map(|inner| find_within(inner, names, levels - 1))
+    found
+}
+
+/// As [`find`], in the first of these objects that has one.
+pub(crate) fn find_in<'a>(objects: &[&'a Fields], names: &[&str]) -> Option<&'a Value> {
+    let found = objects.iter().find_map(|fields| find(fields, names));
+    found.map(|(_, value)| value)
 }
 
 /// `null` or an empty text.

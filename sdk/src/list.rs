@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::decode::{DecodeError, Extra, Resource, read_object};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find_within, flag, is_nothing, plain, whole_number};
+use crate::fields::{Fields, find_in, flag, is_nothing, objects, plain, whole_number};
 
 /// A list of resources, with paging information if the response contains any.
 ///
@@ -71,8 +71,12 @@ impl<T> List<T> {
 
 impl More {
     pub(crate) fn is_said(&self) -> bool {
-        let is_told = self.link.is_some() || self.cursor.is_some() || self.page.is_some();
-        self.said.unwrap_or(is_told)
+        self.said.unwrap_or(self.leads_on())
+    }
+
+    /// Whether the list says how to go on.
+    fn leads_on(&self) -> bool {
+        self.link.is_some() || self.cursor.is_some() || self.page.is_some()
     }
 }
 
@@ -154,11 +158,12 @@ pub(crate) fn read_list_by<T>(
         )));
     }
     let count = items.len() as u64;
+    let objects = objects(&beside, DEPTH);
     let number = |names: &[&str]| {
         let mut named = names.iter();
-        named.find_map(|name| whole_number(find_within(&beside, &[name], DEPTH)?))
+        named.find_map(|name| whole_number(find_in(&objects, &[name])?))
     };
-    let header = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    let header = |name| number_in_header(headers, name);
     let total = number(&[
         "total",
         "totalcount",
@@ -182,7 +187,7 @@ pub(crate) fn read_list_by<T>(
             .or_else(|| header("x-total")),
         total_pages: number(&["totalpages", "pagecount", "lastpage", "pages"])
             .or_else(|| header("x-total-pages")),
-        more: read_more(&beside, headers, dialect),
+        more: read_more(&objects, headers, dialect),
         items: items.into_iter().map(read).collect(),
         extra: Extra(beside),
     })
@@ -191,7 +196,7 @@ pub(crate) fn read_list_by<T>(
 /// How deep the paging fields may be inside the fields beside the items.
 const DEPTH: u32 = 3;
 
-fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
+fn read_more(objects: &[&Fields], headers: &HeaderMap, dialect: &Dialect) -> More {
     const FLAGS: [&str; 13] = [
         "hasmore",
         "hasnext",
@@ -208,43 +213,54 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
         "moredataindicator",
     ];
     const LAST: [&str; 3] = ["islast", "islastpage", "last"];
-    let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
+    let is_last = || find_in(objects, &LAST)?.as_bool();
     let mut more = More {
-        said: find_within(beside, &FLAGS, DEPTH)
+        said: find_in(objects, &FLAGS)
             .and_then(flag)
             .or_else(|| is_last().map(|last| !last)),
         link: link_header(headers),
         ..More::default()
     };
-    let next = next_fields(beside, DEPTH);
-    for (name, value) in &next {
+    let mut names_no_next = false;
+    for (name, value) in objects.iter().copied().flatten() {
+        let plain = plain(name);
         match value {
+            Value::Array(links) if plain == "links" => {
+                let is_next = |link: &&Value| link["rel"] == "next";
+                let next = links.iter().find(is_next);
+                more.link = more.link.or_else(|| text_of(next?.get("href")?));
+            }
+            _ if !NEXT.contains(&plain.as_str()) => {}
+            _ if is_nothing(value) => names_no_next = true,
             Value::String(text) if is_url(text) => {
                 more.link.get_or_insert_with(|| text.clone());
             }
             Value::Object(link) => more.link = more.link.or_else(|| text_of(link.get("href")?)),
-            Value::Number(page) if plain(name) == "nextpage" => more.page = page.as_u64(),
+            Value::Number(page) if plain == "nextpage" => more.page = page.as_u64(),
             value => {
-                let value = text_of(value).filter(|_| more.cursor.is_none());
-                more.cursor = value.map_or(more.cursor, |value| {
+                let pinned = dialect.pinned(Point::CursorParam);
+                let parameter = || pinned.map_or_else(|| cursor_parameter(name), str::to_owned);
+                more.cursor = more.cursor.or_else(|| {
                     Some(Cursor {
-                        parameter: dialect
-                            .pinned(Point::CursorParam)
-                            .map_or_else(|| cursor_parameter(name), str::to_owned),
-                        value,
+                        value: text_of(value)?,
+                        parameter: parameter(),
                     })
                 });
             }
         }
     }
-    let page = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
-    more.page = more.page.or_else(|| page("x-next-page"));
-    let is_told = more.link.is_some() || more.cursor.is_some() || more.page.is_some();
+    more.page = more
+        .page
+        .or_else(|| number_in_header(headers, "x-next-page"));
     // `"next": null` ends a list.
-    if more.said.is_none() && !is_told && names_no_next(beside, DEPTH) {
+    if more.said.is_none() && !more.leads_on() && names_no_next {
         more.said = Some(false);
     }
     more
+}
+
+fn number_in_header(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// The plain names of fields that tell where a list goes on.
@@ -267,32 +283,6 @@ const NEXT: [&str; 17] = [
     "after",
     "nextoffset",
 ];
-
-fn next_fields(fields: &Fields, levels: u32) -> Vec<(&String, &Value)> {
-    let mut found: Vec<(&String, &Value)> = Vec::new();
-    for (name, value) in fields {
-        if NEXT.contains(&plain(name).as_str()) && !is_nothing(value) {
-            found.push((name, value));
-        } else if let Value::Object(inner) = value
-            && levels > 0
-        {
-            found.extend(next_fields(inner, levels - 1));
-        } else if let Value::Array(links) = value
-            && plain(name) == "links"
-        {
-            let is_next = |link: &&Value| link.get("rel").and_then(Value::as_str) == Some("next");
-            found.extend(links.iter().find(is_next).map(|link| (name, link)));
-        }
-    }
-    found
-}
-
-fn names_no_next(fields: &Fields, levels: u32) -> bool {
-    fields.iter().any(|(name, value)| match value {
-        Value::Object(inner) => levels > 0 && names_no_next(inner, levels - 1),
-        value => is_nothing(value) && NEXT.contains(&plain(name).as_str()),
-    })
-}
 
 fn is_url(text: &str) -> bool {
     text.starts_with('/') || text.starts_with('?') || text.contains("://")
@@ -361,94 +351,84 @@ pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, De
         _ => return Err(DecodeError(NO_LIST.to_owned())),
     };
     let pinned = pinned.filter(|field| *field != "array");
-    if let Some(items) = take_within(&mut beside, pinned, DEPTH)? {
+    if let Some(Value::Array(items)) =
+        take_within(&mut beside, DEPTH, &|fields| name_of_array(fields, pinned))?
+    {
         return Ok((items, beside));
     }
-    if let Some(only) = take_only(&mut beside, DEPTH) {
-        return Ok((vec![only], beside));
+    if let Some(item) = take_within(&mut beside, DEPTH, &|fields| Ok(name_of_item(fields)))? {
+        return Ok((vec![unwrapped(item)], beside));
     }
-    if take_null(&mut beside, pinned, DEPTH) {
-        return Ok((Vec::new(), beside));
-    }
-    Err(DecodeError(NO_LIST.to_owned()))
-}
-
-/// The only item of a list that is written as an object, as translations from XML do:
-/// `{"Webhooks": {"Webhook": {…}}}`. Its wrapper is called like a list.
-fn take_only(fields: &mut Fields, levels: u32) -> Option<Value> {
-    let is_wrapper = |name: &str, value: &Value| {
-        value.is_object() && plain(name) != "data" && is_list_name(name, None)
+    let is_empty = |name: &str, value: &Value| {
+        value.is_null() && (is_list_name(name, pinned) || is_list_name(name, None))
     };
-    let wrapper = fields
-        .iter()
-        .find(|(name, value)| is_wrapper(name, value))
-        .map(|(name, _)| name.clone());
-    if let Some(name) = wrapper {
-        let mut item = fields.remove(&name)?;
-        let inner = item.as_object_mut()?;
-        let mut values = inner.values_mut();
-        return match (values.next(), values.next()) {
-            (Some(only), None) if only.is_object() => Some(only.take()),
-            _ => Some(item),
-        };
+    match take_within(&mut beside, DEPTH, &|fields| Ok(name_of(fields, is_empty)))? {
+        Some(_) => Ok((Vec::new(), beside)),
+        None => Err(DecodeError(NO_LIST.to_owned())),
     }
-    if levels == 0 {
-        return None;
-    }
-    fields
-        .values_mut()
-        .filter_map(Value::as_object_mut)
-        .find_map(|inner| take_only(inner, levels - 1))
-}
-
-/// Whether there is `null` in the place of the items, which it takes away.
-fn take_null(fields: &mut Fields, pinned: Option<&str>, levels: u32) -> bool {
-    let empty = fields
-        .iter()
-        .find(|(name, value)| {
-            let is_place = is_list_name(name, pinned) || is_list_name(name, None);
-            value.is_null() && is_place
-        })
-        .map(|(name, _)| name.clone());
-    if let Some(name) = empty {
-        fields.remove(&name);
-        return true;
-    }
-    levels > 0
-        && fields
-            .values_mut()
-            .filter_map(Value::as_object_mut)
-            .any(|inner| take_null(inner, pinned, levels - 1))
 }
 
 const NO_LIST: &str = "the response contains no list (the point `list-items` of the dialect)";
 
+/// Takes the field that `choose` names, from the first object that has one. What tells about pages
+/// is not searched.
 fn take_within(
     fields: &mut Fields,
-    pinned: Option<&str>,
     levels: u32,
-) -> Result<Option<Vec<Value>>, DecodeError> {
-    if let Some(items) = take_array(fields, pinned)? {
-        return Ok(Some(items));
+    choose: &dyn Fn(&Fields) -> Result<Option<String>, DecodeError>,
+) -> Result<Option<Value>, DecodeError> {
+    const PAGING: [&str; 6] = [
+        "meta",
+        "links",
+        "pagination",
+        "paging",
+        "error",
+        "responsemetadata",
+    ];
+    if let Some(name) = choose(fields)? {
+        return Ok(fields.remove(&name));
     }
     if levels == 0 {
         return Ok(None);
     }
-    let mut found = None;
-    for (name, value) in fields.iter_mut() {
+    for (name, value) in fields {
         let Value::Object(inner) = value else {
             continue;
         };
-        let is_paging = matches!(
-            plain(name).as_str(),
-            "meta" | "links" | "pagination" | "paging" | "error" | "responsemetadata"
-        );
-        if is_paging || found.is_some() {
+        if PAGING.contains(&plain(name).as_str()) {
             continue;
         }
-        found = take_within(inner, pinned, levels - 1)?;
+        if let Some(found) = take_within(inner, levels - 1, choose)? {
+            return Ok(Some(found));
+        }
     }
-    Ok(found)
+    Ok(None)
+}
+
+/// The first field that is so.
+fn name_of(fields: &Fields, is_so: impl Fn(&str, &Value) -> bool) -> Option<String> {
+    let found = fields.iter().find(|(name, value)| is_so(name, value));
+    found.map(|(name, _)| name.clone())
+}
+
+/// The field with the only item of a list that is written as an object, as translations from XML do:
+/// `{"Webhooks": {"Webhook": {…}}}`. It is called like a list.
+fn name_of_item(fields: &Fields) -> Option<String> {
+    name_of(fields, |name, value| {
+        value.is_object() && plain(name) != "data" && is_list_name(name, None)
+    })
+}
+
+/// The object inside an object that has nothing else.
+fn unwrapped(mut item: Value) -> Value {
+    let mut inside = item
+        .as_object_mut()
+        .into_iter()
+        .flat_map(Fields::values_mut);
+    match (inside.next(), inside.next()) {
+        (Some(only), None) if only.is_object() => only.take(),
+        _ => item,
+    }
 }
 
 /// The plain names of fields that usually hold the items.
@@ -475,10 +455,7 @@ fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
     }
 }
 
-fn take_array(
-    fields: &mut Fields,
-    pinned: Option<&str>,
-) -> Result<Option<Vec<Value>>, DecodeError> {
+fn name_of_array(fields: &Fields, pinned: Option<&str>) -> Result<Option<String>, DecodeError> {
     const BESIDE: [&str; 6] = [
         "errors", "failed", "links", "warnings", "included", "messages",
     ];
@@ -491,20 +468,18 @@ fn take_array(
         .filter(is_list)
         .map(|(name, _)| name)
         .collect();
-    let name = match names[..] {
+    match names[..] {
         [] => return Ok(None),
-        [only] => only,
-        _ => ITEMS
-            .iter()
-            .find_map(|usual| names.iter().find(|name| plain(name) == *usual))
-            .ok_or_else(|| {
-                let problem = "the response contains several lists";
-                DecodeError(format!("{problem} (the point `list-items` of the dialect)"))
-            })?,
-    };
-    let name = name.clone();
-    match fields.remove(&name) {
-        Some(Value::Array(items)) => Ok(Some(items)),
-        _ => Ok(None),
+        [only] => return Ok(Some(only.clone())),
+        _ => {}
+    }
+    let mut usual = ITEMS.iter();
+    let usual = usual.find_map(|usual| names.iter().find(|name| plain(name) == *usual));
+    match usual {
+        Some(usual) => Ok(Some((*usual).clone())),
+        None => Err(DecodeError(SEVERAL_LISTS.to_owned())),
     }
 }
+
+const SEVERAL_LISTS: &str =
+    "the response contains several lists (the point `list-items` of the dialect)";

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find, find_within, plain};
+use crate::fields::{Fields, find, find_in, objects, plain};
 use crate::names::debug_fields;
 
 /// An email as returned by the service.
@@ -114,7 +114,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
     if let Some(field) = dialect
         .pinned(Point::StatusField)
         .filter(|field| *field != "status")
-        && let Some(status) = find_within(fields, &[&plain(field)], 2).cloned()
+        && let Some(status) = find_in(&objects(fields, 2), &[&plain(field)]).cloned()
     {
         fields.remove(field);
         fields.insert("status".to_owned(), status);
