@@ -36,7 +36,7 @@ pub use wait::{PollResult, Wait};
 
 #[cfg(feature = "blocking")]
 pub(crate) use blocking::block;
-pub(crate) use environment::required;
+pub(crate) use environment::address_from_env;
 pub(crate) use guard::{ActiveGuard, breaks_line, refuse, shown};
 pub(crate) use raw::raw;
 pub(crate) use request::body::{FileSource, Piece};

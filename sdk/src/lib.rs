@@ -160,6 +160,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bounds;
+mod client;
 mod decode;
 mod dialect;
 pub mod email;

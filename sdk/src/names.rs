@@ -109,3 +109,28 @@ macro_rules! debug_fields {
     };
 }
 pub(crate) use debug_fields;
+
+/// Defines methods that change one field and return the value, so that they chain:
+/// `html(html: String) { html = Some(html) }` sets `self.html`.
+macro_rules! setters {
+    (
+        $(#[$impl_meta:meta])*
+        impl$(<$parameter:ident>)? $type:ident$(<$argument:ident>)?;
+        $(
+            $(#[$meta:meta])*
+            $name:ident($($value:ident: $value_type:ty),*) { $($change:tt)+ }
+        )+
+    ) => {
+        $(#[$impl_meta])*
+        impl$(<$parameter>)? $type$(<$argument>)? {
+            $(
+                $(#[$meta])*
+                pub fn $name(mut self, $($value: $value_type),*) -> Self {
+                    self.$($change)+;
+                    self
+                }
+            )+
+        }
+    };
+}
+pub(crate) use setters;

@@ -12,7 +12,7 @@ use crate::engine::{Call, Deleted, Shared, payload, request_type};
 use crate::error::InvalidInput;
 use crate::fields::{Fields, find, flag, is_no_time, plain};
 use crate::list::List;
-use crate::names::debug_fields;
+use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
 use crate::pages::ListStream;
 
@@ -181,6 +181,7 @@ fn status(word: &str) -> Option<bool> {
 /// The parameters of a new contact. A string converts into one with that email address.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct NewContact {
     /// The email address. It cannot be changed later.
     pub email: String,
@@ -211,27 +212,21 @@ impl NewContact {
             extra: Extra::default(),
         }
     }
+}
+
+setters! {
+    impl NewContact;
 
     /// Sets the display name.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
+    name(name: impl Into<String>) { name = Some(name.into()) }
 
     /// Adds a field of custom data.
-    #[must_use]
-    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(name.into(), value.into());
-        self
+    metadata(name: impl Into<String>, value: impl Into<Value>) {
+        metadata.insert(name.into(), value.into())
     }
 
     /// Adds a subscription topic.
-    #[must_use]
-    pub fn topic(mut self, topic: impl Into<String>) -> Self {
-        self.topics.push(topic.into());
-        self
-    }
+    topic(topic: impl Into<String>) { topics.push(topic.into()) }
 }
 
 impl<T: Into<String>> From<T> for NewContact {
@@ -246,6 +241,7 @@ debug_fields!(NewContact: topics);
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct ContactUpdate {
     /// The display name. `None` leaves it unchanged, `Some(None)` clears it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -272,12 +268,18 @@ impl ContactUpdate {
         Self::default()
     }
 
-    /// Sets the display name.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(Some(name.into()));
+    /// Replaces the subscription topics. An empty list removes all of them.
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.topics = Some(topics.into_iter().map(Into::into).collect());
         self
     }
+}
+
+setters! {
+    impl ContactUpdate;
+
+    /// Sets the display name.
+    name(name: impl Into<String>) { name = Some(Some(name.into())) }
 
     /// Clears the display name: it is sent as `null`.
     ///
@@ -288,32 +290,15 @@ impl ContactUpdate {
     /// assert_eq!(serde_json::to_string(&update)?, r#"{"name":null}"#);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
-    #[must_use]
-    pub fn clear_name(mut self) -> Self {
-        self.name = Some(None);
-        self
-    }
+    clear_name() { name = Some(None) }
 
     /// Adds a field of custom data, merged into the existing data.
-    #[must_use]
-    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(name.into(), value.into());
-        self
-    }
-
-    /// Replaces the subscription topics. An empty list removes all of them.
-    #[must_use]
-    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
-        self.topics = Some(topics.into_iter().map(Into::into).collect());
-        self
+    metadata(name: impl Into<String>, value: impl Into<Value>) {
+        metadata.insert(name.into(), value.into())
     }
 
     /// Subscribes or unsubscribes the contact.
-    #[must_use]
-    pub fn subscribed(mut self, subscribed: bool) -> Self {
-        self.subscribed = Some(subscribed);
-        self
-    }
+    subscribed(subscribed: bool) { subscribed = Some(subscribed) }
 }
 
 debug_fields!(ContactUpdate: topics, subscribed);

@@ -12,6 +12,7 @@ use super::attachment::Attachment;
 use super::field_value::FieldValue;
 use crate::decode;
 use crate::error::InvalidInput;
+use crate::names::setters;
 
 /// An email to send: sender, recipients, content and options.
 ///
@@ -37,6 +38,7 @@ use crate::error::InvalidInput;
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct Email {
     /// The sender, as `a@b` or `Name <a@b>`. Its domain must be verified.
     pub from: String,
@@ -116,98 +118,6 @@ impl Email {
             subject: subject.into(),
             ..Self::default()
         }
-    }
-
-    /// Adds one or more recipients.
-    #[must_use]
-    pub fn to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.to.extend(addresses.into().0);
-        self
-    }
-
-    /// Adds one or more recipients of copies (Cc).
-    #[must_use]
-    pub fn cc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.cc.extend(addresses.into().0);
-        self
-    }
-
-    /// Adds one or more recipients of blind copies (Bcc).
-    #[must_use]
-    pub fn bcc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.bcc.extend(addresses.into().0);
-        self
-    }
-
-    /// Adds one or more addresses for replies (`Reply-To`).
-    #[must_use]
-    pub fn reply_to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.reply_to.extend(addresses.into().0);
-        self
-    }
-
-    /// Sets the HTML body.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
-    }
-
-    /// Sets the plain-text body.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Adds a header to the email itself.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.headers.insert(name.into(), value.into().into());
-        self
-    }
-
-    /// Adds an attachment.
-    #[must_use]
-    pub fn attachment(mut self, attachment: Attachment) -> Self {
-        self.attachments.push(attachment);
-        self
-    }
-
-    /// Adds a tag for tracking.
-    #[must_use]
-    pub fn tag(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.tags.insert(name.into(), value.into().into());
-        self
-    }
-
-    /// Schedules the email: an RFC 3339 string such as `2030-01-01T09:00:00Z`, or a
-    /// `chrono::DateTime`. A string is sent unmodified.
-    #[must_use]
-    pub fn scheduled_at(mut self, at: impl Into<ScheduledAt>) -> Self {
-        self.scheduled_at = Some(at.into());
-        self
-    }
-
-    /// Sets the id of the template to use.
-    #[must_use]
-    pub fn template(mut self, id: impl Into<String>) -> Self {
-        self.template_id = Some(id.into());
-        self
-    }
-
-    /// Sets a variable of the template.
-    #[must_use]
-    pub fn variable(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.variables.insert(name.into(), value.into().into());
-        self
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.extra.insert(name.into(), value.into().into());
-        self
     }
 
     /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
@@ -302,6 +212,58 @@ impl Email {
     /// The number of recipients in `to`, `cc` and `bcc`.
     pub(super) fn recipients(&self) -> u64 {
         (self.to.len() + self.cc.len() + self.bcc.len()) as u64
+    }
+}
+
+setters! {
+    impl Email;
+
+    /// Adds one or more recipients.
+    to(addresses: impl Into<Recipients>) { to.extend(addresses.into().0) }
+
+    /// Adds one or more recipients of copies (Cc).
+    cc(addresses: impl Into<Recipients>) { cc.extend(addresses.into().0) }
+
+    /// Adds one or more recipients of blind copies (Bcc).
+    bcc(addresses: impl Into<Recipients>) { bcc.extend(addresses.into().0) }
+
+    /// Adds one or more addresses for replies (`Reply-To`).
+    reply_to(addresses: impl Into<Recipients>) { reply_to.extend(addresses.into().0) }
+
+    /// Sets the HTML body.
+    html(html: impl Into<String>) { html = Some(html.into()) }
+
+    /// Sets the plain-text body.
+    text(text: impl Into<String>) { text = Some(text.into()) }
+
+    /// Adds a header to the email itself.
+    header(name: impl Into<String>, value: impl Into<FieldValue>) {
+        headers.insert(name.into(), value.into().into())
+    }
+
+    /// Adds an attachment.
+    attachment(attachment: Attachment) { attachments.push(attachment) }
+
+    /// Adds a tag for tracking.
+    tag(name: impl Into<String>, value: impl Into<FieldValue>) {
+        tags.insert(name.into(), value.into().into())
+    }
+
+    /// Schedules the email: an RFC 3339 string such as `2030-01-01T09:00:00Z`, or a
+    /// `chrono::DateTime`. A string is sent unmodified.
+    scheduled_at(at: impl Into<ScheduledAt>) { scheduled_at = Some(at.into()) }
+
+    /// Sets the id of the template to use.
+    template(id: impl Into<String>) { template_id = Some(id.into()) }
+
+    /// Sets a variable of the template.
+    variable(name: impl Into<String>, value: impl Into<FieldValue>) {
+        variables.insert(name.into(), value.into().into())
+    }
+
+    /// Adds a field that this type does not model. It is sent as given.
+    extra(name: impl Into<String>, value: impl Into<FieldValue>) {
+        extra.insert(name.into(), value.into().into())
     }
 }
 

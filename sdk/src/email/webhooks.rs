@@ -12,7 +12,7 @@ use crate::engine::{Call, Deleted, FromResponse, Received, Shared, payload, requ
 use crate::error::{Error, InvalidInput};
 use crate::fields::{Fields, is_nothing, plain, whole_number};
 use crate::list::List;
-use crate::names::debug_fields;
+use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
 use crate::pages::ListStream;
 use crate::secret::Secret;
@@ -72,6 +72,7 @@ debug_fields!(Webhook: id, events, active, extra);
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct WebhookUpdate {
     /// The new URL.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,26 +96,21 @@ impl WebhookUpdate {
         Self::default()
     }
 
-    /// Changes the endpoint's URL.
-    #[must_use]
-    pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.url = Some(url.into());
-        self
-    }
-
     /// Replaces the subscribed events.
-    #[must_use]
     pub fn events<E: Into<String>>(mut self, events: impl IntoIterator<Item = E>) -> Self {
         self.events = Some(events.into_iter().map(Into::into).collect());
         self
     }
+}
+
+setters! {
+    impl WebhookUpdate;
+
+    /// Changes the endpoint's URL.
+    url(url: impl Into<String>) { url = Some(url.into()) }
 
     /// Enables or disables the webhook.
-    #[must_use]
-    pub fn active(mut self, active: bool) -> Self {
-        self.active = Some(active);
-        self
-    }
+    active(active: bool) { active = Some(active) }
 }
 
 debug_fields!(WebhookUpdate: events, active);

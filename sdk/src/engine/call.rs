@@ -22,6 +22,7 @@ use crate::decode::parse_list;
 use crate::dialect::{Dialect, Point};
 use crate::error::{Error, InvalidInput};
 use crate::list::{List, read_list_by};
+use crate::names::setters;
 use crate::operation::Operation;
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
@@ -125,25 +126,6 @@ impl<T> Call<T> {
             options: Options::default(),
             read: Box::new(read),
         }
-    }
-
-    /// Sets the deadline of this call, including all attempts and the pauses between them.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the time limit of each attempt of this call, see
-    /// [`ClientBuilder::attempt_timeout`](crate::ClientBuilder::attempt_timeout).
-    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.options.attempt_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the maximum number of retries of this call.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.options.retries = Some(retries);
-        self
     }
 
     /// Sends an `Idempotency-Key` header. The key must be non-empty printable ASCII.
@@ -314,6 +296,20 @@ impl<T> Call<T> {
             self.request = Err(Error::from(invalid).with_operation(request.operation));
         }
     }
+}
+
+setters! {
+    impl<T> Call<T>;
+
+    /// Sets the deadline of this call, including all attempts and the pauses between them.
+    timeout(timeout: Duration) { options.timeout = Some(timeout) }
+
+    /// Sets the time limit of each attempt of this call, see
+    /// [`ClientBuilder::attempt_timeout`](crate::ClientBuilder::attempt_timeout).
+    attempt_timeout(timeout: Duration) { options.attempt_timeout = Some(timeout) }
+
+    /// Sets the maximum number of retries of this call.
+    retries(retries: u32) { options.retries = Some(retries) }
 }
 
 fn build_request(

@@ -14,6 +14,7 @@ use url::Url;
 
 use super::attempt::attempt;
 use super::observer::{Attempt, Exchange};
+use super::pauses::MAX_TIMEOUT;
 use super::request::body::InDoubt;
 use super::request::{OnRepetition, Options, Request};
 use super::response::{RawResponse, Received};
@@ -22,8 +23,6 @@ use crate::error::{Error, ErrorKind, Outcome};
 
 /// After a 429 with `Retry-After: 0`, also if the back-off is shorter.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
-
-pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Sends a request and retries it where that is safe, until the deadline. Dropped before its end, it
 /// leaves behind whether the service may have processed the request.

@@ -11,7 +11,7 @@ use tokio::time::Duration;
 use super::connections::{HttpClients, lock};
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
-use super::pauses::{Pause, Pauses, Rate};
+use super::pauses::{MAX_TIMEOUT, Pause, Pauses, Rate};
 use super::target::{ApiKey, Target, api_key_value};
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, Outcome};
@@ -161,6 +161,11 @@ pub(crate) struct BackOff {
 }
 
 impl BackOff {
+    pub(super) fn new(initial: Duration, max: Duration) -> Self {
+        let max = max.min(MAX_TIMEOUT);
+        Self { initial, max }
+    }
+
     /// The upper limit after this number of attempts.
     pub(super) fn after(self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(30);

@@ -11,7 +11,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::time::{Instant, sleep_until};
 
 use super::call::Call;
-use super::send::MAX_TIMEOUT;
+use super::pauses::MAX_TIMEOUT;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
 
