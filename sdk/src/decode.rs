@@ -14,6 +14,7 @@ use crate::bounds::{Reading, check_bounds};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{self, Fields, find, is_no_time, is_nothing, plain};
 use crate::secret::Secret;
+use crate::words::WORDS;
 
 /// The fields of a response that its type does not model, or that have an unexpected type,
 /// unmodified; and additional fields of a request. Dereferences to a map. In a response, it
@@ -256,25 +257,6 @@ fn is_envelope<T: Resource>(fields: &Fields) -> bool {
 /// The field that may hold the resource: one with a usual name, or the only object of a response
 /// without an id. What the resource models itself, such as `metadata`, is no wrapper.
 fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
-    const WRAPPERS: [&str; 8] = [
-        "data",
-        "result",
-        "response",
-        "item",
-        "payload",
-        "body",
-        "attributes",
-        "resource",
-    ];
-    const NEVER: [&str; 7] = [
-        "meta",
-        "links",
-        "responsemetadata",
-        "pagination",
-        "error",
-        "included",
-        "relationships",
-    ];
     let objects = fields
         .iter()
         .filter(|(name, value)| {
@@ -286,11 +268,13 @@ fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
                     .is_some_and(|one| one == T::KIND || one == "message");
             !is_own && (value.is_object() || is_usual && only_object(value).is_some())
         })
-        .filter(|(name, _)| !NEVER.contains(&plain(name).as_str()));
+        .filter(|(name, _)| !WORDS.no_wrappers.contains(&plain(name).as_str()));
     let names: Vec<&String> = objects.map(|(name, _)| name).collect();
     let kinds = format!("{}s", T::KIND);
-    let usual = WRAPPERS
-        .into_iter()
+    let usual = WORDS
+        .wrappers
+        .iter()
+        .copied()
         .chain([T::KIND, &kinds, "messages", "items", "results"])
         .find_map(|usual| {
             let is_usual = |name: &&&String| plain(name) == usual;
@@ -333,12 +317,12 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
         fields.remove(field);
         fields.insert("id".to_owned(), id);
     }
-    const OTHERS: [&str; 5] = ["uuid", "identifier", "uid", "guid", "messageid"];
     let kind = plain(T::KIND);
     let own = ["id", "identifier", "uuid", "uid"].map(|end| format!("{kind}{end}"));
     let mut names: Vec<&str> = own.iter().map(String::as_str).collect();
     names.extend(
-        OTHERS
+        WORDS
+            .ids
             .iter()
             .filter(|name| **name != "messageid" || kind == "email"),
     );
@@ -384,18 +368,9 @@ fn read_typed<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Val
     record
         .extra_mut()
         .0
-        .retain(|name, _| !SECRETS.contains(&plain(name).as_str()));
+        .retain(|name, _| !WORDS.secrets.contains(&plain(name).as_str()));
     record
 }
-
-/// The plain names of a webhook's signing secret.
-pub(crate) const SECRETS: [&str; 5] = [
-    "signingsecret",
-    "secret",
-    "webhooksecret",
-    "signingkey",
-    "secretkey",
-];
 
 fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
     let fits = |name: &str, value: &Value| {

@@ -176,6 +176,7 @@ mod scope;
 mod secret;
 mod verdict;
 mod webhook;
+mod words;
 
 pub use decode::Extra;
 pub use dialect::{Choice, Dialect, InvalidDialect, Point};

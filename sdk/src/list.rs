@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::decode::{DecodeError, Extra, Resource, read_object};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{Fields, find_in, flag, is_nothing, objects, plain, whole_number};
+use crate::words::WORDS;
 
 /// A list of resources, with paging information if the response contains any.
 ///
@@ -164,29 +165,17 @@ pub(crate) fn read_list_by<T>(
         named.find_map(|name| whole_number(find_in(&objects, &[name])?))
     };
     let header = |name| number_in_header(headers, name);
-    let total = number(&[
-        "total",
-        "totalcount",
-        "totalitems",
-        "totalelements",
-        "totalresults",
-        "totalsize",
-        "totalrecords",
-        "recordstotal",
-        "totalentries",
-        "totalhits",
-    ]);
+    let total = number(&WORDS.total);
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
     Ok(List {
-        page: number(&["page", "currentpage", "pagenumber", "pageindex", "number"]),
-        page_size: number(&["pagesize", "perpage", "limit"]),
+        page: number(&WORDS.page),
+        page_size: number(&WORDS.page_size),
         total: total
             .or_else(counted)
             .or_else(|| header("x-total-count"))
             .or_else(|| header("x-total")),
-        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages"])
-            .or_else(|| header("x-total-pages")),
+        total_pages: number(&WORDS.total_pages).or_else(|| header("x-total-pages")),
         more: read_more(&objects, headers, dialect),
         items: items.into_iter().map(read).collect(),
         extra: Extra(beside),
@@ -197,25 +186,9 @@ pub(crate) fn read_list_by<T>(
 const DEPTH: u32 = 3;
 
 fn read_more(objects: &[&Fields], headers: &HeaderMap, dialect: &Dialect) -> More {
-    const FLAGS: [&str; 13] = [
-        "hasmore",
-        "hasnext",
-        "hasnextpage",
-        "more",
-        "moreavailable",
-        "istruncated",
-        "truncated",
-        "incomplete",
-        "hasmoreitems",
-        "hasmoreresults",
-        "moreresults",
-        "moreresultsavailable",
-        "moredataindicator",
-    ];
-    const LAST: [&str; 3] = ["islast", "islastpage", "last"];
-    let is_last = || find_in(objects, &LAST)?.as_bool();
+    let is_last = || find_in(objects, &WORDS.is_last)?.as_bool();
     let mut more = More {
-        said: find_in(objects, &FLAGS)
+        said: find_in(objects, &WORDS.more_follows)
             .and_then(flag)
             .or_else(|| is_last().map(|last| !last)),
         link: link_header(headers),
@@ -230,7 +203,7 @@ fn read_more(objects: &[&Fields], headers: &HeaderMap, dialect: &Dialect) -> Mor
                 let next = links.iter().find(is_next);
                 more.link = more.link.or_else(|| text_of(next?.get("href")?));
             }
-            _ if !NEXT.contains(&plain.as_str()) => {}
+            _ if !WORDS.next.contains(&plain.as_str()) => {}
             _ if is_nothing(value) => names_no_next = true,
             Value::String(text) if is_url(text) => {
                 more.link.get_or_insert_with(|| text.clone());
@@ -262,27 +235,6 @@ fn read_more(objects: &[&Fields], headers: &HeaderMap, dialect: &Dialect) -> Mor
 fn number_in_header(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
-
-/// The plain names of fields that tell where a list goes on.
-const NEXT: [&str; 17] = [
-    "next",
-    "nexturl",
-    "nexturi",
-    "nextlink",
-    "nexthref",
-    "nextpageurl",
-    "nextpagelink",
-    "odatanextlink",
-    "nextpage",
-    "nextcursor",
-    "nextpagetoken",
-    "nexttoken",
-    "nextpagecursor",
-    "continuationtoken",
-    "endcursor",
-    "after",
-    "nextoffset",
-];
 
 fn is_url(text: &str) -> bool {
     text.starts_with('/') || text.starts_with('?') || text.contains("://")
@@ -377,14 +329,6 @@ fn take_within(
     levels: u32,
     choose: &dyn Fn(&Fields) -> Result<Option<String>, DecodeError>,
 ) -> Result<Option<Value>, DecodeError> {
-    const PAGING: [&str; 6] = [
-        "meta",
-        "links",
-        "pagination",
-        "paging",
-        "error",
-        "responsemetadata",
-    ];
     if let Some(name) = choose(fields)? {
         return Ok(fields.remove(&name));
     }
@@ -395,7 +339,7 @@ fn take_within(
         let Value::Object(inner) = value else {
             continue;
         };
-        if PAGING.contains(&plain(name).as_str()) {
+        if WORDS.about_pages.contains(&plain(name).as_str()) {
             continue;
         }
         if let Some(found) = take_within(inner, levels - 1, choose)? {
@@ -431,37 +375,17 @@ fn unwrapped(mut item: Value) -> Value {
     }
 }
 
-/// The plain names of fields that usually hold the items.
-const ITEMS: [&str; 13] = [
-    "data",
-    "items",
-    "results",
-    "records",
-    "audiences",
-    "contacts",
-    "domains",
-    "webhooks",
-    "endpoints",
-    "webhookendpoints",
-    "emails",
-    "list",
-    "values",
-];
-
 fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
     match pinned {
         Some(pinned) => name == pinned,
-        None => ITEMS.contains(&plain(name).as_str()),
+        None => WORDS.items.contains(&plain(name).as_str()),
     }
 }
 
 fn name_of_array(fields: &Fields, pinned: Option<&str>) -> Result<Option<String>, DecodeError> {
-    const BESIDE: [&str; 6] = [
-        "errors", "failed", "links", "warnings", "included", "messages",
-    ];
     let is_list = |(name, value): &(&String, &Value)| match pinned {
         Some(pinned) => name.as_str() == pinned && value.is_array(),
-        None => value.is_array() && !BESIDE.contains(&plain(name).as_str()),
+        None => value.is_array() && !WORDS.beside_items.contains(&plain(name).as_str()),
     };
     let names: Vec<&String> = fields
         .iter()
@@ -473,7 +397,7 @@ fn name_of_array(fields: &Fields, pinned: Option<&str>) -> Result<Option<String>
         [only] => return Ok(Some(only.clone())),
         _ => {}
     }
-    let mut usual = ITEMS.iter();
+    let mut usual = WORDS.items.iter();
     let usual = usual.find_map(|usual| names.iter().find(|name| plain(name) == *usual));
     match usual {
         Some(usual) => Ok(Some((*usual).clone())),

@@ -11,6 +11,7 @@ use crate::decode::read_fields;
 use crate::dialect::{Dialect, Point};
 use crate::email::email_record::EmailRecord;
 use crate::fields::{Fields, flag, integer, plain};
+use crate::words::WORDS;
 
 /// What a response says about an email.
 pub(crate) enum Verdict {
@@ -45,13 +46,6 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
 
 /// The id in the dialect's header or in `Location`.
 fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
-    const USUAL: [&str; 5] = [
-        "x-message-id",
-        "x-email-id",
-        "message-id",
-        "x-resource-id",
-        "x-id",
-    ];
     let text = |name: &str| {
         let text = headers.get(name)?.to_str().ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
@@ -63,7 +57,7 @@ fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
         Some("location") => last_segment(&text(LOCATION.as_str())?, false),
         Some(_) => None,
         None => named()
-            .or_else(|| USUAL.iter().find_map(|name| text(name)))
+            .or_else(|| WORDS.id_headers.iter().find_map(|name| text(name)))
             .or_else(|| last_segment(&text(LOCATION.as_str())?, true)),
     }
 }
@@ -131,36 +125,11 @@ fn has_error(fields: &Fields) -> bool {
 }
 
 fn is_denied(name: &str, value: &Value) -> bool {
-    const ASSENTS: [&str; 8] = [
-        "success",
-        "ok",
-        "accepted",
-        "succeeded",
-        "successful",
-        "issuccess",
-        "isok",
-        "isaccepted",
-    ];
-    ASSENTS.contains(&name) && flag(value) == Some(false)
+    WORDS.assents.contains(&name) && flag(value) == Some(false)
 }
 
 fn is_error(name: &str, value: &Value) -> bool {
-    const ERRORS: [&str; 13] = [
-        "error",
-        "errors",
-        "errorcode",
-        "errormessage",
-        "errordescription",
-        "errordetail",
-        "errordetails",
-        "errortype",
-        "exception",
-        "fault",
-        "faultcode",
-        "faultstring",
-        "violations",
-    ];
-    ERRORS.contains(&name) && says_something(value)
+    WORDS.errors.contains(&name) && says_something(value)
 }
 
 /// An accepted email must not be sent again because of `"error": ""` or `"ErrorCode": 0`.
@@ -179,26 +148,7 @@ fn says_something(value: &Value) -> bool {
 
 /// Whether a field that holds a status holds one of a failure: a number from 400 on, or a word.
 fn is_failing_status(name: &str, value: &Value) -> bool {
-    const STATUSES: [&str; 17] = [
-        "status",
-        "statuscode",
-        "statustext",
-        "httpstatus",
-        "httpstatuscode",
-        "httpcode",
-        "responsecode",
-        "responsestatus",
-        "code",
-        "state",
-        "result",
-        "resultcode",
-        "outcome",
-        "deliverystatus",
-        "emailstatus",
-        "messagestatus",
-        "lastevent",
-    ];
-    if !STATUSES.contains(&name) {
+    if !WORDS.statuses.contains(&name) {
         // `{"object": "error"}`
         return matches!(name, "object" | "type" | "kind") && value.as_str() == Some("error");
     }
@@ -215,36 +165,6 @@ fn is_failing_status(name: &str, value: &Value) -> bool {
 
 /// Whether a word, or a number with a phrase as in `422 Unprocessable`, says that something failed.
 fn is_failing_word(text: &str) -> bool {
-    const WORDS: [&str; 28] = [
-        "error",
-        "errored",
-        "fail",
-        "failed",
-        "failure",
-        "rejected",
-        "reject",
-        "refused",
-        "invalid",
-        "denied",
-        "declined",
-        "dropped",
-        "suppressed",
-        "blocked",
-        "bounced",
-        "bounce",
-        "undeliverable",
-        "undelivered",
-        "discarded",
-        "aborted",
-        "forbidden",
-        "unauthorized",
-        "blacklisted",
-        "unaccepted",
-        "unsuccessful",
-        "complained",
-        "cancelled",
-        "canceled",
-    ];
     let first = text.split_whitespace().next().unwrap_or_default();
     if first.parse::<u64>().is_ok_and(|number| number >= 400) {
         return true;
@@ -252,22 +172,12 @@ fn is_failing_word(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let mut words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     let is_denial = text.starts_with("no_") || text.starts_with("no ");
-    !is_denial && words.any(|word| WORDS.contains(&word))
+    !is_denial && words.any(|word| WORDS.failures.contains(&word))
 }
 
 /// Fields with what the request had, which the service may send back, and links.
 fn is_content(name: &str) -> bool {
-    const CONTENT: [&str; 8] = [
-        "links",
-        "tags",
-        "headers",
-        "variables",
-        "metadata",
-        "attachments",
-        "customdata",
-        "customargs",
-    ];
-    CONTENT.contains(&plain(name).as_str())
+    WORDS.content.contains(&plain(name).as_str())
 }
 
 #[cfg(test)]

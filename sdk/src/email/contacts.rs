@@ -15,6 +15,7 @@ use crate::list::List;
 use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
 use crate::pages::ListStream;
+use crate::words::WORDS;
 
 /// A contact of an audience.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -91,49 +92,11 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
 /// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
 /// not.
 fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
-    const FOR: [&str; 12] = [
-        "subscribed",
-        "issubscribed",
-        "optin",
-        "optedin",
-        "isoptedin",
-        "optinindicator",
-        "emailoptin",
-        "acceptsmarketing",
-        "consent",
-        "emailconsent",
-        "marketingconsent",
-        "receivesemails",
-    ];
-    const AGAINST: [&str; 15] = [
-        "unsubscribed",
-        "isunsubscribed",
-        "optout",
-        "optedout",
-        "isoptedout",
-        "optoutindicator",
-        "emailoptout",
-        "hasoptedoutofemail",
-        "globallyunsubscribed",
-        "donotemail",
-        "donotcontact",
-        "suppressed",
-        "excluded",
-        "isexcluded",
-        "isexcludedfromcampaigns",
-    ];
-    const STATUSES: [&str; 5] = [
-        "status",
-        "subscriptionstatus",
-        "subscription",
-        "optinstatus",
-        "state",
-    ];
     match dialect.pinned(Point::OptOut) {
         None => {}
         Some("subscribed") => return named_flag(fields, "subscribed"),
         Some("unsubscribed") => return named_flag(fields, "unsubscribed").map(|out| !out),
-        Some("status") => return status(find(fields, &STATUSES)?.1.as_str()?),
+        Some("status") => return status(find(fields, &WORDS.subscription_statuses)?.1.as_str()?),
         Some(field) => {
             return match field.strip_prefix('!') {
                 Some(field) => named_flag(fields, field).map(|out| !out),
@@ -145,9 +108,9 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
     for (name, value) in fields {
         let name = plain(name);
         let answer = match name.as_str() {
-            name if FOR.contains(&name) => wish(value),
-            name if AGAINST.contains(&name) => flag(value).map(|out| !out),
-            name if STATUSES.contains(&name) => value.as_str().and_then(status),
+            name if WORDS.opted_in.contains(&name) => wish(value),
+            name if WORDS.opted_out.contains(&name) => flag(value).map(|out| !out),
+            name if WORDS.subscription_statuses.contains(&name) => value.as_str().and_then(status),
             "unsubscribedat" | "optedoutat" | "optoutat" => Some(is_no_time(value)),
             _ => None,
         };

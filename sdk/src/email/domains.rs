@@ -13,6 +13,7 @@ use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::pages::ListStream;
+use crate::words::WORDS;
 
 /// A sending domain, with the results of its DNS checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -156,16 +157,7 @@ impl Domain {
     /// The DNS records to publish, if the response contains them: an array of objects, or one
     /// object for each kind.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
-        const NAMES: [&str; 7] = [
-            "records",
-            "dnsrecords",
-            "dns",
-            "dnsrecordset",
-            "recordsets",
-            "dnsentries",
-            "verificationrecords",
-        ];
-        let named = find(&self.extra, &NAMES).map(|(_, value)| records(None, value));
+        let named = find(&self.extra, &WORDS.dns_records).map(|(_, value)| records(None, value));
         let found = named.unwrap_or_default();
         if !found.is_empty() {
             return found;
@@ -242,30 +234,11 @@ impl DnsRecord {
     /// `None` if the object has no value of a record.
     fn read(kind: Option<&String>, fields: &Fields) -> Option<Self> {
         let text = |names: &[&str]| Some(find(fields, names)?.1.as_str()?.to_owned());
-        let value = text(&[
-            "value",
-            "content",
-            "data",
-            "target",
-            "recordvalue",
-            "recordcontent",
-            "recorddata",
-            "txtvalue",
-            "pointsto",
-            "rdata",
-        ])?;
+        let value = text(&WORDS.record_values)?;
         Some(Self {
-            kind: text(&["kind", "purpose", "record", "category"]).or_else(|| kind.cloned()),
-            record_type: text(&["type", "recordtype", "rrtype", "dnstype"]),
-            name: text(&[
-                "name",
-                "host",
-                "hostname",
-                "recordname",
-                "recordhost",
-                "dnsname",
-                "fqdn",
-            ]),
+            kind: text(&WORDS.record_kinds).or_else(|| kind.cloned()),
+            record_type: text(&WORDS.record_types),
+            name: text(&WORDS.record_names),
             value: Some(value),
             priority: find(fields, &["priority", "preference", "prio"])
                 .and_then(|(_, value)| whole_number(value)),

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::decode::{self, Extra, SECRETS, parse_value, resource, take_name};
+use crate::decode::{self, Extra, parse_value, resource, take_name};
 use crate::dialect::{Dialect, Point};
 use crate::engine::{Call, Deleted, FromResponse, Received, Shared, payload, request_type};
 use crate::error::{Error, InvalidInput};
@@ -17,6 +17,7 @@ use crate::operation::Operation;
 use crate::pages::ListStream;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
+use crate::words::WORDS;
 
 /// A webhook: an endpoint that receives events.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -61,7 +62,7 @@ resource!(
 );
 
 fn prepare(fields: &mut Fields, _dialect: &Dialect) {
-    take_name(fields, "signingSecret", &SECRETS);
+    take_name(fields, "signingSecret", &WORDS.secrets);
     take_name(fields, "active", &["enabled", "isactive", "isenabled"]);
     take_name(fields, "url", &["endpoint", "endpointurl", "targeturl"]);
 }
@@ -173,27 +174,15 @@ impl FromResponse for WebhookTest {
 /// The endpoint's status in a field that is one; `Some(None)` if that says that there is none. A
 /// number elsewhere, such as a duration, is no status.
 fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>> {
-    const NAMES: [&str; 9] = [
-        "statuscode",
-        "responsestatus",
-        "responsestatuscode",
-        "responsecode",
-        "httpstatus",
-        "httpstatuscode",
-        "httpcode",
-        "status",
-        "code",
-    ];
-    const INSIDE: [&str; 7] = [
-        "data", "result", "response", "test", "delivery", "attempt", "webhook",
-    ];
     let Value::Object(fields) = value else {
         return as_status(value).map(Some);
     };
     // What is inside is about the delivery, even if an envelope has a status of its own.
     let inside = fields
         .iter()
-        .filter(|(name, value)| value.is_object() && INSIDE.contains(&plain(name).as_str()))
+        .filter(|(name, value)| {
+            value.is_object() && WORDS.test_objects.contains(&plain(name).as_str())
+        })
         .find_map(|(_, inner)| find_status(inner, pinned));
     if inside.is_some() {
         return inside;
@@ -201,7 +190,7 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     let pinned = pinned.map(plain);
     let names = match &pinned {
         Some(name) => vec![name.as_str()],
-        None => NAMES.to_vec(),
+        None => WORDS.test_statuses.to_vec(),
     };
     names.iter().find_map(|name| {
         let (_, value) = fields.iter().find(|(field, _)| plain(field) == *name)?;

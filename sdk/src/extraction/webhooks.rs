@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decode::{self, Extra, SECRETS, resource, take_name};
+use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::Dialect;
 use crate::engine::{Call, Deleted, Shared, payload};
 use crate::fields::Fields;
@@ -14,6 +14,7 @@ use crate::operation::Operation;
 use crate::pages::ListStream;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
+use crate::words::WORDS;
 
 /// A webhook endpoint.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ resource!(
 );
 
 fn prepare(fields: &mut Fields, _dialect: &Dialect) {
-    take_name(fields, "secret", &SECRETS);
+    take_name(fields, "secret", &WORDS.secrets);
 }
 
 debug_fields!(Webhook: id, events, status, extra);

@@ -1,0 +1,57 @@
+//! How services call things where their reference is silent: the lists of `words.json`. Names of
+//! fields are there as [`plain`](crate::fields::plain) returns them.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+macro_rules! words {
+    ($($group:ident),+) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct Words {
+            $(pub(crate) $group: Vec<&'static str>,)+
+        }
+    };
+}
+
+words!(
+    id_headers,
+    assents,
+    errors,
+    statuses,
+    failures,
+    content,
+    wrappers,
+    no_wrappers,
+    ids,
+    secrets,
+    more_follows,
+    is_last,
+    next,
+    about_pages,
+    items,
+    beside_items,
+    total,
+    page,
+    page_size,
+    total_pages,
+    error_codes,
+    error_messages,
+    error_fields,
+    field_names,
+    test_statuses,
+    test_objects,
+    opted_in,
+    opted_out,
+    subscription_statuses,
+    dns_records,
+    record_values,
+    record_kinds,
+    record_types,
+    record_names
+);
+
+pub(crate) static WORDS: LazyLock<Words> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("words.json")).expect("words.json has these lists")
+});
