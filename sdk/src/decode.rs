@@ -193,6 +193,11 @@ pub(crate) fn read_object<T: Resource>(value: Value, dialect: &Dialect) -> T {
 /// Reads a resource: the object itself, or an object inside it. What is beside that one stays.
 pub(crate) fn read_fields<T: Resource>(fields: Fields, dialect: &Dialect) -> T {
     let mut fields = unwrapped::<T>(fields, dialect, MAX_LEVELS);
+    for documented in T::FIELDS {
+        if let Some(names) = WORDS.aliases.get(documented) {
+            take_name(&mut fields, documented, names);
+        }
+    }
     T::prepare(&mut fields, dialect);
     read_typed(&fields)
 }
@@ -309,13 +314,8 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
     for documented in T::FIELDS {
         take_name(fields, documented, &[&plain(documented)]);
     }
-    if let Some(field) = dialect
-        .pinned(Point::IdField)
-        .filter(|_| T::KIND == "email")
-        && let Some(id) = fields.get(field).filter(|_| field != "id").cloned()
-    {
-        fields.remove(field);
-        fields.insert("id".to_owned(), id);
+    if T::KIND == "email" {
+        take_pinned(fields, dialect, Point::IdField, "id");
     }
     let kind = plain(T::KIND);
     let own = ["id", "identifier", "uuid", "uid"].map(|end| format!("{kind}{end}"));
@@ -346,17 +346,21 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
 
 /// Moves the first field with one of these plain names, unless there is one with the documented name.
 pub(crate) fn take_name(fields: &mut Fields, documented: &str, names: &[&str]) {
-    if fields
-        .get(documented)
-        .is_some_and(|value| !is_nothing(value))
-    {
-        return;
+    if fields.get(documented).is_none_or(is_nothing) {
+        move_field(fields, documented, names);
     }
-    let Some((name, _)) = find(fields, names) else {
-        return;
-    };
-    let name = name.clone();
-    if let Some(value) = fields.remove(&name) {
+}
+
+/// Moves the field that the dialect names.
+pub(crate) fn take_pinned(fields: &mut Fields, dialect: &Dialect, point: Point, documented: &str) {
+    if let Some(name) = dialect.pinned(point) {
+        move_field(fields, documented, &[&plain(name)]);
+    }
+}
+
+fn move_field(fields: &mut Fields, documented: &str, names: &[&str]) {
+    let name = find(fields, names).map(|(name, _)| name.clone());
+    if let Some(value) = name.and_then(|name| fields.remove(&name)) {
         fields.insert(documented.to_owned(), value);
     }
 }
@@ -437,35 +441,30 @@ pub(crate) fn object_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Fields,
 
 /// True, false or `null`, also as a word or a number.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
-    let value = Value::deserialize(d)?;
-    match is_nothing(&value) {
-        true => Ok(None),
-        false => fields::flag(&value)
-            .map(Some)
-            .ok_or_else(|| D::Error::custom("neither true nor false")),
-    }
+    optional(d, is_nothing, fields::flag)
 }
 
 /// An integer or `null`; the integer may be in a text.
 pub(crate) fn integer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<i64>, D::Error> {
-    let value = Value::deserialize(d)?;
-    match is_nothing(&value) {
-        true => Ok(None),
-        false => fields::integer(&value)
-            .map(Some)
-            .ok_or_else(|| D::Error::custom("not an integer")),
-    }
+    optional(d, is_nothing, fields::integer)
 }
 
 /// A time in any common form, or none.
 pub(crate) fn time<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DateTime<Utc>>, D::Error> {
-    let value = Value::deserialize(d)?;
-    match is_no_time(&value) {
-        true => Ok(None),
-        false => fields::time(&value)
-            .map(Some)
-            .ok_or_else(|| D::Error::custom("not a time")),
+    optional(d, is_no_time, fields::time)
+}
+
+fn optional<'de, T, D: Deserializer<'de>>(
+    deserializer: D,
+    is_none: fn(&Value) -> bool,
+    read: fn(&Value) -> Option<T>,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if is_none(&value) {
+        return Ok(None);
     }
+    let read = read(&value).ok_or_else(|| D::Error::custom("a value of another type"))?;
+    Ok(Some(read))
 }
 
 /// A secret is read from any value, so that it never gets into `extra`.

@@ -218,64 +218,45 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         self.is_transient() && (self.0.retry_safe || self.0.outcome != Outcome::Unknown)
     }
+}
 
+/// Defines predicates, each true for these kinds.
+macro_rules! predicates {
+    ($( $(#[$meta:meta])* $name:ident: $($kind:ident)|+; )+) => {
+        impl Error {
+            $(
+                $(#[$meta])*
+                pub fn $name(&self) -> bool {
+                    matches!(self.0.kind, $(ErrorKind::$kind { .. })|+)
+                }
+            )+
+        }
+    };
+}
+
+predicates! {
     /// True if the resource does not exist (HTTP 404 or 410).
-    pub fn is_not_found(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::NotFound)
-    }
-
+    is_not_found: NotFound;
     /// True if the service did not accept the API key (HTTP 401).
-    pub fn is_unauthorized(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Unauthorized)
-    }
-
+    is_unauthorized: Unauthorized;
     /// True if the API key lacks the scope that the operation requires.
-    pub fn is_missing_scope(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::MissingScope { .. })
-    }
-
+    is_missing_scope: MissingScope;
     /// True if the service limited the request rate (HTTP 429) and the retries or the
     /// deadline were used up.
-    pub fn is_rate_limited(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::RateLimited)
-    }
-
+    is_rate_limited: RateLimited;
     /// True if the deadline passed.
-    pub fn is_timeout(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Timeout)
-    }
-
+    is_timeout: Timeout;
     /// True if no connection was established, TLS and proxy included. The last attempt was not
     /// sent.
-    pub fn is_connect(&self) -> bool {
-        matches!(
-            self.0.kind,
-            ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Proxy
-        )
-    }
-
+    is_connect: Connect | Tls | Proxy;
     /// True if the request conflicts with existing data (HTTP 409).
-    pub fn is_conflict(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Conflict)
-    }
-
+    is_conflict: Conflict;
     /// True if the service failed (HTTP 5xx).
-    pub fn is_server_error(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Server)
-    }
-
+    is_server_error: Server;
     /// True if a list has more items than the client could get.
-    pub fn is_incomplete_list(&self) -> bool {
-        matches!(
-            self.0.kind,
-            ErrorKind::IncompleteList | ErrorKind::PageRepeated
-        )
-    }
-
+    is_incomplete_list: IncompleteList | PageRepeated;
     /// True if the client rejected a parameter before sending.
-    pub fn is_invalid_input(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::InvalidInput { .. })
-    }
+    is_invalid_input: InvalidInput;
 }
 
 impl Error {

@@ -1,16 +1,19 @@
 //! How services call things where their reference is silent: the lists of `words.json`. Names of
 //! fields are there as [`plain`](crate::fields::plain) returns them.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 macro_rules! words {
-    ($($group:ident),+) => {
+    ($($list:ident),+) => {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct Words {
-            $(pub(crate) $group: Vec<&'static str>,)+
+            /// Other names of fields that the reference has.
+            pub(crate) aliases: BTreeMap<&'static str, Vec<&'static str>>,
+            $(pub(crate) $list: Vec<&'static str>,)+
         }
     };
 }
@@ -49,7 +52,13 @@ words!(
     record_values,
     record_kinds,
     record_types,
-    record_names
+    record_names,
+    last_events,
+    wishes,
+    refusals,
+    passed,
+    not_passed,
+    checks
 );
 
 pub(crate) static WORDS: LazyLock<Words> = LazyLock::new(|| {

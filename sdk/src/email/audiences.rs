@@ -53,20 +53,8 @@ impl NewAudience {
     }
 }
 
-impl From<&str> for NewAudience {
-    fn from(name: &str) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<String> for NewAudience {
-    fn from(name: String) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<&String> for NewAudience {
-    fn from(name: &String) -> Self {
+impl<T: Into<String>> From<T> for NewAudience {
+    fn from(name: T) -> Self {
         Self::new(name)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::message::can_be_address;
-use crate::decode::{self, Extra, resource, take_name};
+use crate::decode::{self, Extra, resource, take_pinned};
 use crate::dialect::{Dialect, Point};
 use crate::engine::{Call, Deleted, Shared, payload, request_type};
 use crate::error::InvalidInput;
@@ -68,62 +68,39 @@ resource!(
 debug_fields!(Contact: id, topics, subscribed, extra);
 
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
-    let named = dialect.pinned(Point::MetadataField).map(plain);
-    take_name(
-        fields,
-        "metadata",
-        &[named.as_deref().unwrap_or("customfields")],
-    );
-    take_name(
-        fields,
-        "metadata",
-        &["customdata", "customattributes", "properties"],
-    );
-    take_name(fields, "email", &["emailaddress"]);
-    match wants_emails(fields, dialect) {
-        Some(wants) => fields.insert("subscribed".to_owned(), wants.into()),
-        None => fields.remove("subscribed").and_then(|unclear| {
-            // It is kept, but it is not known what it means.
-            fields.insert("subscribed".to_owned(), unclear)
-        }),
-    };
+    take_pinned(fields, dialect, Point::MetadataField, "metadata");
+    // Where it is not clear, it stays as it is.
+    if let Some(wants) = wants_emails(fields, dialect) {
+        fields.insert("subscribed".to_owned(), wants.into());
+    }
 }
 
 /// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
 /// not.
 fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
+    let named = |name: &str| wish(find(fields, &[&plain(name)])?.1);
     match dialect.pinned(Point::OptOut) {
         None => {}
-        Some("subscribed") => return named_flag(fields, "subscribed"),
-        Some("unsubscribed") => return named_flag(fields, "unsubscribed").map(|out| !out),
+        Some("unsubscribed") => return named("unsubscribed").map(|out| !out),
         Some("status") => return status(find(fields, &WORDS.subscription_statuses)?.1.as_str()?),
         Some(field) => {
             return match field.strip_prefix('!') {
-                Some(field) => named_flag(fields, field).map(|out| !out),
-                None => named_flag(fields, field),
+                Some(field) => named(field).map(|out| !out),
+                None => named(field),
             };
         }
     }
-    let mut answers: Vec<bool> = Vec::new();
-    for (name, value) in fields {
+    let answers = fields.iter().filter_map(|(name, value)| {
         let name = plain(name);
-        let answer = match name.as_str() {
+        match name.as_str() {
             name if WORDS.opted_in.contains(&name) => wish(value),
             name if WORDS.opted_out.contains(&name) => flag(value).map(|out| !out),
-            name if WORDS.subscription_statuses.contains(&name) => value.as_str().and_then(status),
+            name if WORDS.subscription_statuses.contains(&name) => status(value.as_str()?),
             "unsubscribedat" | "optedoutat" | "optoutat" => Some(is_no_time(value)),
             _ => None,
-        };
-        answers.extend(answer);
-    }
-    match answers.is_empty() {
-        true => None,
-        false => Some(answers.into_iter().all(|wants| wants)),
-    }
-}
-
-fn named_flag(fields: &Fields, name: &str) -> Option<bool> {
-    wish(find(fields, &[&plain(name)])?.1)
+        }
+    });
+    answers.reduce(|all, wants| all && wants)
 }
 
 /// A flag, or a word that says the same.
@@ -133,12 +110,10 @@ fn wish(value: &Value) -> Option<bool> {
 
 /// What a word says about the wish for emails.
 fn status(word: &str) -> Option<bool> {
-    match plain(word).as_str() {
-        "subscribed" | "optedin" | "optin" | "in" | "granted" | "given" => Some(true),
-        "unsubscribed" | "optedout" | "optout" | "out" | "suppressed" | "blocked"
-        | "complained" | "bounced" | "cleaned" | "denied" | "revoked" | "withdrawn" => Some(false),
-        _ => None,
-    }
+    let word = plain(word);
+    let wants = WORDS.wishes.contains(&word.as_str());
+    let refuses = WORDS.refusals.contains(&word.as_str());
+    (wants || refuses).then_some(wants)
 }
 
 /// The parameters of a new contact. A string converts into one with that email address.

@@ -116,23 +116,11 @@ fn prepare(fields: &mut Fields, _dialect: &Dialect) {
 /// The result of a check: a flag, a word, or an object with one of them.
 fn verdict(value: &Value) -> Option<bool> {
     if let Value::Object(check) = value {
-        let names = [
-            "verified",
-            "valid",
-            "isverified",
-            "passed",
-            "ok",
-            "status",
-            "result",
-        ];
-        return verdict(find(check, &names)?.1);
+        return verdict(find(check, &WORDS.checks)?.1);
     }
     match value.as_str().map(plain).as_deref() {
-        Some("verified" | "pass" | "passed" | "valid" | "ok" | "success") => Some(true),
-        Some(
-            "failed" | "fail" | "pending" | "notstarted" | "missing" | "invalid" | "unverified"
-            | "notverified" | "notfound" | "error",
-        ) => Some(false),
+        Some(word) if WORDS.passed.contains(&word) => Some(true),
+        Some(word) if WORDS.not_passed.contains(&word) => Some(false),
         // A number is no verdict.
         _ => fields_flag(value).filter(|_| !value.is_number()),
     }
@@ -269,20 +257,8 @@ impl NewDomain {
     }
 }
 
-impl From<&str> for NewDomain {
-    fn from(name: &str) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<String> for NewDomain {
-    fn from(name: String) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<&String> for NewDomain {
-    fn from(name: &String) -> Self {
+impl<T: Into<String>> From<T> for NewDomain {
+    fn from(name: T) -> Self {
         Self::new(name)
     }
 }

@@ -4,10 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, Extra, resource, take_name};
+use crate::decode::{self, Extra, resource};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{Fields, find, find_in, objects, plain};
 use crate::names::debug_fields;
+use crate::words::WORDS;
 
 /// An email as returned by the service.
 ///
@@ -111,53 +112,47 @@ debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, ext
 
 /// Finds the status, and the words that the dialect has for some.
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
-    if let Some(field) = dialect
-        .pinned(Point::StatusField)
-        .filter(|field| *field != "status")
-        && let Some(status) = find_in(&objects(fields, 2), &[&plain(field)]).cloned()
-    {
+    let Some(status) = find_status(fields, dialect).cloned() else {
+        return;
+    };
+    if let Some(field) = dialect.pinned(Point::StatusField) {
         fields.remove(field);
-        fields.insert("status".to_owned(), status);
     }
-    take_name(
-        fields,
-        "status",
-        &["state", "deliverystatus", "emailstatus", "messagestatus"],
-    );
-    if !fields.contains_key("status")
-        && let Some((_, last)) = find(fields, &["lastevent", "currentstatus", "event"])
-        && last.is_string()
-    {
-        let status = last.clone();
-        fields.insert("status".to_owned(), status);
-    }
+    let word = status.as_str().map(plain);
+    let is_word = |point| word.is_some() && dialect.pinned(point).map(plain) == word;
+    let status = match word.as_deref() {
+        // For a scheduled email, it is what it says.
+        Some("queued") => status,
+        _ if is_word(Point::CancelledWord) => EmailStatus::Cancelled.as_str().into(),
+        _ if is_word(Point::ScheduledWord) => EmailStatus::Scheduled.as_str().into(),
+        _ => status,
+    };
+    fields.insert("status".to_owned(), status);
+}
+
+fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
+    let pinned = dialect.pinned(Point::StatusField);
+    let pinned = pinned.and_then(|field| find_in(&objects(fields, 2), &[&plain(field)]));
+    let last_event = || {
+        let (_, last) = find(fields, &WORDS.last_events)?;
+        Some(last).filter(|last| last.is_string())
+    };
     // `{"delivery": {"state": "DELIVERED"}}`
-    if !fields.contains_key("status")
-        && let Some((_, Value::Object(inside))) = find(fields, &["delivery", "deliveryinfo"])
-        && let Some((_, word)) = find(inside, &["status", "state"])
-    {
-        let word = word.clone();
-        fields.insert("status".to_owned(), word);
-    }
+    let of_delivery = || {
+        let (_, delivery) = find(fields, &["delivery", "deliveryinfo"])?;
+        Some(find(delivery.as_object()?, &["status", "state"])?.1)
+    };
+    let status = pinned
+        .or_else(|| fields.get("status"))
+        .or_else(last_event)
+        .or_else(of_delivery)?;
     // `{"status": {"code": "DELIVERED"}}`
-    if let Some(Value::Object(inside)) = fields.get("status")
-        && let Some((_, word)) = find(inside, &["value", "name", "code", "state", "status"])
-        && word.is_string()
-    {
-        let word = word.clone();
-        fields.insert("status".to_owned(), word);
-    }
-    for (point, canonical) in [
-        (Point::CancelledWord, EmailStatus::Cancelled),
-        (Point::ScheduledWord, EmailStatus::Scheduled),
-    ] {
-        let word = dialect.pinned(point).map(plain);
-        let status = fields.get("status").and_then(Value::as_str).map(plain);
-        // `queued` for a scheduled email is what it says.
-        if word.is_some() && word == status && status.as_deref() != Some("queued") {
-            fields.insert("status".to_owned(), canonical.as_str().into());
-        }
-    }
+    let inside = || {
+        let names = ["value", "name", "code", "state", "status"];
+        let (_, word) = find(status.as_object()?, &names)?;
+        Some(word).filter(|word| word.is_string())
+    };
+    inside().or(Some(status))
 }
 
 /// Defines the statuses: the text, other words for the same, and the documentation.

@@ -344,53 +344,25 @@ impl fmt::Debug for Recipients {
     }
 }
 
-impl From<String> for Recipients {
-    fn from(address: String) -> Self {
-        Self(vec![address])
-    }
+macro_rules! recipients_from {
+    ($($type:ty),+; $([$($parameters:tt)*] $list:ty),+) => {
+        $(impl From<$type> for Recipients {
+            fn from(address: $type) -> Self {
+                Self(vec![address.to_owned().into()])
+            }
+        })+
+        $(impl<T: Clone + Into<String>, $($parameters)*> From<$list> for Recipients {
+            fn from(addresses: $list) -> Self {
+                Self(addresses.iter().cloned().map(Into::into).collect())
+            }
+        })+
+    };
 }
 
-impl From<&str> for Recipients {
-    fn from(address: &str) -> Self {
-        Self(vec![address.to_owned()])
-    }
-}
-
-impl From<&String> for Recipients {
-    fn from(address: &String) -> Self {
-        Self(vec![address.clone()])
-    }
-}
-
-impl<T: Into<String>> From<Vec<T>> for Recipients {
-    fn from(addresses: Vec<T>) -> Self {
-        Self(addresses.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<T: Into<String>, const N: usize> From<[T; N]> for Recipients {
-    fn from(addresses: [T; N]) -> Self {
-        Self(addresses.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<T: Clone + Into<String>> From<&[T]> for Recipients {
-    fn from(addresses: &[T]) -> Self {
-        addresses.to_vec().into()
-    }
-}
-
-impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
-    fn from(addresses: &[T; N]) -> Self {
-        addresses.to_vec().into()
-    }
-}
-
-impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
-    fn from(addresses: &Vec<T>) -> Self {
-        addresses.clone().into()
-    }
-}
+recipients_from!(
+    &str, String, &String;
+    [] Vec<T>, [] &[T], [] &Vec<T>, [const N: usize] [T; N], [const N: usize] &[T; N]
+);
 
 /// The time at which to send an email. Any string is sent unmodified; [`at`](Self::at)
 /// formats an instant as RFC 3339.

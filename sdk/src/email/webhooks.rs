@@ -6,8 +6,8 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::decode::{self, Extra, parse_value, resource, take_name};
-use crate::dialect::{Dialect, Point};
+use crate::decode::{self, Extra, parse_value, resource};
+use crate::dialect::Point;
 use crate::engine::{Call, Deleted, FromResponse, Received, Shared, payload, request_type};
 use crate::error::{Error, InvalidInput};
 use crate::fields::{Fields, is_nothing, plain, whole_number};
@@ -57,15 +57,8 @@ resource!(
     Webhook,
     "a webhook",
     "webhook",
-    ["url", "events", "active", "signingSecret"],
-    prepare
+    ["url", "events", "active", "signingSecret"]
 );
-
-fn prepare(fields: &mut Fields, _dialect: &Dialect) {
-    take_name(fields, "signingSecret", &WORDS.secrets);
-    take_name(fields, "active", &["enabled", "isactive", "isenabled"]);
-    take_name(fields, "url", &["endpoint", "endpointurl", "targeturl"]);
-}
 
 debug_fields!(Webhook: id, events, active, extra);
 

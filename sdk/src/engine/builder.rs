@@ -432,10 +432,10 @@ impl<C> ClientBuilder<C> {
             observers: self.observers,
             hooks: self.hooks,
             guard: self.guard.map(ActiveGuard::new).transpose()?.map(Arc::new),
-            scopes: Arc::new(Mutex::new(match self.scopes {
-                Some(scopes) => KnownScopes::Declared(scopes),
-                None => KnownScopes::Unknown,
-            })),
+            scopes: Arc::new(Mutex::new(self.scopes.map(|scopes| KnownScopes {
+                scopes,
+                learned_of: None,
+            }))),
         }))
     }
 }

@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decode::{self, Extra, resource, take_name};
-use crate::dialect::Dialect;
+use crate::decode::{self, Extra, resource};
 use crate::engine::{Call, Deleted, Shared, payload};
-use crate::fields::Fields;
 use crate::list::List;
 use crate::names::debug_fields;
 use crate::operation::Operation;
 use crate::pages::ListStream;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
-use crate::words::WORDS;
 
 /// A webhook endpoint.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,13 +48,8 @@ resource!(
     Webhook,
     "a webhook",
     "webhook",
-    ["url", "secret", "events", "status"],
-    prepare
+    ["url", "secret", "events", "status"]
 );
-
-fn prepare(fields: &mut Fields, _dialect: &Dialect) {
-    take_name(fields, "secret", &WORDS.secrets);
-}
 
 debug_fields!(Webhook: id, events, status, extra);
 
