@@ -124,34 +124,19 @@ impl BatchResponse {
     }
 
     pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
-        let BatchItems {
-            mut items,
-            is_ordered,
-            has_errors_beside,
-        } = BatchItems::read(response, plan.sent.len())?;
-        let in_order = is_ordered && items.len() == plan.sent.len();
-        let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
-        let mut free = (0..plan.sent.len()).filter(|index| !taken.contains(index));
-        for (position, item) in items.iter_mut().enumerate() {
-            if !in_order || item.index.is_some() {
-                continue;
-            }
-            // Beside items with an index, the others are in the order of what is left.
-            item.index = match has_errors_beside {
-                true => free.next(),
-                false => Some(position),
-            };
-        }
+        let sent = plan.sent.len();
+        let mut items = match accepted_items(response, sent) {
+            Some(items) => items,
+            None => read_items(response, sent)?,
+        };
         // If an index is repeated or too high, none can be trusted.
-        let mut is_free = vec![true; plan.sent.len()];
+        let mut is_free = vec![true; sent];
         let mut is_own = |index| is_free.get_mut(index).is_some_and(std::mem::take);
         let is_plausible = items.iter().all(|item| item.index.is_none_or(&mut is_own));
         for item in &mut items {
             // The service counts only what it received.
-            item.index = item
-                .index
-                .filter(|_| is_plausible)
-                .map(|index| plan.sent[index]);
+            let index = item.index.filter(|_| is_plausible);
+            item.index = index.map(|index| plan.sent[index]);
         }
         items.extend(plan.rejected.iter().map(BatchItem::rejected));
         if items.iter().all(|item| item.index.is_some()) {
@@ -196,6 +181,16 @@ impl BatchItem {
         Self::new(index, outcome)
     }
 
+    /// An item of a list of errors.
+    fn of_error(error: &Value) -> Self {
+        let mut fields = match error {
+            Value::Object(fields) => fields.clone(),
+            other => Map::from_iter([("message".to_owned(), other.clone())]),
+        };
+        let index = take_index(&mut fields);
+        Self::new(index, BatchOutcome::Refused(Refusal::read(fields)))
+    }
+
     /// The result of an email that was not sent.
     fn rejected((index, invalid): &(usize, InvalidInput)) -> Self {
         let refusal = Refusal {
@@ -209,75 +204,61 @@ impl BatchItem {
 }
 
 /// The items of a response: a list, and perhaps a list of errors beside it, of which each carries
-/// its index.
-struct BatchItems {
-    items: Vec<BatchItem>,
-    /// Whether the items without an index are in the order of the request.
-    is_ordered: bool,
-    has_errors_beside: bool,
-}
+/// its index. The others are in the order of the emails if there are as many as were sent.
+fn read_items(response: &Received, sent: usize) -> Result<Vec<BatchItem>, Error> {
+    let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
+    if body.is_null() {
+        return Err(response.decode_error(DecodeError("no list of results".to_owned())));
+    }
+    let fails = body.as_object().is_some_and(reports_failure);
+    // In a list, messages are beside the items.
+    let messages = body.as_object().and_then(|fields| {
+        let mut names = fields.keys();
+        names.find(|name| plain(name) == "messages").cloned()
+    });
+    // The results may be in another field than the items of lists.
+    let pinned = response.dialect.pinned(Point::ListItems);
+    let found = find_array(body.clone(), pinned)
+        .or_else(|_| find_array(body.clone(), None))
+        .or_else(|_| find_array(body, messages.as_deref()));
+    let (values, beside) = match found {
+        Ok(found) => found,
+        Err(_) if fails => return Err(response.reported_failure()),
+        Err(bad) => return Err(response.decode_error(bad)),
+    };
+    let read = |value| BatchItem::read(value, &response.dialect);
+    let mut items: Vec<BatchItem> = values.into_iter().map(read).collect();
 
-impl BatchItems {
-    fn read(response: &Received, sent: usize) -> Result<Self, Error> {
-        if let Some(items) = accepted_items(response, sent) {
-            return Ok(Self {
-                items,
-                is_ordered: true,
-                has_errors_beside: false,
-            });
-        }
-
-        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
-        let fails = body.as_object().is_some_and(reports_failure);
-        let dialect = &*response.dialect;
-        if body.is_null() {
-            return Err(response.decode_error(DecodeError("no list of results".to_owned())));
-        }
-        // The results may be in another field than the items of lists.
-        let pinned = dialect.pinned(Point::ListItems);
-        // In a list, these are beside the items.
-        let messages = body.as_object().and_then(|fields| {
-            let mut names = fields.keys();
-            names.find(|name| plain(name) == "messages").cloned()
-        });
-        let results = find_array(body.clone(), pinned)
-            .or_else(|_| find_array(body.clone(), None))
-            .or_else(|_| find_array(body, messages.as_deref()));
-        let (values, beside) = match results {
-            Ok(found) => found,
-            Err(_) if fails => return Err(response.reported_failure()),
-            Err(bad) => return Err(response.decode_error(bad)),
+    let errors = find(&beside, &["errors", "failed"]).and_then(|(_, errors)| errors.as_array());
+    let before = items.len();
+    let mut is_ordered = true;
+    for error in errors.into_iter().flatten() {
+        let error = BatchItem::of_error(error);
+        is_ordered &= error.index.is_some();
+        let is_same = |item: &BatchItem| {
+            item.index == error.index && matches!(item.outcome, BatchOutcome::Refused(_))
         };
-        let read = |value| BatchItem::read(value, dialect);
-        let mut found = Self {
-            items: values.into_iter().map(read).collect(),
-            is_ordered: true,
-            has_errors_beside: false,
-        };
-        let errors = find(&beside, &["errors", "failed"]).and_then(|(_, errors)| errors.as_array());
-        for error in errors.into_iter().flatten() {
-            found.add_error(error);
+        if error.index.is_none() || !items.iter().any(is_same) {
+            items.push(error);
         }
-        Ok(found)
     }
 
-    fn add_error(&mut self, error: &Value) {
-        let mut fields = match error {
-            Value::Object(fields) => fields.clone(),
-            other => Map::from_iter([("message".to_owned(), other.clone())]),
-        };
-        let index = take_index(&mut fields);
-        self.is_ordered &= index.is_some();
-        let is_known = self
-            .items
-            .iter()
-            .any(|item| item.index == index && matches!(item.outcome, BatchOutcome::Refused(_)));
-        if index.is_none() || !is_known {
-            let outcome = BatchOutcome::Refused(Refusal::read(fields));
-            self.items.push(BatchItem::new(index, outcome));
-            self.has_errors_beside = true;
+    if !is_ordered || items.len() != sent {
+        return Ok(items);
+    }
+    // Beside items with an index, the others are in the order of what is left.
+    let has_errors_beside = items.len() > before;
+    let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
+    let mut free = (0..sent).filter(|index| !taken.contains(index));
+    for (position, item) in items.iter_mut().enumerate() {
+        if item.index.is_none() {
+            item.index = match has_errors_beside {
+                true => free.next(),
+                false => Some(position),
+            };
         }
     }
+    Ok(items)
 }
 
 /// The items of a response that says of each email only that it was accepted.
@@ -294,9 +275,9 @@ fn accepted_items(response: &Received, sent: usize) -> Option<Vec<BatchItem>> {
         return None;
     }
     let mut items = Vec::with_capacity(sent);
-    for email in results {
+    for (position, email) in results.into_iter().enumerate() {
         let outcome = BatchOutcome::Accepted(email.record()?);
-        items.push(BatchItem::new(email.index, outcome));
+        items.push(BatchItem::new(email.index.unwrap_or(position), outcome));
     }
     Some(items)
 }
