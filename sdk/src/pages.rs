@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::engine::{Call, RawResponse};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::list::{Cursor, List};
+use crate::names::debug_fields;
 
 /// A stream of all items of a list. It requests the next page when the previous one is used up:
 /// whatever tells that there is more, a number, a cursor or a link on the same host.
@@ -160,13 +161,7 @@ impl<T: Serialize + Send + 'static> Stream for ListStream<T> {
     }
 }
 
-impl<T> std::fmt::Debug for ListStream<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ListStream")
-            .field("page_size", &self.page_size)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(ListStream<T>: page_size);
 
 /// Which page to request.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::decode::{self, Extra, resource};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{Fields, find, find_in, objects, plain};
-use crate::names::debug_fields;
+use crate::names::{debug_fields, text_enum};
 use crate::words::WORDS;
 
 /// An email as returned by the service.
@@ -155,78 +155,48 @@ fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
     inside().or(Some(status))
 }
 
-/// Defines the statuses: the text, other words for the same, and the documentation.
-macro_rules! statuses {
-    ($( $(#[$meta:meta])* $variant:ident = $text:literal $(| $other:literal)*, )+) => {
-        /// The delivery
-        /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
-        /// of an email. It is read without case and by its meaning: `BOUNCED` and `hard_bounce` are
-        /// [`Bounced`](Self::Bounced).
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(from = "String", into = "String")]
-        #[non_exhaustive]
-        pub enum EmailStatus {
-            $( $(#[$meta])* $variant, )+
-            /// A word of unknown meaning, unmodified. It is neither final nor good.
-            Other(String),
-        }
-
-        impl EmailStatus {
-            /// The status in lower case, or the unknown word.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $( Self::$variant => $text, )+
-                    Self::Other(text) => text,
-                }
-            }
-
-            /// The status that a word without case and separators means.
-            pub(super) fn from_word(word: &str) -> Option<Self> {
-                Some(match word {
-                    $( $text $(| $other)* => Self::$variant, )+
-                    _ => return None,
-                })
-            }
-        }
-    };
-}
-
-statuses! {
-    /// Accepted, waiting to be sent.
-    Queued = "queued" | "accepted" | "enqueued" | "submitted" | "received",
-    /// Waiting for its date.
-    Scheduled = "scheduled",
-    /// Waiting.
-    Pending = "pending" | "waiting",
-    /// Being prepared.
-    Processing = "processing" | "processed" | "inprogress" | "running",
-    /// Being processed by the mail engine.
-    Sending = "sending",
-    /// The recipient's mail server asked to come back later.
-    Deferred = "deferred" | "delayed" | "deliverydelayed" | "retrying",
-    /// Handed off to the recipient's mail server.
-    Sent = "sent",
-    /// Confirmed delivered to the inbox.
-    Delivered = "delivered",
-    /// Delivered, and opened.
-    Opened = "opened",
-    /// Delivered, and a link in it was clicked.
-    Clicked = "clicked",
-    /// Delivery failed (hard or soft bounce).
-    Bounced = "bounced" | "bounce" | "hardbounce" | "hardbounced" | "softbounce" | "softbounced"
-        | "undeliverable" | "undelivered",
-    /// Sending error.
-    Failed = "failed" | "failure" | "fail" | "error" | "errored",
-    /// The recipient marked it as spam.
-    Complained = "complained" | "complaint" | "spam" | "spamcomplaint" | "markedasspam",
-    /// Cancelled before it was sent.
-    Cancelled = "cancelled" | "canceled",
-    /// Refused after it was accepted.
-    Rejected = "rejected" | "reject" | "refused",
-    /// Not sent, for a reason of the service.
-    Dropped = "dropped" | "discarded",
-    /// Not sent, because the recipient does not want emails or bounced before.
-    Suppressed = "suppressed" | "blocked" | "unsubscribed",
+text_enum! {
+    /// The delivery
+    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
+    /// of an email. It is read without case and by its meaning: `BOUNCED` and `hard_bounce` are
+    /// [`Bounced`](Self::Bounced).
+    pub enum EmailStatus {
+        /// Accepted, waiting to be sent.
+        Queued = "queued" | "accepted" | "enqueued" | "submitted" | "received",
+        /// Waiting for its date.
+        Scheduled = "scheduled",
+        /// Waiting.
+        Pending = "pending" | "waiting",
+        /// Being prepared.
+        Processing = "processing" | "processed" | "inprogress" | "running",
+        /// Being processed by the mail engine.
+        Sending = "sending",
+        /// The recipient's mail server asked to come back later.
+        Deferred = "deferred" | "delayed" | "deliverydelayed" | "retrying",
+        /// Handed off to the recipient's mail server.
+        Sent = "sent",
+        /// Confirmed delivered to the inbox.
+        Delivered = "delivered",
+        /// Delivered, and opened.
+        Opened = "opened",
+        /// Delivered, and a link in it was clicked.
+        Clicked = "clicked",
+        /// Delivery failed (hard or soft bounce).
+        Bounced = "bounced" | "bounce" | "hardbounce" | "hardbounced" | "softbounce" | "softbounced"
+            | "undeliverable" | "undelivered",
+        /// Sending error.
+        Failed = "failed" | "failure" | "fail" | "error" | "errored",
+        /// The recipient marked it as spam.
+        Complained = "complained" | "complaint" | "spam" | "spamcomplaint" | "markedasspam",
+        /// Cancelled before it was sent.
+        Cancelled = "cancelled" | "canceled",
+        /// Refused after it was accepted.
+        Rejected = "rejected" | "reject" | "refused",
+        /// Not sent, for a reason of the service.
+        Dropped = "dropped" | "discarded",
+        /// Not sent, because the recipient does not want emails or bounced before.
+        Suppressed = "suppressed" | "blocked" | "unsubscribed",
+    }
 }
 
 impl EmailStatus {
@@ -273,23 +243,5 @@ impl From<&str> for EmailStatus {
         whole
             .or_else(last)
             .unwrap_or_else(|| Self::Other(text.to_owned()))
-    }
-}
-
-impl From<String> for EmailStatus {
-    fn from(text: String) -> Self {
-        Self::from(text.as_str())
-    }
-}
-
-impl From<EmailStatus> for String {
-    fn from(status: EmailStatus) -> Self {
-        status.as_str().to_owned()
-    }
-}
-
-impl std::fmt::Display for EmailStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }

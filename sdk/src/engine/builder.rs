@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
@@ -382,10 +382,12 @@ impl<C> ClientBuilder<C> {
             )));
         }
         // The extraction service documents how its key is presented.
-        let key_form = match service {
-            Service::Email => KeyForm::of(&self.dialect),
-            Service::Extraction => KeyForm::Prefix("Bearer ".to_owned()),
+        let documented = Dialect::default();
+        let dialect = match service {
+            Service::Email => &self.dialect,
+            Service::Extraction => &documented,
         };
+        let key_form = KeyForm::of(dialect);
         let api_key = match self.key_provider {
             None => ApiKey::Fixed(api_key_value(&key_form, &self.api_key)?),
             Some(provide) => {
@@ -393,10 +395,7 @@ impl<C> ClientBuilder<C> {
                 ApiKey::Provided(provide)
             }
         };
-        let key_header = match service {
-            Service::Email => self.dialect.choice(Point::KeyHeader),
-            Service::Extraction => AUTHORIZATION.as_str(),
-        };
+        let key_header = dialect.choice(Point::KeyHeader);
         let key_header = HeaderName::try_from(key_header)
             .map_err(|_| Error::config(format!("{key_header:?} is not a valid header name")))?;
         self.settings.local_checks &= !self.dialect.is(Point::Limits, "other");

@@ -1,6 +1,5 @@
 //! Polls a resource until it reaches a final state or a deadline passes.
 
-use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::call::Call;
 use super::pauses::MAX_TIMEOUT;
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::names::debug_fields;
 use crate::operation::Operation;
 
 /// A wait for a resource to reach a final state, which polls the service.
@@ -246,11 +246,4 @@ impl<T: 'static> State<T> {
     }
 }
 
-impl<T> fmt::Debug for Wait<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait")
-            .field("operation", &self.operation)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Wait<T>: operation, timeout);
