@@ -180,13 +180,18 @@ fn without_unpaired_surrogates(text: &str) -> Vec<u8> {
 /// Reads a resource. A value that is neither an object nor an array with one gives a resource without
 /// fields.
 pub(crate) fn read_object<T: Resource>(value: Value, dialect: &Dialect) -> T {
+    read_fields(into_object(value), dialect)
+}
+
+/// The object, or the only one of a list; else one without fields.
+pub(crate) fn into_object(value: Value) -> Fields {
     match value {
-        Value::Object(fields) => read_fields(fields, dialect),
+        Value::Object(fields) => fields,
         Value::Array(items) => match <[Value; 1]>::try_from(items) {
-            Ok([Value::Object(only)]) => read_fields(only, dialect),
-            _ => T::default(),
+            Ok([Value::Object(only)]) => only,
+            _ => Fields::new(),
         },
-        _ => T::default(),
+        _ => Fields::new(),
     }
 }
 
@@ -262,34 +267,28 @@ fn is_envelope<T: Resource>(fields: &Fields) -> bool {
 /// The field that may hold the resource: one with a usual name, or the only object of a response
 /// without an id. What the resource models itself, such as `metadata`, is no wrapper.
 fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
-    let objects = fields
-        .iter()
-        .filter(|(name, value)| {
-            let is_own = T::FIELDS.contains(&name.as_str()) && *name != "email";
-            let plain = plain(name);
-            let is_usual = matches!(plain.as_str(), "data" | "items" | "results")
-                || plain
-                    .strip_suffix('s')
-                    .is_some_and(|one| one == T::KIND || one == "message");
-            !is_own && (value.is_object() || is_usual && only_object(value).is_some())
-        })
-        .filter(|(name, _)| !WORDS.no_wrappers.contains(&plain(name).as_str()));
-    let names: Vec<&String> = objects.map(|(name, _)| name).collect();
-    let kinds = format!("{}s", T::KIND);
-    let usual = WORDS
-        .wrappers
-        .iter()
-        .copied()
-        .chain([T::KIND, &kinds, "messages", "items", "results"])
-        .find_map(|usual| {
-            let is_usual = |name: &&&String| plain(name) == usual;
-            names.iter().find(is_usual)
-        });
-    match (usual, &names[..]) {
-        (Some(usual), _) => Some((*usual).clone()),
-        (None, [only]) if !T::is_identified_by(fields) => Some((*only).clone()),
-        _ => None,
+    let mut found: Vec<(String, &String)> = Vec::new();
+    for (name, value) in fields {
+        let plain = plain(name);
+        let one = plain.strip_suffix('s').unwrap_or_default();
+        let may_be_list = matches!(plain.as_str(), "data" | "items" | "results")
+            || one == T::KIND
+            || one == "message";
+        let is_object = value.is_object() || (may_be_list && only_object(value).is_some());
+        let is_own = T::FIELDS.contains(&name.as_str()) && name != "email";
+        if is_object && !is_own && !WORDS.no_wrappers.contains(&plain.as_str()) {
+            found.push((plain, name));
+        }
     }
+    let kinds = format!("{}s", T::KIND);
+    let others = [T::KIND, &kinds, "messages", "items", "results"];
+    let mut usual = WORDS.wrappers.iter().chain(&others);
+    let usual = usual.find_map(|usual| found.iter().find(|(plain, _)| plain == usual));
+    let only = match &found[..] {
+        [only] if !T::is_identified_by(fields) => Some(only),
+        _ => None,
+    };
+    usual.or(only).map(|(_, name)| (*name).clone())
 }
 
 /// Gives the documented names to fields in another case, and to the id.

@@ -146,22 +146,21 @@ impl Domain {
     /// object for each kind.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
         let named = find(&self.extra, &WORDS.dns_records).map(|(_, value)| records(None, value));
-        let found = named.unwrap_or_default();
-        if !found.is_empty() {
-            return found;
-        }
         // By kind beside the domain, or in a field with any name.
-        let by_kind = by_kind(&self.extra);
-        if !by_kind.is_empty() {
-            return by_kind;
-        }
-        let mut others = self.extra.values().map(|value| match value {
+        let others = self.extra.values().map(|value| match value {
             Value::Array(_) => records(None, value),
             Value::Object(inner) => by_kind_or_inside(inner),
             _ => Vec::new(),
         });
-        others.find(|found| !found.is_empty()).unwrap_or_default()
+        let beside = std::iter::once_with(|| by_kind(&self.extra));
+        first_found(named.into_iter().chain(beside).chain(others))
     }
+}
+
+fn first_found(mut found: impl Iterator<Item = Vec<DnsRecord>>) -> Vec<DnsRecord> {
+    found
+        .find(|records| !records.is_empty())
+        .unwrap_or_default()
 }
 
 /// The records of fields that are named by their kind.
@@ -175,15 +174,9 @@ fn by_kind(fields: &Fields) -> Vec<DnsRecord> {
 }
 
 fn by_kind_or_inside(fields: &Fields) -> Vec<DnsRecord> {
-    let found = by_kind(fields);
-    if !found.is_empty() {
-        return found;
-    }
     let arrays = fields.values().filter(|value| value.is_array());
-    arrays
-        .map(|value| records(None, value))
-        .find(|found| !found.is_empty())
-        .unwrap_or_default()
+    let inside = arrays.map(|value| records(None, value));
+    first_found(std::iter::once(by_kind(fields)).chain(inside))
 }
 
 /// The records of a value: a list, one record, or an object with one field for each kind.

@@ -12,7 +12,7 @@ use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
-use crate::decode::{parse_value, read_object};
+use crate::decode::{into_object, parse_value, read_object};
 use crate::dialect::Dialect;
 use crate::engine::{Call, Received, RequestBody, Shared, Wait};
 use crate::error::{Error, ErrorKind, Outcome};
@@ -214,16 +214,11 @@ fn read_accepted(response: &Received) -> Result<EmailRecord, Error> {
         Err(_) => Value::Null,
     };
     let fields = match value {
-        Value::Object(fields) => fields,
-        // One email may be answered like a batch of one.
-        Value::Array(items) => match <[Value; 1]>::try_from(items) {
-            Ok([Value::Object(only)]) => only,
-            _ => Map::new(),
-        },
         Value::String(id) if !id.contains(char::is_whitespace) && id.len() > 8 => {
             Map::from_iter([("id".to_owned(), id.into())])
         }
-        _ => Map::new(),
+        // One email may be answered like a batch of one.
+        other => into_object(other),
     };
     match judge(&fields, &response.headers, &response.dialect) {
         Verdict::Accepted(email) => Ok(email),

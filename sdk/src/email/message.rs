@@ -143,7 +143,6 @@ impl Email {
                 "at least one recipient is required",
             ));
         }
-        at_most("to", "recipients", MAX_TO, self.to.len())?;
         for (field, list) in [
             ("to", &self.to),
             ("cc", &self.cc),
@@ -154,18 +153,11 @@ impl Email {
                 return not_an_address(format!("{field}[{index}]").into());
             }
         }
-        at_most(
-            "subject",
-            "characters",
-            MAX_SUBJECT,
-            self.subject.chars().count(),
-        )?;
-        at_most(
-            "attachments",
-            "attachments",
-            MAX_ATTACHMENTS,
-            self.attachments.len(),
-        )?;
+        let subject = self.subject.chars().count();
+        at_most("to", "recipients", MAX_TO, self.to.len())?;
+        at_most("subject", "characters", MAX_SUBJECT, subject)?;
+        let attachments = self.attachments.len();
+        at_most("attachments", "attachments", MAX_ATTACHMENTS, attachments)?;
         match self
             .attachments
             .iter()
