@@ -105,3 +105,42 @@ macro_rules! client {
     };
 }
 pub(crate) use client;
+
+/// Defines the operations on a kind of resource, with those that most kinds have.
+macro_rules! collection {
+    (
+        $(#[$meta:meta])*
+        $collection:ident of $resource:ident;
+        $(#[$list_meta:meta])*
+        list $list:ident;
+        $(#[$delete_meta:meta])*
+        delete $delete:ident;
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $collection {
+            pub(crate) shared: std::sync::Arc<crate::engine::Shared>,
+        }
+
+        impl $collection {
+            $(#[$list_meta])*
+            /// These are all of them, or the first page, see
+            /// [`List::is_complete`](crate::List::is_complete) and [`stream`](Self::stream).
+            pub fn list(&self) -> Call<crate::list::List<$resource>> {
+                Call::without_body(&self.shared, Operation::$list, &[])
+            }
+
+            /// Returns a stream of all of them, which requests page after page if there are pages.
+            pub fn stream(&self) -> crate::pages::ListStream<$resource> {
+                let collection = self.clone();
+                crate::pages::ListStream::new(false, move || collection.list())
+            }
+
+            $(#[$delete_meta])*
+            pub fn delete(&self, id: impl AsRef<str>) -> Call<crate::engine::Deleted> {
+                Call::without_body(&self.shared, Operation::$delete, &[id.as_ref()])
+            }
+        }
+    };
+}
+pub(crate) use collection;

@@ -1,14 +1,11 @@
 //! Audiences, which are lists of contacts.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
+use crate::client::collection;
 use crate::decode::{self, Extra, resource};
-use crate::engine::{Call, Deleted, Shared, payload, request_type};
-use crate::list::List;
+use crate::engine::{Call, payload, request_type};
 use crate::operation::Operation;
-use crate::pages::ListStream;
 
 /// An audience, which is a list of contacts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,10 +56,13 @@ impl<T: Into<String>> From<T> for NewAudience {
     }
 }
 
-/// The operations on audiences. All of them require the scope `contacts:manage`.
-#[derive(Clone, Debug)]
-pub struct Audiences {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on audiences. All of them require the scope `contacts:manage`.
+    Audiences of Audience;
+    /// Lists the audiences.
+    list AudiencesList;
+    /// Deletes an audience.
+    delete AudiencesDelete;
 }
 
 impl Audiences {
@@ -80,25 +80,8 @@ impl Audiences {
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
-    /// Lists all audiences, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Audience>> {
-        Call::without_body(&self.shared, Operation::AudiencesList, &[])
-    }
-
-    /// Returns a stream of all audiences, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Audience> {
-        let audiences = self.clone();
-        ListStream::new(false, move || audiences.list())
-    }
-
     /// Returns an audience.
     pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
         Call::without_body(&self.shared, Operation::AudiencesGet, &[id.as_ref()])
-    }
-
-    /// Deletes an audience.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::without_body(&self.shared, Operation::AudiencesDelete, &[id.as_ref()])
     }
 }

@@ -1,18 +1,16 @@
 //! Sending domains, their DNS records and their verification.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::client::collection;
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::Dialect;
-use crate::engine::{Call, Deleted, Shared, Wait, payload, request_type};
+use crate::engine::{Call, Wait, payload, request_type};
 use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
-use crate::list::List;
 use crate::operation::Operation;
-use crate::pages::ListStream;
 use crate::words::WORDS;
 
 /// A sending domain, with the results of its DNS checks.
@@ -256,10 +254,13 @@ impl<T: Into<String>> From<T> for NewDomain {
     }
 }
 
-/// The operations on domains. All of them require the scope `domains:manage`.
-#[derive(Clone, Debug)]
-pub struct Domains {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on domains. All of them require the scope `domains:manage`.
+    Domains of Domain;
+    /// Lists the domains.
+    list DomainsList;
+    /// Permanently deletes a domain and all mailboxes under it.
+    delete DomainsDelete;
 }
 
 impl Domains {
@@ -268,18 +269,6 @@ impl Domains {
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
         let payload = payload(domain.into());
         Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
-    }
-
-    /// Lists all domains, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Domain>> {
-        Call::without_body(&self.shared, Operation::DomainsList, &[])
-    }
-
-    /// Returns a stream of all domains, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Domain> {
-        let domains = self.clone();
-        ListStream::new(false, move || domains.list())
     }
 
     /// Makes the service check the domain's DNS records now. Returns the result of each
@@ -318,10 +307,5 @@ impl Domains {
         let poll = move || domains.verify(&id);
         Wait::new(Operation::DomainsVerify, poll, Domain::is_verified, is_same)
             .poll_interval(Duration::from_secs(2), Duration::from_secs(30))
-    }
-
-    /// Permanently deletes a domain and all mailboxes under it.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::without_body(&self.shared, Operation::DomainsDelete, &[id.as_ref()])
     }
 }

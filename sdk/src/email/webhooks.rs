@@ -1,20 +1,17 @@
 //! Webhooks of the email service.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::client::collection;
 use crate::decode::{self, Extra, parse_value, resource};
 use crate::dialect::Point;
-use crate::engine::{Call, Deleted, FromResponse, Received, Shared, payload, request_type};
+use crate::engine::{Call, FromResponse, Received, payload, request_type};
 use crate::error::{Error, InvalidInput};
 use crate::fields::{Fields, is_nothing, plain, whole_number};
-use crate::list::List;
 use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
-use crate::pages::ListStream;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
 use crate::words::WORDS;
@@ -205,10 +202,13 @@ fn as_status(value: &Value) -> Option<StatusCode> {
     StatusCode::from_u16(number).ok()
 }
 
-/// The operations on webhooks. All of them require the scope `webhooks:manage`.
-#[derive(Clone, Debug)]
-pub struct Webhooks {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on webhooks. All of them require the scope `webhooks:manage`.
+    Webhooks of Webhook;
+    /// Lists the webhooks.
+    list WebhooksList;
+    /// Deletes a webhook.
+    delete WebhooksDelete;
 }
 
 impl Webhooks {
@@ -233,18 +233,6 @@ impl Webhooks {
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload)
     }
 
-    /// Lists all webhooks, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Webhook>> {
-        Call::without_body(&self.shared, Operation::WebhooksList, &[])
-    }
-
-    /// Returns a stream of all webhooks, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Webhook> {
-        let webhooks = self.clone();
-        ListStream::new(false, move || webhooks.list())
-    }
-
     /// Changes a webhook.
     ///
     /// ```no_run
@@ -267,11 +255,6 @@ impl Webhooks {
             &[id.as_ref()],
             payload,
         )
-    }
-
-    /// Deletes a webhook.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::without_body(&self.shared, Operation::WebhooksDelete, &[id.as_ref()])
     }
 
     /// Makes the service send a test delivery to the endpoint, and returns the endpoint's
