@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::collection;
 use crate::decode::{self, Extra, resource};
-use crate::engine::{Call, payload, request_type};
+use crate::engine::{Call, named_request, payload};
 use crate::operation::Operation;
 
 /// An audience, which is a list of contacts.
@@ -27,33 +27,9 @@ pub struct Audience {
 
 resource!(Audience, "an audience", "audience", ["name"]);
 
-/// The parameters of a new audience. Its name alone converts into it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewAudience {
-    /// The name.
-    pub name: String,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-request_type!(NewAudience);
-
-impl NewAudience {
-    /// Creates the parameters for an audience with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            extra: Extra::default(),
-        }
-    }
-}
-
-impl<T: Into<String>> From<T> for NewAudience {
-    fn from(name: T) -> Self {
-        Self::new(name)
-    }
+named_request! {
+    /// The parameters of a new audience.
+    NewAudience
 }
 
 collection! {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::client::collection;
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::Dialect;
-use crate::engine::{Call, Wait, payload, request_type};
+use crate::engine::{Call, Wait, named_request, payload};
 use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
 use crate::operation::Operation;
 use crate::words::WORDS;
@@ -225,33 +225,9 @@ impl DnsRecord {
     }
 }
 
-/// The parameters of a new domain. Its name alone converts into it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewDomain {
-    /// The name.
-    pub name: String,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-request_type!(NewDomain);
-
-impl NewDomain {
-    /// Creates the parameters for a domain with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            extra: Extra::default(),
-        }
-    }
-}
-
-impl<T: Into<String>> From<T> for NewDomain {
-    fn from(name: T) -> Self {
-        Self::new(name)
-    }
+named_request! {
+    /// The parameters of a new domain.
+    NewDomain
 }
 
 collection! {
