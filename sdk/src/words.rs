@@ -58,7 +58,9 @@ words!(
     refusals,
     passed,
     not_passed,
-    checks
+    checks,
+    email_fields,
+    attachment_fields
 );
 
 pub(crate) static WORDS: LazyLock<Words> = LazyLock::new(|| {

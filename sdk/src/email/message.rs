@@ -12,7 +12,9 @@ use super::attachment::Attachment;
 use super::field_value::FieldValue;
 use crate::decode;
 use crate::error::InvalidInput;
+use crate::fields::plain;
 use crate::names::setters;
+use crate::words::WORDS;
 
 /// An email to send: sender, recipients, content and options.
 ///
@@ -121,7 +123,8 @@ impl Email {
     }
 
     /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
-    /// subject, 20 attachments, and plausible email addresses.
+    /// subject, 20 attachments, and plausible email addresses; and that no additional field is
+    /// called like a documented one, such as `reply_to` instead of `replyTo`.
     /// [`Emails::send`](super::Emails::send) does this automatically unless the client was built
     /// with `local_checks(false)`.
     ///
@@ -129,8 +132,10 @@ impl Email {
     ///
     /// The first field that exceeds a limit, with that limit.
     pub fn check(&self) -> Result<(), InvalidInput> {
-        if let Some(name) = self.given_twice() {
-            return Err(InvalidInput::given_twice(name));
+        has_other_names(&self.extra, &WORDS.email_fields)?;
+        for (index, attachment) in self.attachments.iter().enumerate() {
+            has_other_names(&attachment.extra, &WORDS.attachment_fields)
+                .map_err(|invalid| invalid.within(&format!("attachments[{index}]")))?;
         }
         let not_an_address =
             |field: Cow<'static, str>| Err(InvalidInput::new(field, NOT_AN_ADDRESS));
@@ -256,6 +261,19 @@ setters! {
     /// Adds a field that this type does not model. It is sent as given.
     extra(name: impl Into<String>, value: impl Into<FieldValue>) {
         extra.insert(name.into(), value.into().into())
+    }
+}
+
+/// Checks that no additional field is called like a documented one, however that is spelled: the
+/// service may ignore `reply_to`.
+fn has_other_names(extra: &Map<String, Value>, documented: &[&str]) -> Result<(), InvalidInput> {
+    let is_documented = |name: &&String| documented.contains(&plain(name).as_str());
+    match extra.keys().find(is_documented) {
+        Some(name) => Err(InvalidInput::new(
+            name.clone(),
+            "has a method of its own; use it",
+        )),
+        None => Ok(()),
     }
 }
 
