@@ -365,13 +365,11 @@ fn name_of_item(fields: &Fields) -> Option<String> {
 
 /// The object inside an object that has nothing else.
 fn unwrapped(mut item: Value) -> Value {
-    let mut inside = item
-        .as_object_mut()
-        .into_iter()
-        .flat_map(Fields::values_mut);
-    match (inside.next(), inside.next()) {
-        (Some(only), None) if only.is_object() => only.take(),
-        _ => item,
+    let only = item.as_object_mut().filter(|fields| fields.len() == 1);
+    let only = only.and_then(|fields| fields.values_mut().next());
+    match only.filter(|only| only.is_object()) {
+        Some(only) => only.take(),
+        None => item,
     }
 }
 

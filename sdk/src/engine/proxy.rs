@@ -96,7 +96,8 @@ impl Exception {
             true => (entry, None),
             false => split_port(entry)?,
         };
-        let network = host.parse().or_else(|_| host.parse().map(IpAddr::into));
+        let address = || host.parse::<IpAddr>().map(IpNet::from);
+        let network = host.parse::<IpNet>().or_else(|_| address());
         let hosts = match network {
             Ok(network) => Hosts::Network(network),
             Err(_) if entry == "*" => Hosts::All,

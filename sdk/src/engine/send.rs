@@ -323,7 +323,7 @@ impl Progress<'_> {
             request,
             options,
             headers: result.map_or_else(Error::headers, |response| &response.headers),
-            body: result.map_or_else(Error::body, |response| &response.body),
+            body: result.map_or_else(Error::body, |response| &response.body[..]),
         };
         let attempt = Attempt {
             operation: request.operation,
