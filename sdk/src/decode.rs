@@ -244,7 +244,7 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
 }
 
 /// The object, or the only one of a list: `{"Count": 1, "Data": [{…}]}`.
-fn only_object(value: &Value) -> Option<&Fields> {
+pub(crate) fn only_object(value: &Value) -> Option<&Fields> {
     match value {
         Value::Object(fields) => Some(fields),
         Value::Array(items) => match &items[..] {

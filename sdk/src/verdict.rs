@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::LOCATION;
 use serde_json::Value;
 
-use crate::decode::read_fields;
+use crate::decode::{only_object, read_fields};
 use crate::dialect::{Dialect, Point};
 use crate::email::email_record::EmailRecord;
 use crate::fields::{Fields, flag, integer, plain};
@@ -79,35 +79,24 @@ fn last_segment(url: &str, of_an_email: bool) -> Option<String> {
 
 /// Whether the response to a send has a mark of failure, at the top or inside.
 pub(crate) fn is_marked(fields: &Fields) -> bool {
-    let is_marked_itself = fields.iter().any(|(name, value)| {
-        let name = plain(name);
-        is_denied(&name, value) || is_error(&name, value) || is_failing_status(&name, value)
-    });
-    is_marked_itself
-        || fields
-            .iter()
-            .filter(|(name, _)| !is_content(name))
-            .any(|(_, value)| match value {
-                Value::Object(inner) => is_marked(inner),
-                Value::Array(items) => match &items[..] {
-                    [Value::Object(only)] => is_marked(only),
-                    _ => false,
-                },
-                _ => false,
-            })
+    fields.iter().any(|(name, value)| {
+        let plain = plain(name);
+        let is_marked_itself =
+            is_denied(&plain, value) || is_error(&plain, value) || is_failing_status(&plain, value);
+        let inside = only_object(value).filter(|_| !WORDS.content.contains(&plain.as_str()));
+        is_marked_itself || inside.is_some_and(is_marked)
+    })
 }
 
 /// Whether the body of a response that is not to a send reports a failure: `{"error": …}`,
 /// `{"success": false}`, `{"status": "error"}`. Its resource may have a status of its own.
 pub(crate) fn reports_failure(fields: &Fields) -> bool {
-    is_refused(fields)
-        || has_error(fields)
-        || fields.iter().any(|(name, value)| {
-            plain(name) == "status"
-                && value
-                    .as_str()
-                    .is_some_and(|word| matches!(plain(word).as_str(), "error" | "fail"))
-        })
+    fields.iter().any(|(name, value)| {
+        let name = plain(name);
+        let says_so = |word: &str| matches!(plain(word).as_str(), "error" | "fail");
+        let is_failing = name == "status" && value.as_str().is_some_and(says_so);
+        is_failing || is_denied(&name, value) || is_error(&name, value)
+    })
 }
 
 /// Whether a field says that the request was not successful.
@@ -115,13 +104,6 @@ pub(crate) fn is_refused(fields: &Fields) -> bool {
     fields
         .iter()
         .any(|(name, value)| is_denied(&plain(name), value))
-}
-
-/// Whether a field reports an error.
-fn has_error(fields: &Fields) -> bool {
-    fields
-        .iter()
-        .any(|(name, value)| is_error(&plain(name), value))
 }
 
 fn is_denied(name: &str, value: &Value) -> bool {
@@ -173,11 +155,6 @@ fn is_failing_word(text: &str) -> bool {
     let mut words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     let is_denial = text.starts_with("no_") || text.starts_with("no ");
     !is_denial && words.any(|word| WORDS.failures.contains(&word))
-}
-
-/// Fields with what the request had, which the service may send back, and links.
-fn is_content(name: &str) -> bool {
-    WORDS.content.contains(&plain(name).as_str())
 }
 
 #[cfg(test)]
