@@ -2,7 +2,10 @@
 
 /// Defines these methods of a client and of its builder. `$variables` says what they read.
 macro_rules! client {
-    ($client:ident, $service:ident, $variables:literal) => {
+    (
+        $client:ident, $service:ident, $variables:literal;
+        $( $(#[$meta:meta])* $name:ident: $collection:ident; )+
+    ) => {
         impl $client {
             /// Builds a client from the environment variables
             #[doc = $variables]
@@ -42,6 +45,14 @@ macro_rules! client {
                 let shared = self.shared.with_key(&key.into())?;
                 Ok(Self { shared })
             }
+
+            $(
+                $(#[$meta])*
+                pub fn $name(&self) -> $collection {
+                    let shared = Arc::clone(&self.shared);
+                    $collection { shared }
+                }
+            )+
 
             /// Returns the pauses that the service asked for with a 429 and that hold back calls of
             /// this client and its clones with the same key. See

@@ -46,48 +46,20 @@ pub struct EmailClient {
     shared: Arc<Shared>,
 }
 
-impl EmailClient {
+client! {
+    EmailClient, Email, "`SVC_EMAIL_URL` (the base URL) and `SVC_EMAIL_KEY` (the API key),";
+
     /// Operations on emails: send, fetch, cancel, and wait for a final status.
-    pub fn emails(&self) -> Emails {
-        Emails {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-
+    emails: Emails;
     /// Operations on audiences, which are lists of contacts.
-    pub fn audiences(&self) -> Audiences {
-        Audiences {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-
+    audiences: Audiences;
     /// Operations on the contacts of audiences.
-    pub fn contacts(&self) -> Contacts {
-        Contacts {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-
+    contacts: Contacts;
     /// Operations on sending domains, including their verification.
-    pub fn domains(&self) -> Domains {
-        Domains {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-
+    domains: Domains;
     /// Operations on webhooks, including test deliveries.
-    pub fn webhooks(&self) -> Webhooks {
-        Webhooks {
-            shared: Arc::clone(&self.shared),
-        }
-    }
+    webhooks: Webhooks;
 }
-
-client!(
-    EmailClient,
-    Email,
-    "`SVC_EMAIL_URL` (the base URL) and `SVC_EMAIL_KEY` (the API key),"
-);
 
 /// Builds an [`EmailClient`], see [`ClientBuilder`].
 pub type EmailClientBuilder = ClientBuilder<EmailClient>;

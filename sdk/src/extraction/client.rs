@@ -77,20 +77,14 @@ impl ExtractionClient {
                 }
             })
     }
-
-    /// Operations on webhook endpoints.
-    pub fn webhooks(&self) -> Webhooks {
-        Webhooks {
-            shared: Arc::clone(&self.shared),
-        }
-    }
 }
 
-client!(
-    ExtractionClient,
-    Extraction,
-    "`SVC_EXTRACTION_URL` (the base URL) and `SVC_EXTRACTION_KEY` (the API key),"
-);
+client! {
+    ExtractionClient, Extraction, "`SVC_EXTRACTION_URL` (the base URL) and `SVC_EXTRACTION_KEY` (the API key),";
+
+    /// Operations on webhook endpoints.
+    webhooks: Webhooks;
+}
 
 /// Builds an [`ExtractionClient`], see [`ClientBuilder`].
 pub type ExtractionClientBuilder = ClientBuilder<ExtractionClient>;
