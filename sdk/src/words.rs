@@ -10,10 +10,11 @@ macro_rules! words {
     ($($list:ident),+) => {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub(crate) struct Words {
+        pub(crate) struct Words<'a> {
             /// Other names of fields that the reference has.
-            pub(crate) aliases: BTreeMap<&'static str, Vec<&'static str>>,
-            $(pub(crate) $list: Vec<&'static str>,)+
+            #[serde(borrow)]
+            pub(crate) aliases: BTreeMap<&'a str, Vec<&'a str>>,
+            $(#[serde(borrow)] pub(crate) $list: Vec<&'a str>,)+
         }
     };
 }
@@ -63,6 +64,6 @@ words!(
     attachment_fields
 );
 
-pub(crate) static WORDS: LazyLock<Words> = LazyLock::new(|| {
+pub(crate) static WORDS: LazyLock<Words<'static>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("words.json")).expect("words.json has these lists")
 });

@@ -24,7 +24,7 @@ use crate::signature::Signature;
 use crate::verifier::Verifier;
 
 /// An error of your own, of a resolver or of a store.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A webhook endpoint: a [`Verifier`] with the limits that the framework adapters enforce.
 ///
@@ -387,7 +387,7 @@ impl Receiver {
 /// Whether the error, or one that caused it, is that of a limit.
 #[cfg(feature = "http")]
 fn is_too_large(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |&error| error.source())
         .any(<dyn Error>::is::<http_body_util::LengthLimitError>)
 }
 
