@@ -25,20 +25,47 @@ pub(crate) fn find<'a>(fields: &'a Fields, names: &[&str]) -> Option<(&'a String
     })
 }
 
-/// An object, and those inside it up to `levels` deep, each before what is inside it.
-pub(crate) fn objects(fields: &Fields, levels: u32) -> Vec<&Fields> {
-    let mut found = vec![fields];
-    if levels > 0 {
-        let inside = fields.values().filter_map(Value::as_object);
-        found.extend(inside.flat_map(|inner| objects(inner, levels - 1)));
+/// As [`find`], also in the objects inside, up to `levels` deep.
+pub(crate) fn find_within<'a>(
+    fields: &'a Fields,
+    names: &[&str],
+    levels: u32,
+) -> Option<&'a Value> {
+    if let Some((_, value)) = find(fields, names) {
+        return Some(value);
     }
-    found
+    if levels == 0 {
+        return None;
+    }
+    fields
+        .values()
+        .filter_map(Value::as_object)
+        .find_map(|inner| find_within(inner, names, levels - 1))
 }
 
-/// As [`find`], in the first of these objects that has one.
-pub(crate) fn find_in<'a>(objects: &[&'a Fields], names: &[&str]) -> Option<&'a Value> {
-    let found = objects.iter().find_map(|fields| find(fields, names));
-    found.map(|(_, value)| value)
+/// Whether a field is named like the list of what failed, beside that of what did not: `errors`,
+/// `failed`, `fail_list`, `rejected`.
+pub(crate) fn is_of_failures(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["error", "fail", "reject", "refus", "invalid"];
+    let name = plain(name);
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Whether the response to a batch says that some of its emails were accepted.
+pub(crate) fn counts_accepted(fields: &Fields) -> bool {
+    const WORDS: [&str; 4] = ["accept", "succe", "sent", "queued"];
+    fields.iter().any(|(name, value)| {
+        let name = plain(name);
+        let is_of_accepted = WORDS.iter().any(|word| name.contains(word)) && !is_of_failures(&name);
+        match value {
+            Value::Object(inner) => counts_accepted(inner),
+            Value::Array(items) => is_of_accepted && !items.is_empty(),
+            Value::Number(_) => {
+                is_of_accepted && whole_number(value).is_some_and(|count| count > 0)
+            }
+            _ => false,
+        }
+    })
 }
 
 /// `null` or an empty text.

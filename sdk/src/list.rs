@@ -1,16 +1,19 @@
-//! Lists and pages of resources, in any common JSON shape.
+//! `List<T>`, and how it is read from a response: `find_array` finds the items, `read_list_by` the
+//! paging fields beside them, and `read_more` whether and how the list goes on (`More`). Known
+//! names of fields are searched in any common shape; the dialect can pin the field of the items and
+//! the parameter of a cursor. If a response has several arrays and none has a usual name, that is
+//! an error: the items are not guessed. `pages.rs` requests the next page.
 
 use std::ops::Deref;
 
 use http::HeaderMap;
-use http::header::LINK;
+use http::header::{CONTENT_RANGE, LINK};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::decode::{DecodeError, Extra, Resource, read_object};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find_in, flag, is_nothing, objects, plain, whole_number};
-use crate::words::WORDS;
+use crate::fields::{Fields, find_within, flag, is_nothing, is_of_failures, plain, whole_number};
 
 /// A list of resources, with paging information if the response contains any.
 ///
@@ -72,12 +75,8 @@ impl<T> List<T> {
 
 impl More {
     pub(crate) fn is_said(&self) -> bool {
-        self.said.unwrap_or(self.leads_on())
-    }
-
-    /// Whether the list says how to go on.
-    fn leads_on(&self) -> bool {
-        self.link.is_some() || self.cursor.is_some() || self.page.is_some()
+        let is_told = self.link.is_some() || self.cursor.is_some() || self.page.is_some();
+        self.said.unwrap_or(is_told)
     }
 }
 
@@ -159,81 +158,171 @@ pub(crate) fn read_list_by<T>(
         )));
     }
     let count = items.len() as u64;
-    let objects = objects(&beside, DEPTH);
     let number = |names: &[&str]| {
         let mut named = names.iter();
-        named.find_map(|name| whole_number(find_in(&objects, &[name])?))
+        named.find_map(|name| whole_number(find_within(&beside, &[name], DEPTH)?))
     };
-    let header = |name| number_in_header(headers, name);
-    let total = number(&WORDS.total);
+    let header = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    let total = number(&[
+        "total",
+        "totalcount",
+        "totalitems",
+        "totalelements",
+        "totalresults",
+        "totalsize",
+        "totalrecords",
+        "recordstotal",
+        "totalentries",
+        "totalhits",
+    ]);
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
     Ok(List {
-        page: number(&WORDS.page),
-        page_size: number(&WORDS.page_size),
+        page: number(&[
+            "page",
+            "currentpage",
+            "pagenumber",
+            "pageindex",
+            "number",
+            "current",
+        ]),
+        page_size: number(&["pagesize", "perpage", "limit"]),
         total: total
             .or_else(counted)
             .or_else(|| header("x-total-count"))
-            .or_else(|| header("x-total")),
-        total_pages: number(&WORDS.total_pages).or_else(|| header("x-total-pages")),
-        more: read_more(&objects, headers, dialect),
+            .or_else(|| header("x-total"))
+            .or_else(|| total_of_range(headers)),
+        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages", "last"])
+            .or_else(|| header("x-total-pages")),
+        more: read_more(&beside, headers, dialect),
         items: items.into_iter().map(read).collect(),
         extra: Extra(beside),
     })
 }
 
+/// The total of `Content-Range: items 0-9/17` (RFC 9110).
+fn total_of_range(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    range.rsplit_once('/')?.1.trim().parse().ok()
+}
+
 /// How deep the paging fields may be inside the fields beside the items.
 const DEPTH: u32 = 3;
 
-fn read_more(objects: &[&Fields], headers: &HeaderMap, dialect: &Dialect) -> More {
-    let is_last = || find_in(objects, &WORDS.is_last)?.as_bool();
+fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
+    const FLAGS: [&str; 15] = [
+        "hasmore",
+        "morepages",
+        "hasmorepages",
+        "hasnext",
+        "hasnextpage",
+        "more",
+        "moreavailable",
+        "istruncated",
+        "truncated",
+        "incomplete",
+        "hasmoreitems",
+        "hasmoreresults",
+        "moreresults",
+        "moreresultsavailable",
+        "moredataindicator",
+    ];
+    const LAST: [&str; 3] = ["islast", "islastpage", "last"];
+    let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
+    // Deeper, it may be what is left of a rate limit.
+    let remaining = || find_within(beside, &["remaining"], 0).and_then(whole_number);
     let mut more = More {
-        said: find_in(objects, &WORDS.more_follows)
+        said: find_within(beside, &FLAGS, DEPTH)
             .and_then(flag)
-            .or_else(|| is_last().map(|last| !last)),
+            .or_else(|| is_last().map(|last| !last))
+            .or_else(|| remaining().map(|count| count > 0)),
         link: link_header(headers),
         ..More::default()
     };
-    let mut names_no_next = false;
-    for (name, value) in objects.iter().copied().flatten() {
-        let plain = plain(name);
+    let next = next_fields(beside, DEPTH);
+    for (name, value) in &next {
         match value {
-            Value::Array(links) if plain == "links" => {
-                let is_next = |link: &&Value| link["rel"] == "next";
-                let next = links.iter().find(is_next);
-                more.link = more.link.or_else(|| text_of(next?.get("href")?));
-            }
-            _ if !WORDS.next.contains(&plain.as_str()) => {}
-            _ if is_nothing(value) => names_no_next = true,
             Value::String(text) if is_url(text) => {
                 more.link.get_or_insert_with(|| text.clone());
             }
             Value::Object(link) => more.link = more.link.or_else(|| text_of(link.get("href")?)),
-            Value::Number(page) if plain == "nextpage" => more.page = page.as_u64(),
+            Value::Number(page) if plain(name) == "nextpage" => more.page = page.as_u64(),
             value => {
-                let pinned = dialect.pinned(Point::CursorParam);
-                let parameter = || pinned.map_or_else(|| cursor_parameter(name), str::to_owned);
-                more.cursor = more.cursor.or_else(|| {
+                let value = text_of(value).filter(|_| more.cursor.is_none());
+                more.cursor = value.map_or(more.cursor, |value| {
                     Some(Cursor {
-                        value: text_of(value)?,
-                        parameter: parameter(),
+                        parameter: dialect
+                            .pinned(Point::CursorParam)
+                            .map_or_else(|| cursor_parameter(name), str::to_owned),
+                        value,
                     })
                 });
             }
         }
     }
-    more.page = more
-        .page
-        .or_else(|| number_in_header(headers, "x-next-page"));
+    let page = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    more.page = more.page.or_else(|| page("x-next-page"));
+    match dialect.pinned(Point::ListPages) {
+        Some("whole") => return More::default(),
+        Some("page" | "has-more") => (more.link, more.cursor) = (None, None),
+        Some("cursor") => more.link = None,
+        Some("link") => more.cursor = None,
+        Some("link-header") => (more.link, more.cursor) = (link_header(headers), None),
+        _ => {}
+    }
+    let is_told = more.link.is_some() || more.cursor.is_some() || more.page.is_some();
     // `"next": null` ends a list.
-    if more.said.is_none() && !more.leads_on() && names_no_next {
+    if more.said.is_none() && !is_told && names_no_next(beside, DEPTH) {
         more.said = Some(false);
     }
     more
 }
 
-fn number_in_header(headers: &HeaderMap, name: &str) -> Option<u64> {
-    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+/// The plain names of fields that tell where a list goes on.
+const NEXT: [&str; 17] = [
+    "next",
+    "nexturl",
+    "nexturi",
+    "nextlink",
+    "nexthref",
+    "nextpageurl",
+    "nextpagelink",
+    "odatanextlink",
+    "nextpage",
+    "nextcursor",
+    "nextpagetoken",
+    "nexttoken",
+    "nextpagecursor",
+    "continuationtoken",
+    "endcursor",
+    "after",
+    "nextoffset",
+];
+
+fn next_fields(fields: &Fields, levels: u32) -> Vec<(&String, &Value)> {
+    let mut found: Vec<(&String, &Value)> = Vec::new();
+    for (name, value) in fields {
+        if NEXT.contains(&plain(name).as_str()) && !is_nothing(value) {
+            found.push((name, value));
+        } else if let Value::Object(inner) = value
+            && levels > 0
+        {
+            found.extend(next_fields(inner, levels - 1));
+        } else if let Value::Array(links) = value
+            && plain(name) == "links"
+        {
+            let is_next = |link: &&Value| link.get("rel").and_then(Value::as_str) == Some("next");
+            found.extend(links.iter().find(is_next).map(|link| (name, link)));
+        }
+    }
+    found
+}
+
+fn names_no_next(fields: &Fields, levels: u32) -> bool {
+    fields.iter().any(|(name, value)| match value {
+        Value::Object(inner) => levels > 0 && names_no_next(inner, levels - 1),
+        value => is_nothing(value) && NEXT.contains(&plain(name).as_str()),
+    })
 }
 
 fn is_url(text: &str) -> bool {
@@ -286,6 +375,15 @@ fn link_header(headers: &HeaderMap) -> Option<String> {
     })
 }
 
+/// Whether there is an array in the place of a list, perhaps an empty one.
+pub(crate) fn has_array(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_array),
+        _ => false,
+    }
+}
+
 /// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
 const MAX_ITEMS: usize = 1 << 18;
 
@@ -303,105 +401,151 @@ pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, De
         _ => return Err(DecodeError(NO_LIST.to_owned())),
     };
     let pinned = pinned.filter(|field| *field != "array");
-    if let Some(Value::Array(items)) =
-        take_within(&mut beside, DEPTH, &|fields| name_of_array(fields, pinned))?
-    {
+    if let Some(items) = take_within(&mut beside, pinned, DEPTH)? {
         return Ok((items, beside));
     }
-    if let Some(item) = take_within(&mut beside, DEPTH, &|fields| Ok(name_of_item(fields)))? {
-        return Ok((vec![unwrapped(item)], beside));
+    if let Some(only) = take_only(&mut beside, DEPTH) {
+        return Ok((vec![only], beside));
     }
-    let is_empty = |name: &str, value: &Value| {
-        value.is_null() && (is_list_name(name, pinned) || is_list_name(name, None))
+    if take_null(&mut beside, pinned, DEPTH) {
+        return Ok((Vec::new(), beside));
+    }
+    Err(DecodeError(NO_LIST.to_owned()))
+}
+
+/// The only item of a list that is written as an object, as translations from XML do:
+/// `{"Webhooks": {"Webhook": {…}}}`. Its wrapper is called like a list.
+fn take_only(fields: &mut Fields, levels: u32) -> Option<Value> {
+    let is_wrapper = |name: &str, value: &Value| {
+        value.is_object() && plain(name) != "data" && is_list_name(name, None)
     };
-    match take_within(&mut beside, DEPTH, &|fields| Ok(name_of(fields, is_empty)))? {
-        Some(_) => Ok((Vec::new(), beside)),
-        None => Err(DecodeError(NO_LIST.to_owned())),
+    let wrapper = fields
+        .iter()
+        .find(|(name, value)| is_wrapper(name, value))
+        .map(|(name, _)| name.clone());
+    if let Some(name) = wrapper {
+        let mut item = fields.remove(&name)?;
+        let inner = item.as_object_mut()?;
+        let mut values = inner.values_mut();
+        return match (values.next(), values.next()) {
+            (Some(only), None) if only.is_object() => Some(only.take()),
+            _ => Some(item),
+        };
     }
+    if levels == 0 {
+        return None;
+    }
+    fields
+        .values_mut()
+        .filter_map(Value::as_object_mut)
+        .find_map(|inner| take_only(inner, levels - 1))
+}
+
+/// Whether there is `null` in the place of the items, which it takes away.
+fn take_null(fields: &mut Fields, pinned: Option<&str>, levels: u32) -> bool {
+    let empty = fields
+        .iter()
+        .find(|(name, value)| {
+            let is_place = is_list_name(name, pinned) || is_list_name(name, None);
+            value.is_null() && is_place
+        })
+        .map(|(name, _)| name.clone());
+    if let Some(name) = empty {
+        fields.remove(&name);
+        return true;
+    }
+    levels > 0
+        && fields
+            .values_mut()
+            .filter_map(Value::as_object_mut)
+            .any(|inner| take_null(inner, pinned, levels - 1))
 }
 
 const NO_LIST: &str = "the response contains no list (the point `list-items` of the dialect)";
 
-/// Takes the field that `choose` names, from the first object that has one. What tells about pages
-/// is not searched.
 fn take_within(
     fields: &mut Fields,
+    pinned: Option<&str>,
     levels: u32,
-    choose: &dyn Fn(&Fields) -> Result<Option<String>, DecodeError>,
-) -> Result<Option<Value>, DecodeError> {
-    if let Some(name) = choose(fields)? {
-        return Ok(fields.remove(&name));
+) -> Result<Option<Vec<Value>>, DecodeError> {
+    if let Some(items) = take_array(fields, pinned)? {
+        return Ok(Some(items));
     }
     if levels == 0 {
         return Ok(None);
     }
-    for (name, value) in fields {
+    let mut found = None;
+    for (name, value) in fields.iter_mut() {
         let Value::Object(inner) = value else {
             continue;
         };
-        if WORDS.about_pages.contains(&plain(name).as_str()) {
+        let is_paging = matches!(
+            plain(name).as_str(),
+            "meta" | "links" | "pagination" | "paging" | "error" | "responsemetadata"
+        );
+        if is_paging || found.is_some() {
             continue;
         }
-        if let Some(found) = take_within(inner, levels - 1, choose)? {
-            return Ok(Some(found));
-        }
+        found = take_within(inner, pinned, levels - 1)?;
     }
-    Ok(None)
+    Ok(found)
 }
 
-/// The first field that is so.
-fn name_of(fields: &Fields, is_so: impl Fn(&str, &Value) -> bool) -> Option<String> {
-    let found = fields.iter().find(|(name, value)| is_so(name, value));
-    found.map(|(name, _)| name.clone())
-}
-
-/// The field with the only item of a list that is written as an object, as translations from XML do:
-/// `{"Webhooks": {"Webhook": {…}}}`. It is called like a list.
-fn name_of_item(fields: &Fields) -> Option<String> {
-    name_of(fields, |name, value| {
-        value.is_object() && plain(name) != "data" && is_list_name(name, None)
-    })
-}
-
-/// The object inside an object that has nothing else.
-fn unwrapped(mut item: Value) -> Value {
-    let only = item.as_object_mut().filter(|fields| fields.len() == 1);
-    let only = only.and_then(|fields| fields.values_mut().next());
-    match only.filter(|only| only.is_object()) {
-        Some(only) => only.take(),
-        None => item,
-    }
-}
+/// The plain names of fields that usually hold the items.
+const ITEMS: [&str; 13] = [
+    "data",
+    "items",
+    "results",
+    "records",
+    "audiences",
+    "contacts",
+    "domains",
+    "webhooks",
+    "endpoints",
+    "webhookendpoints",
+    "emails",
+    "list",
+    "values",
+];
 
 fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
     match pinned {
         Some(pinned) => name == pinned,
-        None => WORDS.items.contains(&plain(name).as_str()),
+        None => ITEMS.contains(&plain(name).as_str()),
     }
 }
 
-fn name_of_array(fields: &Fields, pinned: Option<&str>) -> Result<Option<String>, DecodeError> {
+fn take_array(
+    fields: &mut Fields,
+    pinned: Option<&str>,
+) -> Result<Option<Vec<Value>>, DecodeError> {
+    const BESIDE: [&str; 4] = ["links", "warnings", "included", "messages"];
     let is_list = |(name, value): &(&String, &Value)| match pinned {
         Some(pinned) => name.as_str() == pinned && value.is_array(),
-        None => value.is_array() && !WORDS.beside_items.contains(&plain(name).as_str()),
+        None => {
+            let is_beside = BESIDE.contains(&plain(name).as_str()) || is_of_failures(name);
+            value.is_array() && !is_beside
+        }
     };
     let names: Vec<&String> = fields
         .iter()
         .filter(is_list)
         .map(|(name, _)| name)
         .collect();
-    match names[..] {
+    let name = match names[..] {
         [] => return Ok(None),
-        [only] => return Ok(Some(only.clone())),
-        _ => {}
-    }
-    let mut usual = WORDS.items.iter();
-    let usual = usual.find_map(|usual| names.iter().find(|name| plain(name) == *usual));
-    match usual {
-        Some(usual) => Ok(Some((*usual).clone())),
-        None => Err(DecodeError(SEVERAL_LISTS.to_owned())),
+        [only] => only,
+        _ => ITEMS
+            .iter()
+            .find_map(|usual| names.iter().find(|name| plain(name) == *usual))
+            .ok_or_else(|| {
+                let problem = "the response contains several lists";
+                DecodeError(format!("{problem} (the point `list-items` of the dialect)"))
+            })?,
+    };
+    let name = name.clone();
+    match fields.remove(&name) {
+        Some(Value::Array(items)) => Ok(Some(items)),
+        _ => Ok(None),
     }
 }
-
-const SEVERAL_LISTS: &str =
-    "the response contains several lists (the point `list-items` of the dialect)";

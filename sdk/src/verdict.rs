@@ -4,14 +4,12 @@
 //! anything else is unknown. A message alone is neither.
 
 use http::HeaderMap;
-use http::header::LOCATION;
 use serde_json::Value;
 
-use crate::decode::{only_object, read_fields};
+use crate::decode::read_fields;
 use crate::dialect::{Dialect, Point};
 use crate::email::email_record::EmailRecord;
-use crate::fields::{Fields, flag, integer, plain};
-use crate::words::WORDS;
+use crate::fields::{Fields, find, flag, integer, is_nothing, plain};
 
 /// What a response says about an email.
 pub(crate) enum Verdict {
@@ -44,21 +42,41 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
     }
 }
 
-/// The id in the dialect's header or in `Location`.
+/// The id in the dialect's header, or in the URL of `Location` or a header like it.
 fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
+    const USUAL: [&str; 5] = [
+        "x-message-id",
+        "x-email-id",
+        "message-id",
+        "x-resource-id",
+        "x-id",
+    ];
+    const URLS: [&str; 3] = ["location", "operation-location", "content-location"];
     let text = |name: &str| {
         let text = headers.get(name)?.to_str().ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     };
     let place = dialect.pinned(Point::IdPlace);
     let named = || text(dialect.choice(Point::IdHeader));
+    let in_url = |of_an_email: bool| {
+        let mut urls = URLS.iter().filter_map(|name| text(name));
+        urls.find_map(|url| last_segment(&url, of_an_email))
+    };
     match place {
-        Some("header") => named(),
-        Some("location") => last_segment(&text(LOCATION.as_str())?, false),
+        Some("header") => {
+            let value = named()?;
+            let is_url = value.starts_with('/') || value.contains("://");
+            if is_url {
+                last_segment(&value, false)
+            } else {
+                Some(value)
+            }
+        }
+        Some("location") => in_url(false),
         Some(_) => None,
         None => named()
-            .or_else(|| WORDS.id_headers.iter().find_map(|name| text(name)))
-            .or_else(|| last_segment(&text(LOCATION.as_str())?, true)),
+            .or_else(|| USUAL.iter().find_map(|name| text(name)))
+            .or_else(|| in_url(true)),
     }
 }
 
@@ -79,24 +97,82 @@ fn last_segment(url: &str, of_an_email: bool) -> Option<String> {
 
 /// Whether the response to a send has a mark of failure, at the top or inside.
 pub(crate) fn is_marked(fields: &Fields) -> bool {
-    fields.iter().any(|(name, value)| {
-        let plain = plain(name);
-        let is_marked_itself =
-            is_denied(&plain, value) || is_error(&plain, value) || is_failing_status(&plain, value);
-        let inside = only_object(value).filter(|_| !WORDS.content.contains(&plain.as_str()));
-        is_marked_itself || inside.is_some_and(is_marked)
-    })
+    let is_marked_itself = fields.iter().any(|(name, value)| {
+        let name = plain(name);
+        is_denied(&name, value) || is_error(&name, value) || is_failing_status(&name, value)
+    });
+    is_marked_itself
+        || fields
+            .iter()
+            .filter(|(name, _)| !is_content(name))
+            .any(|(_, value)| match value {
+                Value::Object(inner) => is_marked(inner),
+                Value::Array(items) => match &items[..] {
+                    [Value::Object(only)] => is_marked(only),
+                    _ => false,
+                },
+                _ => false,
+            })
 }
 
 /// Whether the body of a response that is not to a send reports a failure: `{"error": …}`,
-/// `{"success": false}`, `{"status": "error"}`. Its resource may have a status of its own.
+/// `{"success": false}`, `{"status": "error"}`, `{"code": 10404, "msg": "…", "data": null}`. Its
+/// resource may have a status of its own.
 pub(crate) fn reports_failure(fields: &Fields) -> bool {
+    names_failure(fields) || result_code(fields) == Some(ResultCode::Failure)
+}
+
+/// As [`reports_failure`], of fields beside a list, where a code may be of anything.
+pub(crate) fn names_failure(fields: &Fields) -> bool {
+    is_refused(fields)
+        || has_error(fields)
+        || fields.iter().any(|(name, value)| {
+            let word = value.as_str().map(plain);
+            match plain(name).as_str() {
+                "status" => matches!(word.as_deref(), Some("error" | "fail")),
+                "stat" | "result" => {
+                    matches!(
+                        word.as_deref(),
+                        Some("error" | "fail" | "failed" | "failure")
+                    )
+                }
+                _ => false,
+            }
+        })
+}
+
+/// Whether the body of a change that shows no resource says that it succeeded. A message is no such
+/// word: it may be any sentence.
+pub(crate) fn says_success(fields: &Fields) -> bool {
     fields.iter().any(|(name, value)| {
         let name = plain(name);
-        let says_so = |word: &str| matches!(plain(word).as_str(), "error" | "fail");
-        let is_failing = name == "status" && value.as_str().is_some_and(says_so);
-        is_failing || is_denied(&name, value) || is_error(&name, value)
-    })
+        let is_word = |value: &Value| value.as_str().is_some_and(is_success_word);
+        match name.as_str() {
+            "message" | "msg" | "status" | "stat" | "result" | "state" => is_word(value),
+            _ => {
+                let is_assent = ASSENTS.contains(&name.as_str()) || is_success_word(&name);
+                is_assent && flag(value) == Some(true)
+            }
+        }
+    }) || result_code(fields) == Some(ResultCode::Success)
+}
+
+fn is_success_word(text: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "ok",
+        "success",
+        "succeeded",
+        "successful",
+        "done",
+        "accepted",
+        "created",
+        "updated",
+        "deleted",
+        "removed",
+        "cancelled",
+        "canceled",
+    ];
+    WORDS.contains(&plain(text).as_str())
 }
 
 /// Whether a field says that the request was not successful.
@@ -106,12 +182,112 @@ pub(crate) fn is_refused(fields: &Fields) -> bool {
         .any(|(name, value)| is_denied(&plain(name), value))
 }
 
+/// Whether a field reports an error.
+fn has_error(fields: &Fields) -> bool {
+    fields
+        .iter()
+        .any(|(name, value)| is_error(&plain(name), value))
+}
+
+/// What the code of a body without a result says, as in `{"code": 0, "msg": "ok", "data": null}`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ResultCode {
+    Success,
+    Failure,
+    /// Services differ in what a small number or another word means.
+    Unclear,
+}
+
+/// `None` if the body has no code, or has a result beside it, such as a resource with a code of its
+/// own.
+pub(crate) fn result_code(fields: &Fields) -> Option<ResultCode> {
+    let (_, code) = find(fields, &RESULT_CODES)?;
+    if fields.iter().any(|(name, value)| is_result(name, value)) {
+        return None;
+    }
+
+    let message = find(fields, &["msg", "message", "errmsg", "errormessage"]);
+    let says_success = message
+        .and_then(|(_, message)| message.as_str())
+        .is_some_and(is_success_word);
+    Some(match integer(code) {
+        Some(0 | 100..400) => ResultCode::Success,
+        Some(number) if number >= 100 || number < 0 => ResultCode::Failure,
+        None if code.as_str().is_some_and(is_failing_word) => ResultCode::Failure,
+        None if code.as_str().is_some_and(is_success_word) => ResultCode::Success,
+        _ if says_success => ResultCode::Success,
+        _ => ResultCode::Unclear,
+    })
+}
+
+/// The plain names of fields with the code of a result.
+const RESULT_CODES: [&str; 8] = [
+    "code",
+    "errcode",
+    "errno",
+    "resultcode",
+    "returncode",
+    "retcode",
+    "ret",
+    "statuscode",
+];
+
+/// Whether a field is more than what an envelope has: it holds something, or names something.
+fn is_result(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        value => !is_nothing(value) && matches!(name, "id" | "name" | "email" | "url"),
+    }
+}
+
+/// The plain names of flags that say that a request was successful.
+const ASSENTS: [&str; 8] = [
+    "success",
+    "ok",
+    "accepted",
+    "succeeded",
+    "successful",
+    "issuccess",
+    "isok",
+    "isaccepted",
+];
+
 fn is_denied(name: &str, value: &Value) -> bool {
-    WORDS.assents.contains(&name) && flag(value) == Some(false)
+    const DENIALS: [&str; 9] = [
+        "rejected",
+        "refused",
+        "discarded",
+        "dropped",
+        "blocked",
+        "suppressed",
+        "failed",
+        "iserror",
+        "haserrors",
+    ];
+    let is_denial = DENIALS.contains(&name) && *value == Value::Bool(true);
+    is_denial || ASSENTS.contains(&name) && flag(value) == Some(false)
 }
 
 fn is_error(name: &str, value: &Value) -> bool {
-    WORDS.errors.contains(&name) && says_something(value)
+    const ERRORS: [&str; 15] = [
+        "error",
+        "errors",
+        "errcode",
+        "errno",
+        "errorcode",
+        "errormessage",
+        "errordescription",
+        "errordetail",
+        "errordetails",
+        "errortype",
+        "exception",
+        "fault",
+        "faultcode",
+        "faultstring",
+        "violations",
+    ];
+    ERRORS.contains(&name) && says_something(value)
 }
 
 /// An accepted email must not be sent again because of `"error": ""` or `"ErrorCode": 0`.
@@ -128,9 +304,32 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// Whether a field that holds a status holds one of a failure: a number from 400 on, or a word.
+/// Whether a field that holds a status holds one of a failure: a number from 400 on, a negative one,
+/// or a word.
 fn is_failing_status(name: &str, value: &Value) -> bool {
-    if !WORDS.statuses.contains(&name) {
+    const STATUSES: [&str; 20] = [
+        "status",
+        "statuscode",
+        "statustext",
+        "httpstatus",
+        "httpstatuscode",
+        "httpcode",
+        "responsecode",
+        "responsestatus",
+        "code",
+        "state",
+        "result",
+        "resultcode",
+        "retcode",
+        "returncode",
+        "ret",
+        "outcome",
+        "deliverystatus",
+        "emailstatus",
+        "messagestatus",
+        "lastevent",
+    ];
+    if !STATUSES.contains(&name) {
         // `{"object": "error"}`
         return matches!(name, "object" | "type" | "kind") && value.as_str() == Some("error");
     }
@@ -141,12 +340,42 @@ fn is_failing_status(name: &str, value: &Value) -> bool {
             let code = status.get("code").and_then(integer);
             code.is_some_and(|code| (1..100).contains(&code))
         }
-        _ => integer(value).is_some_and(|number| number >= 400),
+        _ => integer(value).is_some_and(|number| number >= 400 || number < 0),
     }
 }
 
 /// Whether a word, or a number with a phrase as in `422 Unprocessable`, says that something failed.
 fn is_failing_word(text: &str) -> bool {
+    const WORDS: [&str; 28] = [
+        "error",
+        "errored",
+        "fail",
+        "failed",
+        "failure",
+        "rejected",
+        "reject",
+        "refused",
+        "invalid",
+        "denied",
+        "declined",
+        "dropped",
+        "suppressed",
+        "blocked",
+        "bounced",
+        "bounce",
+        "undeliverable",
+        "undelivered",
+        "discarded",
+        "aborted",
+        "forbidden",
+        "unauthorized",
+        "blacklisted",
+        "unaccepted",
+        "unsuccessful",
+        "complained",
+        "cancelled",
+        "canceled",
+    ];
     let first = text.split_whitespace().next().unwrap_or_default();
     if first.parse::<u64>().is_ok_and(|number| number >= 400) {
         return true;
@@ -154,7 +383,22 @@ fn is_failing_word(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let mut words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     let is_denial = text.starts_with("no_") || text.starts_with("no ");
-    !is_denial && words.any(|word| WORDS.failures.contains(&word))
+    !is_denial && words.any(|word| WORDS.contains(&word))
+}
+
+/// Fields with what the request had, which the service may send back, and links.
+fn is_content(name: &str) -> bool {
+    const CONTENT: [&str; 8] = [
+        "links",
+        "tags",
+        "headers",
+        "variables",
+        "metadata",
+        "attachments",
+        "customdata",
+        "customargs",
+    ];
+    CONTENT.contains(&plain(name).as_str())
 }
 
 #[cfg(test)]
@@ -206,6 +450,10 @@ mod tests {
             json!({"id": "m", "error": {"message": "no"}}),
             json!({"ErrorCode": 300, "MessageID": "m"}),
             json!({"result": {"id": "m", "success": false}}),
+            json!({"code": -1, "id": "m"}),
+            json!({"id": "m", "discarded": true}),
+            json!({"errcode": 40001, "errmsg": "invalid credential", "id": "m"}),
+            json!({"code": 230_013, "msg": "sender not verified", "data": {}}),
         ] {
             assert_eq!(verdict(&refused), Expected::Refused, "{refused}");
         }
@@ -214,6 +462,8 @@ mod tests {
             json!({"message": "no such recipient"}),
             json!({"status": 202, "message": "accepted for delivery"}),
             json!({"id": null, "status": "queued"}),
+            json!({"code": 3, "msg": "later", "data": null}),
+            json!({"code": 3, "msg": "blocked", "id": "0"}),
         ] {
             assert_eq!(verdict(&unknown), Expected::Unknown, "{unknown}");
         }
@@ -235,6 +485,57 @@ mod tests {
         assert_eq!(read("location", "/status/queue", &found), "");
         let pinned = Dialect::with(["id-place=location"]).expect("a choice");
         assert_eq!(read("location", "https://x.test/queue/m", &pinned), "m");
+        assert_eq!(
+            read("operation-location", "https://x.test/messages/m", &found),
+            "m"
+        );
+        let choices = ["id-place=header", "id-header=x-status"];
+        let pinned = Dialect::with(choices).expect("choices");
+        assert_eq!(read("x-status", "https://x.test/queue/m", &pinned), "m");
+        assert_eq!(read("x-status", "<m@x.test>", &pinned), "<m@x.test>");
+    }
+
+    #[test]
+    fn the_code_of_an_envelope_says_what_it_says_for_certain() {
+        for (body, expected) in [
+            (
+                json!({"code": 0, "msg": "ok", "data": null}),
+                Some(ResultCode::Success),
+            ),
+            (
+                json!({"code": 200, "message": "Gone"}),
+                Some(ResultCode::Success),
+            ),
+            (
+                json!({"code": 1, "msg": "success"}),
+                Some(ResultCode::Success),
+            ),
+            (json!({"code": "OK"}), Some(ResultCode::Success)),
+            (
+                json!({"code": 10_404, "msg": "not found", "data": null}),
+                Some(ResultCode::Failure),
+            ),
+            (
+                json!({"code": "401", "data": {}}),
+                Some(ResultCode::Failure),
+            ),
+            (json!({"errcode": -1}), Some(ResultCode::Failure)),
+            (json!({"code": "invalid_key"}), Some(ResultCode::Failure)),
+            (
+                json!({"code": 1, "msg": "gone", "data": null}),
+                Some(ResultCode::Unclear),
+            ),
+            (
+                json!({"code": "A0230", "msg": "?"}),
+                Some(ResultCode::Unclear),
+            ),
+            (json!({"code": 10_404, "id": "7"}), None),
+            (json!({"code": 10_404, "data": {"id": "7"}}), None),
+            (json!({"message": "ok"}), None),
+        ] {
+            let fields = body.as_object().expect("an object");
+            assert_eq!(result_code(fields), expected, "{body}");
+        }
     }
 
     /// Fields of which the oracle knows what they say.

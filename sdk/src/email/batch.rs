@@ -1,6 +1,13 @@
-//! A batch: which of its emails are sent, and the result, email by email.
+//! A batch of emails. `BatchPlan::check` decides locally which emails are sent, and
+//! `BatchResponse::read` turns the response into one `BatchItem` for each email, including those
+//! that were not sent. Whether an item was accepted is decided by `verdict.rs`, as for a single
+//! email. The index of an item comes from the response, or from the order of the items if there are
+//! as many as emails were sent. If the response repeats an index or gives one that is too high,
+//! none of its indexes is used.
 
-use http::HeaderMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use http::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +18,7 @@ use crate::decode::{DecodeError, parse_list};
 use crate::dialect::{Dialect, Point};
 use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
-use crate::fields::{find, plain, whole_number};
+use crate::fields::{counts_accepted, find, is_of_failures, plain, whole_number};
 use crate::list::find_array;
 use crate::names::debug_fields;
 use crate::verdict::{Verdict, judge, reports_failure};
@@ -124,19 +131,35 @@ impl BatchResponse {
     }
 
     pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
-        let sent = plan.sent.len();
-        let mut items = match accepted_items(response, sent) {
-            Some(items) => items,
-            None => read_items(response, sent)?,
-        };
+        let BatchItems {
+            mut items,
+            is_ordered,
+            has_errors_beside,
+        } = BatchItems::read(response, plan.sent.len())?;
+        let names_others = plan.place_by_recipient(&mut items);
+        let in_order = is_ordered && !names_others && items.len() == plan.sent.len();
+        let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
+        let mut free = (0..plan.sent.len()).filter(|index| !taken.contains(index));
+        for (position, item) in items.iter_mut().enumerate() {
+            if !in_order || item.index.is_some() {
+                continue;
+            }
+            // Beside items with an index, the others are in the order of what is left.
+            item.index = match has_errors_beside {
+                true => free.next(),
+                false => Some(position),
+            };
+        }
         // If an index is repeated or too high, none can be trusted.
-        let mut is_free = vec![true; sent];
+        let mut is_free = vec![true; plan.sent.len()];
         let mut is_own = |index| is_free.get_mut(index).is_some_and(std::mem::take);
         let is_plausible = items.iter().all(|item| item.index.is_none_or(&mut is_own));
         for item in &mut items {
             // The service counts only what it received.
-            let index = item.index.filter(|_| is_plausible);
-            item.index = index.map(|index| plan.sent[index]);
+            item.index = item
+                .index
+                .filter(|_| is_plausible)
+                .map(|index| plan.sent[index]);
         }
         items.extend(plan.rejected.iter().map(BatchItem::rejected));
         if items.iter().all(|item| item.index.is_some()) {
@@ -173,7 +196,8 @@ impl BatchItem {
             other => Map::from_iter([("result".to_owned(), other)]),
         };
         let index = take_index(&mut fields);
-        let outcome = match judge(&fields, &HeaderMap::new(), dialect) {
+        let headers = take_headers(&mut fields);
+        let outcome = match judge(&fields, &headers, dialect) {
             Verdict::Accepted(email) => BatchOutcome::Accepted(email),
             Verdict::Unknown(email) => BatchOutcome::Unrecognized(email),
             Verdict::Refused => BatchOutcome::Refused(Refusal::read(fields)),
@@ -181,14 +205,20 @@ impl BatchItem {
         Self::new(index, outcome)
     }
 
-    /// An item of a list of errors.
-    fn of_error(error: &Value) -> Self {
-        let mut fields = match error {
-            Value::Object(fields) => fields.clone(),
-            other => Map::from_iter([("message".to_owned(), other.clone())]),
+    /// The hash of the recipient that the item names.
+    fn recipient(&self) -> Option<u64> {
+        let fields = match &self.outcome {
+            BatchOutcome::Accepted(email) | BatchOutcome::Unrecognized(email) => {
+                if let [only] = &email.to[..] {
+                    return Some(hash_of(only));
+                }
+                &email.extra.0
+            }
+            BatchOutcome::Refused(refusal) => &refusal.raw,
         };
-        let index = take_index(&mut fields);
-        Self::new(index, BatchOutcome::Refused(Refusal::read(fields)))
+        let (_, address) = find(fields, &["to", "email", "recipient", "address"])?;
+        let address = address.as_str().filter(|text| text.contains('@'))?;
+        Some(hash_of(address))
     }
 
     /// The result of an email that was not sent.
@@ -204,61 +234,165 @@ impl BatchItem {
 }
 
 /// The items of a response: a list, and perhaps a list of errors beside it, of which each carries
-/// its index. The others are in the order of the emails if there are as many as were sent.
-fn read_items(response: &Received, sent: usize) -> Result<Vec<BatchItem>, Error> {
-    let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
-    if body.is_null() {
-        return Err(response.decode_error(DecodeError("no list of results".to_owned())));
-    }
-    let fails = body.as_object().is_some_and(reports_failure);
-    // In a list, messages are beside the items.
-    let messages = body.as_object().and_then(|fields| {
-        let mut names = fields.keys();
-        names.find(|name| plain(name) == "messages").cloned()
-    });
-    // The results may be in another field than the items of lists.
-    let pinned = response.dialect.pinned(Point::ListItems);
-    let found = find_array(body.clone(), pinned)
-        .or_else(|_| find_array(body.clone(), None))
-        .or_else(|_| find_array(body, messages.as_deref()));
-    let (values, beside) = match found {
-        Ok(found) => found,
-        Err(_) if fails => return Err(response.reported_failure()),
-        Err(bad) => return Err(response.decode_error(bad)),
-    };
-    let read = |value| BatchItem::read(value, &response.dialect);
-    let mut items: Vec<BatchItem> = values.into_iter().map(read).collect();
+/// its index.
+struct BatchItems {
+    items: Vec<BatchItem>,
+    /// Whether the items without an index are in the order of the request.
+    is_ordered: bool,
+    has_errors_beside: bool,
+}
 
-    let errors = find(&beside, &["errors", "failed"]).and_then(|(_, errors)| errors.as_array());
-    let before = items.len();
-    let mut is_ordered = true;
-    for error in errors.into_iter().flatten() {
-        let error = BatchItem::of_error(error);
-        is_ordered &= error.index.is_some();
-        let is_same = |item: &BatchItem| {
-            item.index == error.index && matches!(item.outcome, BatchOutcome::Refused(_))
+impl BatchItems {
+    fn read(response: &Received, sent: usize) -> Result<Self, Error> {
+        if let Some(items) = accepted_items(response, sent) {
+            return Ok(Self {
+                items,
+                is_ordered: true,
+                has_errors_beside: false,
+            });
+        }
+
+        let mut body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let fails = body.as_object().is_some_and(reports_failure);
+        let dialect = &*response.dialect;
+        if body.is_null() {
+            return Err(response.decode_error(DecodeError("no list of results".to_owned())));
+        }
+        if let Some(values) = take_numbered(&mut body) {
+            body = values.into();
+        }
+        // The results may be in another field than the items of lists.
+        let pinned = dialect.pinned(Point::ListItems);
+        // In a list, these are beside the items.
+        let messages = body.as_object().and_then(|fields| {
+            let mut names = fields.keys();
+            names.find(|name| plain(name) == "messages").cloned()
+        });
+        let results = find_array(body.clone(), pinned)
+            .or_else(|_| find_array(body.clone(), None))
+            .or_else(|_| find_array(body.clone(), messages.as_deref()))
+            .or_else(|bad| only_errors(body).ok_or(bad));
+        let (mut values, beside) = match results {
+            Ok(found) => found,
+            Err(_) if fails => return Err(response.reported_failure()),
+            Err(bad) => return Err(response.decode_error(bad)),
         };
-        if error.index.is_none() || !items.iter().any(is_same) {
-            items.push(error);
+        if values.is_empty() && fails && errors_beside(&beside).is_empty() {
+            return Err(response.reported_failure());
         }
+        number_by_id(&mut values);
+        let read = |value| BatchItem::read(value, dialect);
+        let mut found = Self {
+            items: values.into_iter().map(read).collect(),
+            is_ordered: true,
+            has_errors_beside: false,
+        };
+        for error in errors_beside(&beside) {
+            found.add_error(error);
+        }
+        Ok(found)
     }
 
-    if !is_ordered || items.len() != sent {
-        return Ok(items);
-    }
-    // Beside items with an index, the others are in the order of what is left.
-    let has_errors_beside = items.len() > before;
-    let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
-    let mut free = (0..sent).filter(|index| !taken.contains(index));
-    for (position, item) in items.iter_mut().enumerate() {
-        if item.index.is_none() {
-            item.index = match has_errors_beside {
-                true => free.next(),
-                false => Some(position),
-            };
+    fn add_error(&mut self, error: &Value) {
+        let mut fields = match error {
+            Value::Object(fields) => fields.clone(),
+            other => Map::from_iter([("message".to_owned(), other.clone())]),
+        };
+        let index = take_index(&mut fields);
+        self.is_ordered &= index.is_some();
+        let is_known = self
+            .items
+            .iter()
+            .any(|item| item.index == index && matches!(item.outcome, BatchOutcome::Refused(_)));
+        if index.is_none() || !is_known {
+            let outcome = BatchOutcome::Refused(Refusal::read(fields));
+            self.items.push(BatchItem::new(index, outcome));
+            self.has_errors_beside = true;
         }
     }
-    Ok(items)
+}
+
+/// The lists of errors beside the items, or inside an object beside them.
+fn errors_beside(beside: &Map<String, Value>) -> Vec<&Value> {
+    let mut errors = Vec::new();
+    for (name, value) in beside {
+        match value {
+            Value::Array(items) if is_of_failures(name) => errors.extend(items),
+            Value::Object(inner) => errors.extend(errors_beside(inner)),
+            _ => {}
+        }
+    }
+    errors
+}
+
+/// A response that lists only what failed: by index, or beside the number of those that did not.
+fn only_errors(body: Value) -> Option<(Vec<Value>, Map<String, Value>)> {
+    let Value::Object(fields) = body else {
+        return None;
+    };
+    let errors = errors_beside(&fields);
+    let has_index = |error: &&Value| error.as_object().is_some_and(|it| index_of(it).is_some());
+    let is_of_some = errors.iter().any(has_index) || counts_accepted(&fields);
+    (!errors.is_empty() && is_of_some).then_some((Vec::new(), fields))
+}
+
+/// The items of an object that has them by their index: `{"0": {…}, "1": {…}}`.
+fn take_numbered(body: &mut Value) -> Option<Vec<Value>> {
+    let fields = body.as_object_mut()?;
+    let is_number = |name: &String| name.parse::<u64>().is_ok();
+    if fields.is_empty() || !fields.keys().all(is_number) {
+        return fields.values_mut().find_map(take_numbered);
+    }
+
+    let mut items = Vec::new();
+    for (name, mut item) in std::mem::take(fields) {
+        let index: u64 = name.parse().ok()?;
+        item.as_object_mut()?
+            .insert("index".to_owned(), index.into());
+        items.push(item);
+    }
+    Some(items)
+}
+
+/// Items that hold a response each (`{"id": "2", "status": 202, "headers": {…}, "body": {…}}`) may be in
+/// any order: their ids are the positions of the requests.
+fn number_by_id(values: &mut [Value]) {
+    let holds_response =
+        |value: &Value| value.get("status").is_some() && value.get("body").is_some();
+    let position = |value: &Value| whole_number(value.get("id")?);
+    let mut positions: Vec<u64> = values.iter().filter_map(position).collect();
+    positions.sort_unstable();
+    let first = positions.first().copied().unwrap_or_default();
+    let is_permutation = positions.iter().copied().eq((first..).take(values.len()));
+    if first > 1 || !is_permutation || !values.iter().all(holds_response) {
+        return;
+    }
+
+    for item in values.iter_mut().filter_map(Value::as_object_mut) {
+        let position = item.remove("id").as_ref().and_then(whole_number);
+        if let Some(position) = position {
+            item.insert("index".to_owned(), (position - first).into());
+        }
+    }
+}
+
+/// The headers of an item that holds a response.
+fn take_headers(fields: &mut Map<String, Value>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let holds_response = fields.contains_key("body") && fields.contains_key("status");
+    let Some(Value::Object(held)) = fields.get("headers").filter(|_| holds_response).cloned()
+    else {
+        return headers;
+    };
+
+    fields.remove("headers");
+    for (name, value) in &held {
+        let value = value.as_str().and_then(|value| value.parse().ok());
+        if let (Ok(name), Some(value)) = (name.parse::<HeaderName>(), value) {
+            headers.insert(name, value);
+        }
+    }
+    headers
 }
 
 /// The items of a response that says of each email only that it was accepted.
@@ -275,24 +409,36 @@ fn accepted_items(response: &Received, sent: usize) -> Option<Vec<BatchItem>> {
         return None;
     }
     let mut items = Vec::with_capacity(sent);
-    for (position, email) in results.into_iter().enumerate() {
+    for email in results {
         let outcome = BatchOutcome::Accepted(email.record()?);
-        items.push(BatchItem::new(email.index.unwrap_or(position), outcome));
+        items.push(BatchItem::new(email.index, outcome));
     }
     Some(items)
 }
 
 /// The index of the email that an item is about.
 fn take_index(fields: &mut Map<String, Value>) -> Option<usize> {
-    let (name, index) = find(fields, &["index", "position"])?;
-    let (name, index) = (name.clone(), usize::try_from(whole_number(index)?).ok()?);
+    let name = index_of(fields)?.clone();
+    let index = whole_number(fields.get(&name)?)?;
     fields.remove(&name);
-    Some(index)
+    usize::try_from(index).ok()
+}
+
+/// The field with the index of the email: `index`, `request_index`, `position`.
+fn index_of(fields: &Map<String, Value>) -> Option<&String> {
+    let is_index = |name: &String| {
+        let name = plain(name);
+        name.ends_with("index") || name == "position"
+    };
+    let mut named = fields.iter().filter(|(name, _)| is_index(name));
+    named.find_map(|(name, value)| whole_number(value).map(|_| name))
 }
 
 impl Refusal {
     fn read(fields: Map<String, Value>) -> Self {
-        let report = ErrorReport::from_object(&fields);
+        // An item may hold a response, of which the body says why.
+        let body = fields.get("body").and_then(Value::as_object);
+        let report = ErrorReport::from_object(body.unwrap_or(&fields));
         Self {
             code: report.code,
             message: report.message,
@@ -315,6 +461,8 @@ debug_fields!(Refusal: code, fields);
 pub(crate) struct BatchPlan {
     /// Indices of the emails in the request.
     pub(crate) sent: Vec<usize>,
+    /// The recipients of the emails in the request, each as a hash.
+    recipients: Vec<Recipient>,
     /// The emails that are not sent.
     pub(super) rejected: Vec<(usize, InvalidInput)>,
 }
@@ -322,10 +470,45 @@ pub(crate) struct BatchPlan {
 impl BatchPlan {
     /// Sends all emails.
     pub(crate) fn all(emails: &[Email]) -> Self {
-        Self {
-            sent: (0..emails.len()).collect(),
-            rejected: Vec::new(),
+        let mut plan = Self::default();
+        for (index, email) in emails.iter().enumerate() {
+            plan.add(index, email);
         }
+        plan
+    }
+
+    fn add(&mut self, index: usize, email: &Email) {
+        let position = self.sent.len();
+        for address in &email.to {
+            let hash = hash_of(address);
+            self.recipients.push(Recipient { position, hash });
+        }
+        self.sent.push(index);
+    }
+
+    /// Gives an index to each item without one that names the recipient of another email than that at
+    /// its position. Returns whether there is any: the items are not in the order of the request.
+    fn place_by_recipient(&self, items: &mut [BatchItem]) -> bool {
+        let has = |position: usize, hash: u64| {
+            let mut recipients = self.recipients.iter();
+            recipients.any(|it| it.position == position && it.hash == hash)
+        };
+        let hashes: Vec<Option<u64>> = items.iter().map(BatchItem::recipient).collect();
+        let mut named = items.iter().zip(&hashes).enumerate();
+        let names_others = named.any(|(position, (item, hash))| {
+            item.index.is_none() && hash.is_some_and(|hash| !has(position, hash))
+        });
+        if !names_others {
+            return false;
+        }
+
+        for (item, hash) in items.iter_mut().zip(hashes) {
+            let mut positions = self.recipients.iter().filter(|it| Some(it.hash) == hash);
+            if let (None, Some(only), None) = (item.index, positions.next(), positions.next()) {
+                item.index = Some(only.position);
+            }
+        }
+        true
     }
 
     /// Sends the emails that keep to the documented limits.
@@ -337,7 +520,7 @@ impl BatchPlan {
         let mut plan = Self::default();
         for (index, email) in emails.iter().enumerate() {
             match email.check() {
-                Ok(()) => plan.sent.push(index),
+                Ok(()) => plan.add(index, email),
                 Err(invalid) => plan.rejected.push((index, invalid)),
             }
         }
@@ -359,6 +542,23 @@ impl BatchPlan {
     pub(super) fn len(&self) -> usize {
         self.sent.len() + self.rejected.len()
     }
+}
+
+struct Recipient {
+    /// The position of the email in the request.
+    position: usize,
+    hash: u64,
+}
+
+/// The hash of an address, without its display name and in lower case.
+fn hash_of(address: &str) -> u64 {
+    let bare = address.rsplit_once('<').map_or(address, |(_, bare)| bare);
+    let bare = bare.trim().trim_end_matches('>');
+    let mut hasher = DefaultHasher::new();
+    for byte in bare.bytes() {
+        byte.to_ascii_lowercase().hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The number of emails that a batch may have.

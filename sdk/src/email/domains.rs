@@ -1,4 +1,8 @@
-//! Sending domains, their DNS records and their verification.
+//! Sending domains: `Domain` with the results of its four DNS checks, the `DnsRecord`s to publish,
+//! `NewDomain`, and the operations, `Domains`. The shape of checks and records is not documented,
+//! so `prepare` and `Domain::dns_records` look in all usual places. A check that is not found stays
+//! `None`, and a number is never read as the result of one. `wait_until_verified` goes on in
+//! `engine/wait.rs`.
 
 use std::time::Duration;
 
@@ -143,7 +147,20 @@ impl Domain {
     /// The DNS records to publish, if the response contains them: an array of objects, or one
     /// object for each kind.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
-        let named = find(&self.extra, &WORDS.dns_records).map(|(_, value)| records(None, value));
+        let is_named = |name: &str| {
+            let name = plain(name);
+            let ends = ["records", "recordset", "recordsets", "dns", "dnsentries"];
+            ends.iter().any(|end| name.ends_with(end))
+        };
+        let mut found = Vec::new();
+        for (name, value) in self.extra.iter() {
+            if is_named(name) && !value.is_string() {
+                found.extend(records(None, value));
+            }
+        }
+        if !found.is_empty() {
+            return found;
+        }
         // By kind beside the domain, or in a field with any name.
         let others = self.extra.values().map(|value| match value {
             Value::Array(_) => records(None, value),
@@ -151,7 +168,7 @@ impl Domain {
             _ => Vec::new(),
         });
         let beside = std::iter::once_with(|| by_kind(&self.extra));
-        first_found(named.into_iter().chain(beside).chain(others))
+        first_found(beside.chain(others))
     }
 }
 
@@ -214,15 +231,30 @@ impl DnsRecord {
     fn read(kind: Option<&String>, fields: &Fields) -> Option<Self> {
         let text = |names: &[&str]| Some(find(fields, names)?.1.as_str()?.to_owned());
         let value = text(&WORDS.record_values)?;
+        let kind = text(&WORDS.record_kinds).or_else(|| kind.cloned());
+        let record_type = text(&WORDS.record_types).or_else(|| type_of(kind.as_deref(), &value));
         Some(Self {
-            kind: text(&WORDS.record_kinds).or_else(|| kind.cloned()),
-            record_type: text(&WORDS.record_types),
+            kind,
+            record_type,
             name: text(&WORDS.record_names),
             value: Some(value),
             priority: find(fields, &["priority", "preference", "prio"])
                 .and_then(|(_, value)| whole_number(value)),
         })
     }
+}
+
+/// The type of a record that says only what it is for. A DKIM key may also be published by a CNAME.
+fn type_of(kind: Option<&str>, value: &str) -> Option<String> {
+    let is_text = value.starts_with("v=") || value.starts_with("k=") || value.starts_with("p=");
+    let record_type = match kind.map(plain)?.trim_end_matches("record") {
+        "mx" => "MX",
+        "spf" | "dmarc" | "txt" => "TXT",
+        "dkim" if is_text => "TXT",
+        "cname" => "CNAME",
+        _ => return None,
+    };
+    Some(record_type.to_owned())
 }
 
 named_request! {

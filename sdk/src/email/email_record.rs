@@ -1,4 +1,8 @@
-//! Emails as the service returns them, with their status.
+//! `EmailRecord`, an email as the service returns it, and its `EmailStatus`. Before serde reads the
+//! fields, `prepare` finds the status, wherever the response has it, and replaces words that the
+//! dialect pins. Words with the same meaning become the same status. A word of unknown meaning is
+//! kept as `EmailStatus::Other`, which is neither final nor delivered, so that a wait goes on.
+//! Whether a send was accepted is decided in `verdict.rs`.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::decode::{self, Extra, resource};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find, find_in, objects, plain};
+use crate::fields::{Fields, find, find_within, plain};
 use crate::names::{debug_fields, text_enum};
 use crate::words::WORDS;
 
@@ -132,7 +136,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
 
 fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
     let pinned = dialect.pinned(Point::StatusField);
-    let pinned = pinned.and_then(|field| find_in(&objects(fields, 2), &[&plain(field)]));
+    let pinned = pinned.and_then(|field| find_within(fields, &[&plain(field)], 2));
     let last_event = || {
         let (_, last) = find(fields, &WORDS.last_events)?;
         Some(last).filter(|last| last.is_string())

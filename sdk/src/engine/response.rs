@@ -1,4 +1,8 @@
-//! Responses: the public types, and how each return type is decoded.
+//! What follows a 2xx: `Received` is the response before it is decoded, and each type that a call
+//! can return implements `FromResponse`. A 2xx alone is not a success. A body that reports a
+//! failure becomes `ErrorKind::Rejected`; a body that cannot be read becomes an error whose outcome
+//! is unknown, because the request was processed. Fields are read in `decode.rs`, lists in
+//! `list.rs`.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,12 +18,14 @@ use serde_json::Value;
 use crate::bounds::{Reading, check_bounds};
 use crate::decode::{DecodeError, Extra, Resource, parse_list, parse_value, read_object};
 use crate::dialect::Dialect;
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome, request_id};
-use crate::fields::{find, flag};
-use crate::list::{List, read_list};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reported_kind, request_id};
+use crate::fields::{Fields, find, flag, is_nothing, plain};
+use crate::list::{List, has_array, read_list};
 use crate::names::debug_fields;
 use crate::operation::Operation;
-use crate::verdict::{is_refused, reports_failure};
+use crate::verdict::{
+    ResultCode, is_refused, names_failure, reports_failure, result_code, says_success,
+};
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -171,8 +177,9 @@ impl Received {
         self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
     }
 
-    fn creates(&self) -> bool {
-        self.operation.is_some_and(Operation::creates)
+    /// Whether the request changed something that exists.
+    fn is_change(&self) -> bool {
+        !self.is_read && !self.operation.is_some_and(Operation::creates)
     }
 
     /// Whether the body is a web page, whatever its type says.
@@ -198,7 +205,16 @@ impl Received {
 
     /// The error of a body that reports a failure in spite of the status.
     pub(crate) fn reported_failure(&self) -> Error {
-        self.error(ErrorKind::Rejected, Outcome::Refused)
+        let report = ErrorReport::read(&self.body);
+        let kind = reported_kind(self.operation, &report, &self.dialect);
+        self.error(kind, Outcome::Refused)
+            .with(|error| error.report = report)
+    }
+
+    /// The error of a body that neither shows what was changed nor says whether it was.
+    fn unclear(&self) -> Error {
+        let problem = "the body does not say whether the request succeeded".to_owned();
+        self.decode_error(DecodeError(problem))
             .with(|error| error.report = ErrorReport::read(&self.body))
     }
 
@@ -233,23 +249,30 @@ impl<T: Resource> FromResponse for T {
         let value = match parse_value(&response.body) {
             Ok(value) => value,
             // Some services confirm a change with `ok`.
-            Err(_) if !response.is_read && !response.creates() && response.may_be_text() => {
-                Value::Null
-            }
+            Err(_) if response.is_change() && response.may_be_text() => Value::Null,
             Err(bad) => return Err(response.decode_error(bad)),
         };
         let fields = value.as_object();
         let is_refused = value == Value::Bool(false) || fields.is_some_and(is_refused);
         let is_failure = fields.is_some_and(reports_failure);
+        // It says nothing against a change, or has a documented field, perhaps of another type.
+        let is_clear = fields.is_none_or(|fields| {
+            fields.values().all(is_nothing) || says_success(fields) || names_field::<T>(fields)
+        });
+        // `{"status": "error", "message": "…"}` has no resource with that status.
+        let is_bare = is_failure && fields.is_some_and(is_bare::<T>);
         let resource: Self = read_object(value, &response.dialect);
-        let is_blank = !resource.is_identified() && resource.is_blank();
+        let is_blank = is_bare || !resource.is_identified() && resource.is_blank();
         if (is_refused && !response.is_read) || (is_failure && is_blank) {
             return Err(response.reported_failure());
+        }
+        if is_blank && response.is_change() && !is_clear {
+            return Err(response.unclear());
         }
 
         // What a creation or a read responds with has at least one known field; an update, for
         // example, may have an empty response.
-        if is_blank && response.creates() {
+        if is_blank && !response.is_read && !response.is_change() {
             return Err(response.error(ErrorKind::MissingId, Outcome::Unknown));
         }
         if is_blank && response.is_read {
@@ -258,6 +281,18 @@ impl<T: Resource> FromResponse for T {
         }
         Ok(resource)
     }
+}
+
+fn names_field<T: Resource>(fields: &Fields) -> bool {
+    let mut names = T::FIELDS.iter();
+    names.any(|name| find(fields, &[&plain(name)]).is_some())
+}
+
+/// Whether an object has nothing of the resource but perhaps a status.
+fn is_bare<T: Resource>(fields: &Fields) -> bool {
+    let holds_object = fields.values().any(Value::is_object);
+    let mut own = T::FIELDS.iter().filter(|name| **name != "status");
+    !holds_object && own.all(|name| find(fields, &[&plain(name)]).is_none())
 }
 
 impl FromResponse for RawResponse {
@@ -280,6 +315,9 @@ impl FromResponse for Deleted {
                 if reports_failure(&fields) || deleted == Some(Some(false)) {
                     return Err(response.reported_failure());
                 }
+                if result_code(&fields) == Some(ResultCode::Unclear) && deleted.is_none() {
+                    return Err(response.unclear());
+                }
                 extra = Extra(fields);
             }
             Ok(Value::Bool(false)) => return Err(response.reported_failure()),
@@ -297,11 +335,21 @@ impl FromResponse for Deleted {
 
 impl<T: Resource> FromResponse for List<T> {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        let value = parse_list(&response.body);
-        match value.and_then(|value| read_list(value, &response.headers, &response.dialect)) {
-            Ok(list) if !reports_failure(&list.extra) => Ok(list),
-            Err(bad) if !response.fails() => Err(response.decode_error(bad)),
-            _ => Err(response.reported_failure()),
+        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
+        // `{"code": 10404, "msg": "…", "data": null}` is no empty list.
+        let code = body.as_object().and_then(result_code);
+        let has_items = has_array(&body);
+        let list = match read_list(body, &response.headers, &response.dialect) {
+            Ok(list) => list,
+            Err(_) if response.fails() => return Err(response.reported_failure()),
+            Err(bad) => return Err(response.decode_error(bad)),
+        };
+
+        match code {
+            _ if names_failure(&list.extra) => Err(response.reported_failure()),
+            Some(ResultCode::Failure) => Err(response.reported_failure()),
+            Some(ResultCode::Unclear) if !has_items => Err(response.unclear()),
+            _ => Ok(list),
         }
     }
 }
