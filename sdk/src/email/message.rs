@@ -265,7 +265,7 @@ setters! {
 }
 
 /// Checks that no additional field is called like a documented one, however that is spelled: the
-/// service may ignore `reply_to`.
+/// service may ignore `reply_to`. Names of recipients are left to the recipient guard.
 fn has_other_names(extra: &Map<String, Value>, documented: &[&str]) -> Result<(), InvalidInput> {
     let is_documented = |name: &&String| documented.contains(&plain(name).as_str());
     match extra.keys().find(is_documented) {
