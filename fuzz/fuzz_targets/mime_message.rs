@@ -51,7 +51,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(received.starts_with("HTTP/1.1 202"), "{received}");
     let (_, id) = received.split_once(r#""id":""#).expect("an ID");
     let id = &id[..id.find('"').expect("the end of the ID")];
-    for part in ["", "/raw", "/html", "/links"] {
+    for part in ["", "/raw", "/html", "/html-check", "/links"] {
         let shown = request(&format!("GET /_sandbox/messages/{id}{part}"), "", b"");
         assert!(!shown.starts_with("HTTP/1.1 5"), "{shown}");
     }

@@ -36,6 +36,11 @@ export interface Messages {
   all(query?: MessageQuery): Promise<Mail[]>;
   /** The subjects of what arrived, the oldest first, once all that is due has happened. */
   subjects(query?: MessageQuery): Promise<string[]>;
+  /**
+   * The features of HTML and CSS in a message that not all of these mail programs support: by default Apple Mail, Gmail
+   * and Outlook.
+   */
+  check(message: Mail, options?: { programs?: string[] }): Promise<string[]>;
   /** Deletes what arrived, once all that is due has happened. */
   delete(query?: MessageQuery): Promise<void>;
 }

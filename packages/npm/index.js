@@ -76,6 +76,12 @@ class Sandbox {
         return (await Promise.all(found)).map((message) => this.#mail(message));
       }),
       subjects: fromCaller(async (wanted) => (await this.#arrived(wanted)).map(({ subject }) => subject)),
+      check: fromCaller(async ({ id }, { programs = ["Apple Mail", "Gmail", "Outlook"] } = {}) => {
+        const query = parameters({ programs: programs.join(",") });
+        const { features } = await this.#call("GET", `/_sandbox/messages/${id}/html-check?${query}`);
+        const lacking = features.filter(({ none }) => none.length > 0);
+        return lacking.map(({ title, none }) => `${title}: not in ${none.join(", ")}`);
+      }),
       delete: fromCaller(async (wanted) => {
         for (const { id } of await this.#arrived(wanted)) await this.#call("DELETE", `/_sandbox/messages/${id}`);
       }),

@@ -44,8 +44,9 @@ pub use crate::faults::fault_wire::{DropPoint, Fault, FaultHit, NewFault, SmtpSt
 pub use crate::inbound::inbound_wire::{InboundMessage, Received, ReceivedMessage};
 pub use crate::keys::key_wire::{Key, KeyMode, KeyService, NewKey};
 pub use crate::messages::message_wire::{
-    Authentication, Direction, DkimResult, DkimVerdict, Link, Message, MessageAttachment,
-    MessageCount, MessageFilter, MessageLinks, MessageSummary, Release, Released, SpfVerdict,
+    Authentication, Direction, DkimResult, DkimVerdict, HtmlCheck, HtmlFeature, Link, Message,
+    MessageAttachment, MessageCount, MessageFilter, MessageLinks, MessageSummary, Release,
+    Released, SpfVerdict,
 };
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, RecordType};
 pub use crate::model::one_or_many::OneOrMany;

@@ -173,6 +173,7 @@ fn sandbox(r: &mut Routes) {
     r.control(template_wire::TEMPLATE, rows::get::<Template>);
     r.control(template_wire::REMOVE, rows::delete::<Template>);
     r.control(template_wire::RENDER, template_api::render);
+    r.control(template_wire::HTML_CHECK, template_api::html_check);
 
     r.tag("Sandbox domains and audiences");
     r.control(domain_wire::DOMAINS, |call| {
@@ -197,6 +198,7 @@ fn sandbox(r: &mut Routes) {
     r.control(message_wire::DELETE_ONE, rows::delete::<MessageSummary>);
     r.control(message_wire::RAW, message_api::raw);
     r.control(message_wire::HTML, message_api::html);
+    r.control(message_wire::HTML_CHECK, message_api::html_check);
     r.control(message_wire::LINKS, message_api::links);
     r.control(message_wire::ATTACHMENT, message_api::attachment);
     r.control(message_wire::RELEASE, message_api::release)

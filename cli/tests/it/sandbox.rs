@@ -794,7 +794,7 @@ fn an_invalid_smtp_certificate_fails_at_startup() {
 }
 
 /// A command line for each operation of the control interface.
-const ROWS: [(&str, &str); 44] = [
+const ROWS: [(&str, &str); 45] = [
     ("GET /_sandbox/health", "status"),
     (
         "POST /_sandbox/organizations",
@@ -834,6 +834,7 @@ const ROWS: [(&str, &str); 44] = [
     ("DELETE /_sandbox/messages/{id}", "messages delete x --yes"),
     ("GET /_sandbox/messages/{id}/raw", "messages get x --raw"),
     ("GET /_sandbox/messages/{id}/html", "messages get x --html"),
+    ("GET /_sandbox/messages/{id}/html-check", "messages check x"),
     (
         "GET /_sandbox/messages/{id}/links",
         "messages get x --links",
@@ -871,7 +872,7 @@ const ROWS: [(&str, &str); 44] = [
     ("DELETE /_sandbox/faults", "faults remove"),
 ];
 
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
     "/lease",
     "/readyz",
     "/attachments/{n}",
@@ -880,11 +881,55 @@ const OTHERS: [&str; 12] = [
     "/_sandbox/emails/{id}/send",
     "/_sandbox/due/{id}/run",
     "/_sandbox/messages/count",
+    "/_sandbox/templates/{id}/html-check",
     "/_sandbox/domains",
     "/_sandbox/webhooks",
     "/_sandbox/audiences",
     "/_sandbox/audiences/{id}/contacts",
 ];
+
+#[test]
+fn a_check_of_html_fails_if_a_mail_program_that_counts_lacks_a_feature() {
+    let home = Home::new();
+    let html = "<p style=\"border-radius: 4px\">Hello</p>";
+    for (to, option, body) in [
+        ("ada@example.test", "--html", html),
+        ("bob@example.test", "--text", "Hello"),
+    ] {
+        home.sandbox_json(&["emails", "send", "--to", to, "--subject", "S", option, body]);
+    }
+    let check = |to: &str, options: &[&str]| {
+        let id = home.sandbox_json(&["sandbox", "messages", "wait", "--to", to]);
+        let id = id["id"].as_str().expect("an id").to_owned();
+        home.run(&[&["--sandbox", "sandbox", "messages", "check", &id], options].concat())
+    };
+
+    let radius = check("ada@example.test", &["--json"]);
+    assert_eq!(radius.code, 10, "{radius:?}");
+    let feature = &radius.json()["features"][0];
+    assert_eq!(feature["name"], "css-border-radius");
+    assert_eq!(
+        feature["none"],
+        serde_json::json!(["Outlook (Windows, Windows Mail)"])
+    );
+    assert!(radius.stderr.contains("html_not_supported"), "{radius:?}");
+    let table = check("ada@example.test", &["-o", "table"]);
+    assert!(table.stdout.contains("border-radius"), "{table:?}");
+
+    for (to, options, code) in [
+        ("ada@example.test", &["--program", "Apple Mail"][..], 0),
+        (
+            "ada@example.test",
+            &["--program", "Apple Mail", "--program", "GMX"],
+            10,
+        ),
+        ("bob@example.test", &[], 0),
+        ("ada@example.test", &["--program", "Elm"], 6),
+    ] {
+        let found = check(to, options);
+        assert_eq!(found.code, code, "{options:?}: {found:?}");
+    }
+}
 
 #[test]
 fn every_control_operation_has_a_command() {

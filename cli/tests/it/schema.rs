@@ -416,6 +416,7 @@ fn local_server(checker: &mut Checker) {
     for part in ["", " --raw", " --html", " --links", " --attachments saved"] {
         checker.run(&format!("sandbox messages get {id}{part}"));
     }
+    checker.run(&format!("sandbox messages check {id} --program Gmail"));
     // With a format, the URL is in an object.
     checker.run("sandbox open");
     checker.run(&format!("sandbox messages open {id}"));

@@ -54,6 +54,15 @@ test("a message has its links, its code and its attachments", async (t) => {
   assert.equal((await mail.attachments[0].bytes()).length, 7);
 });
 
+test("a message is checked against mail programs", async (t) => {
+  const { sandbox, send } = await start(t);
+  await send({ html: '<p style="border-radius: 4px">Hello</p>' });
+  const mail = await sandbox.messages.wait({ to });
+  assert.deepEqual(await sandbox.messages.check(mail), ["border-radius: not in Outlook (Windows, Windows Mail)"]);
+  assert.deepEqual(await sandbox.messages.check(mail, { programs: ["Apple Mail"] }), []);
+  await assert.rejects(sandbox.messages.check(mail, { programs: ["Elm"] }), /no data about "Elm"/);
+});
+
 test("a wait is for what arrives later, and tells what arrived instead", async (t) => {
   const { sandbox, send } = await start(t);
   const later = sandbox.messages.wait({ to, subject: /later/ });

@@ -295,6 +295,13 @@ class Messages:
         self._sandbox.settle()
         self._sandbox.call("DELETE", f"/_sandbox/messages?{_query(to=to, subject=subject)}")
 
+    def check(self, message: Message, *, programs: Sequence[str] = ("Apple Mail", "Gmail", "Outlook")) -> list[str]:
+        """The features of HTML and CSS in the message that not all of these mail programs support."""
+        __tracebackhide__ = True
+        query = _query(programs=",".join(programs))
+        found = self._sandbox.call("GET", f"/_sandbox/messages/{message.id}/html-check?{query}")
+        return [f"{each['title']}: not in {', '.join(each['none'])}" for each in found["features"] if each["none"]]
+
     def _list(self, to: str | None, subject: Subject | None) -> list[dict[str, Any]]:
         __tracebackhide__ = True
         self._sandbox.settle()

@@ -80,6 +80,15 @@ def test_a_message_has_links_codes_and_attachments(svc_sandbox: Sandbox) -> None
     assert [(file.filename, file.content) for file in mail.attachments] == [("a.txt", b"a"), ("b.bin", b"\xff")]
 
 
+def test_a_message_is_checked_against_mail_programs(svc_sandbox: Sandbox) -> None:
+    send(svc_sandbox, html='<p style="border-radius: 4px">Hello</p>')
+    mail = svc_sandbox.messages.wait(to=ADA)
+    assert svc_sandbox.messages.check(mail) == ["border-radius: not in Outlook (Windows, Windows Mail)"]
+    assert svc_sandbox.messages.check(mail, programs=["Apple Mail"]) == []
+    with pytest.raises(SandboxError, match='no data about "Elm"'):
+        svc_sandbox.messages.check(mail, programs=["Elm"])
+
+
 def test_what_is_missing_is_said_beside_what_is_there(svc_sandbox: Sandbox) -> None:
     send(svc_sandbox, text="Help: https://shop.test/help")
     mail = svc_sandbox.messages.wait(to=ADA)

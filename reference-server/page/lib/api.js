@@ -126,9 +126,10 @@ export const text = async (path, params) => (await raw('GET', path, { params }))
 export const blob = async (path, params) => (await raw('GET', path, { params })).blob();
 /**
  * @template {string} const P
- * @param {P} path @param {import('control').Body<'POST', P>} [body] @returns {Promise<Returned<'POST', P>>}
+ * @param {P} path @param {import('control').Body<'POST', P>} [body] @param {Params} [params]
+ * @returns {Promise<Returned<'POST', P>>}
  */
-export const post = (path, body) => request('POST', path, { body: body ?? {} });
+export const post = (path, body, params) => request('POST', path, { body: body ?? {}, params });
 /**
  * @template {string} const P
  * @param {P} path @param {import('control').Body<'PUT', P>} body @returns {Promise<Returned<'PUT', P>>}

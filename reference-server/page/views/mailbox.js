@@ -9,6 +9,7 @@ import { go, href } from '../lib/route.js';
 import { addressOf, count, nameOf, search, size } from '../lib/text.js';
 import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Field, FormDialog, Head, Icon, Linked, List, Page,
   Search, Section, Split, Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
+import { Compatibility } from './compatibility.js';
 import { MailHint } from './keys.js';
 
 /** @typedef {import('control').Message} Message */
@@ -165,8 +166,8 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
-      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html}
-        embedded=${shownIn(message).map((n) => message.attachments[n].contentType)} />`}
+      ${shown === 'compatibility' && html`<${Compatibility} of=${id} load=${(/** @type {string} */ programs) =>
+        api.get(`/_sandbox/messages/${id}/html-check`, { programs })} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>
     ${releasing && html`<${FormDialog} title="Release the message" action="Send" onClose=${() => setReleasing(false)}
@@ -183,13 +184,6 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
 function header({ headers }, name) {
   const found = Object.entries(headers).find(([one]) => one.toLowerCase() === name);
   return found ? String(found[1]) : '';
-}
-
-/** Loaded when it is opened, like the data that it needs. @param {{content: string, embedded?: string[]}} props */
-export function CompatibilityTab(props) {
-  const { data, error } = useResource(() => import('./compatibility.js'), []);
-  if (error) return html`<${Failure} error=${error} />`;
-  return data ? html`<${data.Compatibility} ...${props} />` : html`<p class="loading">Loading…</p>`;
 }
 
 /** @param {Message} message @param {number} n */

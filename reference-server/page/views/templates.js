@@ -7,7 +7,7 @@ import { HtmlView } from '../lib/frame.js';
 import { go, href } from '../lib/route.js';
 import { Bar, Button, Code, Empty, Failure, Field, FormDialog, Head, List, Page, Section, Split, Tabs, Time,
   html, valueOf } from '../lib/ui.js';
-import { CompatibilityTab } from './mailbox.js';
+import { Compatibility } from './compatibility.js';
 
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Templates({ route }) {
@@ -118,7 +118,8 @@ function Rendered({ id, bar, path, template, tab }) {
         : shownParts && (shown === 'text' ? html`<div class="text-body" dir="auto"
           tabindex="0">${shownParts.text}</div>`
         : shown === 'preview' ? html`<${HtmlView} content=${shownParts.html} title=${`Preview of ${id}`} />`
-        : html`<${CompatibilityTab} content=${shownParts.html} />`)}
+        : html`<${Compatibility} of=${[settled, parts]} load=${(/** @type {string} */ programs) =>
+          api.post(`${path}/html-check`, { variables: parse(settled) }, { programs })} />`)}
     </div>`;
 }
 

@@ -118,12 +118,11 @@ macro_rules! assets {
     };
 }
 
-const ASSETS: [(&str, &[u8]); 31] = assets![
+const ASSETS: [(&str, &[u8]); 29] = assets![
     "app.js",
     "icon.svg",
     "lib/api.js",
     "lib/calls.js",
-    "lib/compatibility.js",
     "lib/data.js",
     "lib/frame.js",
     "lib/live.js",
@@ -132,7 +131,6 @@ const ASSETS: [(&str, &[u8]); 31] = assets![
     "lib/text.js",
     "lib/ui.js",
     "style.css",
-    "vendor/caniemail.json",
     "vendor/htm.js",
     "vendor/preact-hooks.js",
     "vendor/preact.js",

@@ -33,9 +33,7 @@ impl SigningKey {
     /// The public key as the value of the TXT record under `_domainkey`.
     pub(crate) fn record(&self) -> String {
         let pkcs1 = self.0.public().as_ref();
-        let mut spki = Vec::with_capacity(SPKI_PREFIX.len() + pkcs1.len());
-        spki.extend_from_slice(&SPKI_PREFIX);
-        spki.extend_from_slice(pkcs1);
+        let spki = [SPKI_PREFIX, pkcs1].concat();
         format!("v=DKIM1; k=rsa; p={}", BASE64.encode(spki))
     }
 
@@ -128,10 +126,8 @@ const SIGNED: [&str; 19] = [
 
 /// DER prefix of an RSA-2048 `SubjectPublicKeyInfo`, the form used in DNS, before the
 /// 270 bytes of the `RSAPublicKey`.
-const SPKI_PREFIX: [u8; 24] = [
-    0x30, 0x82, 0x01, 0x22, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01,
-    0x01, 0x05, 0x00, 0x03, 0x82, 0x01, 0x0f, 0x00,
-];
+const SPKI_PREFIX: &[u8] = b"\x30\x82\x01\x22\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\
+    \x01\x05\x00\x03\x82\x01\x0f\x00";
 
 #[cfg(test)]
 mod tests {

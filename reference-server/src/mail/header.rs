@@ -1,9 +1,7 @@
 //! The header of a message: where it ends, and what its fields are. All that reads a message starts
 //! here, the verifier of its signatures, too, so that what is shown is what was verified.
 
-use std::fmt;
-
-use mail_parser::{Addr, HeaderName, HeaderValue, MessageParser};
+use mail_parser::MessageParser;
 
 /// The header of a message, and its body.
 pub(crate) struct Header<'a> {
@@ -17,12 +15,6 @@ pub(crate) struct Header<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) raw: &'a [u8],
-}
-
-/// A mailbox in a header field, such as `Name <a@b>`.
-pub(crate) struct HeaderMailbox {
-    name: Option<String>,
-    pub(crate) address: String,
 }
 
 /// The fields that decide what is shown as sender, subject and content. A message has each of them
@@ -69,9 +61,9 @@ impl<'a> Header<'a> {
         self.fields.iter().filter(move |field| field.is(name))
     }
 
-    /// The mailboxes in all fields with this name.
-    pub(crate) fn mailboxes(&self, name: &str) -> Vec<HeaderMailbox> {
-        self.all(name).flat_map(Field::mailboxes).collect()
+    /// The addresses in all fields with this name.
+    pub(crate) fn addresses(&self, name: &str) -> Vec<String> {
+        self.all(name).flat_map(Field::addresses).collect()
     }
 }
 
@@ -134,7 +126,7 @@ impl<'a> Field<'a> {
     }
 
     /// Whether its name is printable ASCII, as every field's.
-    fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         let name = self.name();
         self.raw.contains(&b':') && !name.is_empty() && name.iter().all(u8::is_ascii_graphic)
     }
@@ -153,51 +145,24 @@ impl<'a> Field<'a> {
         colon.map_or(b"", |colon| &self.raw[colon + 1..])
     }
 
-    fn mailboxes(&self) -> Vec<HeaderMailbox> {
-        let read = |_: &HeaderName<'_>, value: &HeaderValue<'_>| {
-            let list = value.as_address()?;
-            Some(list.iter().filter_map(HeaderMailbox::read).collect())
-        };
-        let found = self.parse(&MessageParser::default(), read);
-        found.flatten().unwrap_or_default()
+    /// The value in one line.
+    pub(crate) fn unfolded(&self) -> Vec<u8> {
+        let lines = self.value().split(|&byte| byte == b'\n');
+        let lines = lines.map(<[u8]>::trim_ascii);
+        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        lines.join(&b' ')
     }
 
-    /// Lets the parser see this field alone, so that no field before it can hide it.
-    fn parse<T>(
-        &self,
-        parser: &MessageParser,
-        read: impl FnOnce(&HeaderName<'_>, &HeaderValue<'_>) -> T,
-    ) -> Option<T> {
+    /// The parser sees this field alone, so that no field before can hide it.
+    fn addresses(&self) -> Vec<String> {
         let field = [self.raw, b"\r\n\r\n"].concat();
-        let parsed = parser.parse_headers(&field)?;
-        let header = parsed.headers().first()?;
-        Some(read(&header.name, &header.value))
-    }
-}
-
-impl HeaderMailbox {
-    fn read(parsed: &Addr<'_>) -> Option<Self> {
-        Some(Self {
-            name: parsed
-                .name()
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned),
-            address: parsed.address()?.to_owned(),
-        })
-    }
-}
-
-impl fmt::Display for HeaderMailbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = &self.address;
-        match &self.name {
-            None => f.write_str(address),
-            Some(name) if name.contains(['<', '>', ',', ';', '"', '\\']) => {
-                let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
-                write!(f, "\"{quoted}\" <{address}>")
-            }
-            Some(name) => write!(f, "{name} <{address}>"),
-        }
+        let parsed = MessageParser::default().parse_headers(&field);
+        let first = parsed.as_ref().and_then(|parsed| parsed.headers().first());
+        let list = first.and_then(|field| field.value.as_address());
+        let addresses = list.iter().flat_map(|list| list.iter());
+        addresses
+            .filter_map(|one| Some(one.address()?.to_owned()))
+            .collect()
     }
 }
 

@@ -6,12 +6,11 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use linkify::{LinkFinder, LinkKind};
 use mail_parser::decoders::html::html_to_text;
-use regex_lite::Regex;
 
+use super::html::tags;
 use crate::messages::message_wire::Link;
 
 /// How much of each part is searched for links and codes, in bytes.
@@ -136,55 +135,25 @@ struct Anchor {
     url: String,
 }
 
-/// The tags `a` with `href`. A tag that is not closed is none.
+/// The tags `a` with `href`.
 fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
-    let mut at = 0;
-    let tags = std::iter::from_fn(move || {
-        let start = at + html[at..].find('<')?;
-        let rest = &html[start..];
-        at = start
-            + match rest.strip_prefix("<!--") {
-                Some(_) => rest.find("-->").map_or(rest.len(), |end| end + 3),
-                None => tag_length(rest)?,
-            };
-        Some(start..at)
-    });
-    tags.filter_map(|tag| {
-        let (name, attributes) = html[tag.clone()].split_once(char::is_whitespace)?;
-        if !name.eq_ignore_ascii_case("<a") {
+    tags(html).filter_map(|tag| {
+        if !tag.name.eq_ignore_ascii_case("a") {
             return None;
         }
-        let mut attributes = ATTRIBUTE.captures_iter(attributes.strip_suffix('>')?);
-        let href = attributes.find(|found| found[1].eq_ignore_ascii_case("href"))?;
-        let value = (2..=4).find_map(|group| href.get(group))?.as_str().trim();
+        let mut attributes = tag.attributes();
+        let (_, value) = attributes.find(|(name, _)| name.eq_ignore_ascii_case("href"))?;
+        if value.is_empty() {
+            return None;
+        }
         // `value` is a slice of `html`, so the pointers give its offset.
         let start = value.as_ptr() as usize - html.as_ptr() as usize;
         Some(Anchor {
-            tag,
+            tag: tag.range,
             raw: start..start + value.len(),
             url: html_to_text(value),
         })
     })
-}
-
-/// A name, and a value in double, single or no quotes.
-static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
-    let value = r#""([^"]*)"|'([^']*)'|([^\s"']\S*)"#;
-    Regex::new(&format!(r"([^\s=/]+)(?:\s*=\s*(?:{value}))?")).expect("a valid pattern")
-});
-
-/// The length of a tag up to its `>`; a quoted `>` does not end it.
-fn tag_length(tag: &str) -> Option<usize> {
-    let mut quote = None;
-    let end = tag.bytes().position(|byte| {
-        match (quote, byte) {
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => quote = None,
-            _ => {}
-        }
-        quote.is_none() && byte == b'>'
-    });
-    Some(end? + 1)
 }
 
 /// The visible text: without tags, styles and scripts, and with collapsed white space.

@@ -16,14 +16,15 @@ use crate::http::control::find_organization;
 use crate::http::response::content;
 use crate::http::{ControlCall, memory};
 use crate::mail::codes::codes;
+use crate::mail::html_check;
 use crate::mail::links::{self, Targets};
 use crate::mail::mime::Incoming;
 use crate::mail::relay::Handoff;
 use crate::messages::message_rows::{self, Search};
 use crate::messages::message_rules;
 use crate::messages::message_wire::{
-    Authentication, Message, MessageAttachment, MessageCount, MessageFilter, MessageLinks,
-    MessageSummary, Release, Released,
+    Authentication, CheckedPrograms, HtmlCheck, Message, MessageAttachment, MessageCount,
+    MessageFilter, MessageLinks, MessageSummary, Release, Released,
 };
 use crate::model::address::Mailbox;
 use crate::model::error::{Code, Failure};
@@ -170,14 +171,14 @@ pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> Result<
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, Failure> {
-    let Found { source, .. } = load(&call.data.app, call.data.organization, call.id()).await?;
+    let Found { source, .. } = opened(&call).await?;
     Ok(content("message/rfc822", source))
 }
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, Failure> {
-    let Found { source, .. } = load(&call.data.app, call.data.organization, call.id()).await?;
+    let Found { source, .. } = opened(&call).await?;
     let read = move || Ok(Incoming::parse(&source).html);
     let html = heavy::run(read)
         .await?
@@ -201,7 +202,7 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, Fail
         .parse::<usize>()
         .ok()
         .and_then(|n| n.checked_sub(1));
-    let Found { source, .. } = load(&call.data.app, call.data.organization, call.id()).await?;
+    let Found { source, .. } = opened(&call).await?;
     let found = heavy::run(move || {
         let message = Incoming::parse(&source);
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
@@ -239,7 +240,7 @@ pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Fail
     let to = to.address;
     let Found {
         summary, source, ..
-    } = load(app, call.data.organization, call.id()).await?;
+    } = opened(&call).await?;
     // Without a sender that the relay could take, it is sent as bounces are.
     let sender = Mailbox::parse(&summary.from).map(|from| from.address.to_ascii().into_owned());
     let sender = sender.unwrap_or_default();
@@ -272,8 +273,26 @@ pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Fail
 pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, Failure> {
     let Found {
         source, tracked, ..
-    } = load(&call.data.app, call.data.organization, call.id()).await?;
+    } = opened(&call).await?;
     heavy::run(move || Ok(MessageLinks::of(&Incoming::parse(&source), &tracked))).await
+}
+
+/// Returns what the HTML part uses that mail programs do not support; nothing if there is none.
+pub(crate) async fn html_check(
+    call: ControlCall<(), CheckedPrograms>,
+) -> Result<HtmlCheck, Failure> {
+    let Found { source, .. } = opened(&call).await?;
+    heavy::run(move || {
+        let message = Incoming::parse(&source);
+        let shown = message
+            .attachments
+            .iter()
+            .filter(|one| one.content_id.is_some());
+        let types = shown.map(|one| &*one.content_type);
+        let html = message.html.as_deref().unwrap_or_default();
+        html_check::check(html, types, call.query.programs.as_deref())
+    })
+    .await
 }
 
 /// A message with its source.
@@ -284,6 +303,11 @@ struct Found {
     email: Option<StoredEmail>,
     source: Vec<u8>,
     tracked: Targets,
+}
+
+/// Loads the message that a request is about.
+async fn opened<B, Q>(call: &ControlCall<B, Q>) -> Result<Found, Failure> {
+    load(&call.data.app, call.data.organization, call.id()).await
 }
 
 /// Loads a message, when there is memory for it. Outgoing ones are rendered.

@@ -65,6 +65,12 @@ pub(crate) const HTML: Endpoint<(), Bytes> = Endpoint::content(
     "Get the HTML of a message",
     "text/html",
 );
+pub(crate) const HTML_CHECK: Endpoint<(), HtmlCheck, CheckedPrograms> = Endpoint::new(
+    GET,
+    "sandboxMessagesGetHtmlCheck",
+    "/_sandbox/messages/{id}/html-check",
+    "Get what the HTML of a message uses that mail programs do not support",
+);
 pub(crate) const LINKS: Endpoint<(), MessageLinks> = Endpoint::new(
     GET,
     "sandboxMessagesGetLinks",
@@ -200,6 +206,44 @@ pub struct MessageLinks {
     pub links: Vec<Link>,
     /// One-time codes, those with six digits first.
     pub codes: Vec<String>,
+}
+
+/// The mail programs that count.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckedPrograms {
+    /// Their names, separated by commas; all by default.
+    pub(crate) programs: Option<String>,
+}
+
+/// What HTML uses that mail programs do not support, by the data of <https://www.caniemail.com/>.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct HtmlCheck {
+    /// The day of the data.
+    pub date: String,
+    /// The mail programs that there is data about.
+    pub programs: Vec<String>,
+    /// The features that the HTML uses, the least supported first.
+    pub features: Vec<HtmlFeature>,
+    /// The elements and properties of the HTML that there is no data about.
+    pub unknown: Vec<String>,
+}
+
+/// A feature of HTML or CSS.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct HtmlFeature {
+    /// The name in the data, such as `css-border-radius`.
+    pub name: String,
+    /// The name for people, such as `border-radius`.
+    pub title: String,
+    /// The mail programs that do not support it. Their platforms are in parentheses, unless these are all.
+    pub none: Vec<String>,
+    /// The mail programs that support it in part.
+    pub partial: Vec<String>,
+    /// What is known about the lack of support.
+    pub notes: Vec<String>,
 }
 
 /// Where a message comes from.
@@ -384,6 +428,14 @@ impl Client {
     /// Returns the bytes of an attachment; the first of a message is 1.
     pub fn attachment(&self, id: &str, number: usize) -> Request<Bytes> {
         self.call(&ATTACHMENT, &[id, &number.to_string()])
+    }
+
+    /// Checks which features of the HTML of a message these mail programs do not support. An empty list
+    /// stands for all programs.
+    pub fn check_message(&self, id: &str, programs: &[impl AsRef<str>]) -> Request<HtmlCheck> {
+        let names: Vec<&str> = programs.iter().map(AsRef::as_ref).collect();
+        let programs = Some(names.join(",")).filter(|names| !names.is_empty());
+        self.select(&HTML_CHECK, &[id], &CheckedPrograms { programs })
     }
 
     /// Returns the links and the one-time codes of a message.

@@ -330,14 +330,11 @@ impl<'a> Session<'a> {
         }
         line.extend_from_slice(b"\r\n");
         let path = path(&line);
-        let parsed = match &path {
-            Some(path) => {
-                let known = [&line[..path.start], b"a@b.test", &line[path.end..]].concat();
-                Request::parse(&mut known.iter()).map(Request::into_owned)
-            }
-            None => Request::parse(&mut line.iter()).map(Request::into_owned),
+        let known = match &path {
+            Some(path) => [&line[..path.start], b"a@b.test", &line[path.end..]].concat(),
+            None => line.clone(),
         };
-        match parsed {
+        match Request::parse(&mut known.iter()).map(Request::into_owned) {
             Ok(mut request) => {
                 if let Some(path) = path {
                     let address = String::from_utf8_lossy(&line[path]).into_owned();

@@ -5,8 +5,10 @@ use serde_json::Value;
 
 use crate::control::endpoint::Page;
 use crate::http::ControlCall;
-use crate::mail::template;
+use crate::mail::{html_check, template};
+use crate::messages::message_wire::{CheckedPrograms, HtmlCheck};
 use crate::model::error::Failure;
+use crate::runtime::heavy;
 use crate::templates::template_rows::{self, check};
 use crate::templates::template_wire::{
     NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
@@ -33,7 +35,9 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, Fail
 }
 
 /// Renders a template as an email with it would be, but sends nothing.
-pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate, Failure> {
+pub(crate) async fn render<Q>(
+    call: ControlCall<Variables, Q>,
+) -> Result<RenderedTemplate, Failure> {
     let id = call.id();
     let found = call.data.read(move |reader, of| reader.get(&id, of));
     let Template {
@@ -54,4 +58,13 @@ pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTempl
         })
     })
     .await
+}
+
+/// Returns what the rendered HTML uses that mail programs do not support.
+pub(crate) async fn html_check(
+    mut call: ControlCall<Variables, CheckedPrograms>,
+) -> Result<HtmlCheck, Failure> {
+    let programs = call.query.programs.take();
+    let html = render(call).await?.html.unwrap_or_default();
+    heavy::run(move || html_check::check(&html, std::iter::empty(), programs.as_deref())).await
 }

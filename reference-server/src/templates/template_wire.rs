@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::control::client::{Client, Request};
 use crate::control::endpoint::{Cursor, DELETE, Endpoint, GET, POST, PUT, Page};
+use crate::messages::message_wire::{CheckedPrograms, HtmlCheck};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>> = Endpoint::list(
@@ -38,6 +39,15 @@ pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
     "sandboxTemplatesRender",
     "/_sandbox/templates/{id}/render",
     "Render a template without sending an email",
+)
+.optional_body()
+.changes_nothing();
+
+pub(crate) const HTML_CHECK: Endpoint<Variables, HtmlCheck, CheckedPrograms> = Endpoint::new(
+    POST,
+    "sandboxTemplatesCheckHtml",
+    "/_sandbox/templates/{id}/html-check",
+    "Get what the HTML of a rendered template uses that mail programs do not support",
 )
 .optional_body()
 .changes_nothing();

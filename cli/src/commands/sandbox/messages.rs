@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use svc_reference_server::client::{
-    Message, MessageFilter, MessageLinks, MessageSummary, Released,
+    HtmlCheck, Message, MessageFilter, MessageLinks, MessageSummary, Released,
 };
 
 use super::messages::attachments::Saved;
@@ -35,6 +35,13 @@ pub const VIEW: View = View(&[
 ]);
 
 const RELEASED: View = View(&[Column::id("ID", "/id"), Column::text("TO", "/to")]);
+
+/// Table columns of a feature that a mail program lacks.
+const FEATURES: View = View(&[
+    Column::id("FEATURE", "/title"),
+    Column::prose("NOT IN", "/none"),
+    Column::prose("IN PART IN", "/partial").droppable(),
+]);
 
 /// The messages that a command is about.
 #[derive(Args, Debug)]
@@ -120,6 +127,22 @@ pub enum Command {
         /// name gets a number.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         attachments: Option<PathBuf>,
+    },
+    /// Check the HTML of a message against what mail programs support
+    ///
+    /// Exits with 10 if a program does not support a feature that the HTML uses. The data is that of
+    /// <https://www.caniemail.com>.
+    #[command(add = reads(&[], of::<HtmlCheck>).of_organization())]
+    #[command(after_long_help = "\
+  svc sandbox messages check msg_019a
+  svc sandbox messages check msg_019a --program Gmail --program 'Yahoo! Mail' --jq '.features[].title'")]
+    Check {
+        /// Message id
+        #[arg(add = Values::Message.candidates())]
+        id: String,
+        /// Mail program that counts
+        #[arg(long = "program", value_name = "NAME", default_values = ["Apple Mail", "Gmail", "Outlook"])]
+        programs: Vec<String>,
     },
     /// Send a message through the relay to an address
     ///
@@ -209,6 +232,14 @@ impl Command {
                     _ => control::show(context, VIEW, client.message(&id)).await,
                 }
             }
+            Self::Check { id, programs } => {
+                let client = control::client(context).await?;
+                let request = client.check_message(&id, &programs);
+                match control::send(context, request).await? {
+                    Some(check) => print_check(context, &check),
+                    None => Ok(()),
+                }
+            }
             Self::Release { id, to } => {
                 let client = control::client(context).await?;
                 control::show(context, RELEASED, client.release_message(&id, to)).await
@@ -252,4 +283,28 @@ impl Command {
             }
         }
     }
+}
+
+/// Prints a check, and fails if a program that counts does not support a feature.
+fn print_check(context: &Context, check: &HtmlCheck) -> Result<(), Failure> {
+    if context.out.is_table() {
+        let lacking = check
+            .features
+            .iter()
+            .filter(|one| one.none.len() + one.partial.len() > 0);
+        let lacking: Vec<_> = lacking.collect();
+        context
+            .out
+            .list(&lacking, FEATURES, "every feature of the HTML is supported")?;
+    } else {
+        context.out.one(check, FEATURES)?;
+    }
+
+    let unsupported = check.features.iter().filter(|one| !one.none.is_empty());
+    let titles: Vec<&str> = unsupported.map(|one| &*one.title).collect();
+    if titles.is_empty() {
+        return Ok(());
+    }
+    let message = format!("not every mail program supports {}", titles.join(", "));
+    Err(Failure::check(message).code("html_not_supported"))
 }

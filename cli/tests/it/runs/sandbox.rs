@@ -214,6 +214,13 @@ pub fn mail_rows() -> Vec<Row> {
             .also("the links", 0, "sandbox messages get $message --links")
             .also("the HTML body", 0, "sandbox messages get $message --html")
             .also("without attachments", 0, "sandbox messages get $message --attachments saved"),
+        Row::control("sandbox messages check", "sandbox messages check $message")
+            .wide()
+            .given(SENT)
+            .given(SETTLED)
+            .given(MESSAGE)
+            .wrong("sandbox messages check")
+            .not_found("sandbox messages check msg_missing"),
         Row::control("sandbox messages delete", "sandbox messages delete $message --yes")
             .given(SENT)
             .given(SETTLED)

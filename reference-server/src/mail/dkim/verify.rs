@@ -104,9 +104,9 @@ const MAX_SKEW: i64 = 300;
 
 /// The domains of the addresses in `From`; empty if one of them is not valid.
 fn sender_domains(header: &Header<'_>) -> Vec<DomainName> {
-    let mailboxes = header.mailboxes("From");
-    let domains = mailboxes.iter().map(|mailbox| {
-        let (_, domain) = mailbox.address.rsplit_once('@')?;
+    let addresses = header.addresses("From");
+    let domains = addresses.iter().map(|address| {
+        let (_, domain) = address.rsplit_once('@')?;
         DomainName::parse(domain).ok()
     });
     domains.collect::<Option<_>>().unwrap_or_default()

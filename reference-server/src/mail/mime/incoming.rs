@@ -11,9 +11,10 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::part::{Field, Part};
+use super::part::Part;
 use super::shown::Shown;
 use super::{charset, words};
+use crate::mail::header::Field;
 use crate::model::schema;
 
 /// Content of a received message.
@@ -73,7 +74,12 @@ impl Incoming {
             subject: words::decode(&first("Subject")),
             text: shown.text,
             html: shown.html,
-            headers: headers(message.fields.iter().map(|field| (field.name, text(field)))),
+            headers: headers(
+                message
+                    .fields
+                    .iter()
+                    .map(|field| (field.name(), text(field))),
+            ),
             attachments: files
                 .into_iter()
                 .map(|file| attachment(file, &around))
@@ -97,12 +103,12 @@ fn attachment(file: &Part<'_>, around: &str) -> IncomingAttachment {
     }
 }
 
-fn headers<'f>(fields: impl Iterator<Item = (&'f str, String)>) -> Map<String, Value> {
+fn headers<'f>(fields: impl Iterator<Item = (&'f [u8], String)>) -> Map<String, Value> {
     let mut headers = Map::new();
     for (name, value) in fields {
         let value = words::decode(&value);
         // Known names in their usual case.
-        let name = HeaderName::from(name).into_string();
+        let name = HeaderName::from(String::from_utf8_lossy(name)).into_string();
         let joined = headers.entry(name).and_modify(|before| {
             if let Value::String(before) = before {
                 before.extend(["\n", &value]);
@@ -153,7 +159,7 @@ fn with_quoted_parts_in_brackets(list: &str) -> String {
 fn mailbox(addr: &Addr<'_>, has_brackets: bool) -> Option<String> {
     let name = addr.name().map(str::trim).filter(|name| !name.is_empty());
     let name = name.map(
-        |name| match name.contains(['<', '>', ',', ';', '"', '\\']) {
+        |name| match name.contains(['<', '>', ',', ';', '"', '\\', '@']) {
             true => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
             false => name.to_owned(),
         },
@@ -276,6 +282,7 @@ mod tests {
                 "\"Doe, Jé\" <a@b.test>",
             ),
             ("\"a b\"@c.test", "\"a b\"@c.test"),
+            ("\"a@b.test\" <c@b.test>", "\"a@b.test\" <c@b.test>"),
             ("root", "root"),
             ("www-data@app_web_1", "www-data@app_web_1"),
         ] {

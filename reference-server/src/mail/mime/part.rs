@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::parameters::Parameterized;
 use super::transfer;
-use crate::mail::header::field_length;
+use crate::mail::header::{Field, field_length};
 
 /// Multiparts within multiparts. Deeper ones are read as text.
 const MAX_DEPTH: usize = 50;
@@ -26,13 +26,6 @@ pub(super) struct Part<'x> {
     pub(super) parts: Vec<Part<'x>>,
     is_message: bool,
     body: &'x [u8],
-}
-
-/// A header field.
-pub(super) struct Field<'x> {
-    pub(super) name: &'x str,
-    /// As it is folded.
-    value: &'x [u8],
 }
 
 impl<'x> Part<'x> {
@@ -195,11 +188,12 @@ fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
             }
         }
         let (line, after) = rest.split_at(field_length(rest));
-        match Field::read(line) {
-            Some(field) => fields.push(field),
-            None if fields.is_empty() => return (fields, source),
-            None => break,
+        let field = Field::new(line);
+        if !field.is_valid() {
+            let body = if fields.is_empty() { source } else { rest };
+            return (fields, body);
         }
+        fields.push(field);
         rest = after;
     }
     (fields, rest)
@@ -226,31 +220,7 @@ fn split_header_of_part(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
 }
 
 fn first<'f, 'x>(fields: &'f [Field<'x>], name: &str) -> Option<&'f Field<'x>> {
-    fields
-        .iter()
-        .find(|field| field.name.eq_ignore_ascii_case(name))
-}
-
-impl<'x> Field<'x> {
-    fn read(line: &'x [u8]) -> Option<Self> {
-        let colon = line.iter().position(|&byte| byte == b':')?;
-        let name = std::str::from_utf8(line[..colon].trim_ascii_end()).ok()?;
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-        is_name.then(|| Self {
-            name,
-            value: &line[colon + 1..],
-        })
-    }
-
-    /// The value in one line.
-    pub(super) fn unfolded(&self) -> Vec<u8> {
-        let lines = self
-            .value
-            .split(|&byte| byte == b'\n')
-            .map(<[u8]>::trim_ascii);
-        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-        lines.join(&b' ')
-    }
+    fields.iter().find(|field| field.is(name))
 }
 
 pub(super) fn without_brackets(id: &str) -> &str {

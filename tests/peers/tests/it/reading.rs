@@ -8,13 +8,22 @@ use crate::smtp::required_var;
 
 #[tokio::test]
 async fn messages_are_read_as_they_were_written() {
+    compare("compare.py", "").await;
+}
+
+/// Bounces, newsletters and damaged mail that packages of registries hold.
+#[tokio::test]
+async fn real_messages_are_read_as_others_read_them() {
+    compare("corpus.py", required_var("SVC_PEERS_CORPUS")).await;
+}
+
+/// Runs a script of `reading/` against a sandbox, with folders of messages.
+async fn compare(script: &str, folders: &str) {
     let sandbox = Sandbox::start(|builder| builder).await;
     let compared = Command::new(required_var("SVC_PEERS_PYTHON"))
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/reading/compare.py"))
-        .args([
-            sandbox.server.base_url(),
-            required_var("SVC_PEERS_MAILPARSER"),
-        ])
+        .arg(format!("{}/reading/{script}", env!("CARGO_MANIFEST_DIR")))
+        .args([sandbox.server.base_url(), required_var("SVC_PEERS_MAILPARSER")])
+        .args(folders.split_whitespace())
         .status();
     assert!(compared.await.expect("Python").success());
 }
