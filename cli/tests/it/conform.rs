@@ -3,6 +3,7 @@
 
 mod proxy;
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -719,20 +720,28 @@ fn named(point: Point, choice: &str, needed: &[&str]) -> Value {
 }
 
 /// What a run finds for each point, from address and key alone, and the dialect that it would save.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Found {
     points: Vec<String>,
     dialect: Dialect,
 }
 
 /// How much a run has to do to see the points of a dialect.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Depth {
     level: &'static str,
     listens: bool,
 }
 
-fn find(runtime: &Runtime, dialect: &Dialect, depth: Depth) -> Found {
+/// What was found before: of many combinations, some are the same.
+type Known = Mutex<HashMap<(String, Depth), Found>>;
+
+fn find(runtime: &Runtime, known: &Known, dialect: &Dialect, depth: Depth) -> Found {
+    let settings = serde_json::to_string(dialect).expect("JSON");
+    let case = (settings, depth);
+    if let Some(found) = known.lock().expect("no panic").get(&case) {
+        return found.clone();
+    }
     let builder = Server::builder().in_memory().dialect(dialect.clone());
     let server = runtime.block_on(builder.start()).expect("it starts");
     let url = server.base_url();
@@ -758,10 +767,13 @@ fn find(runtime: &Runtime, dialect: &Dialect, depth: Depth) -> Found {
         let found = row["choice"].as_str().or(row["result"].as_str());
         format!("{}: {}", row["id"], found.expect("a result"))
     });
-    Found {
+    let found = Found {
         points: points.collect(),
         dialect: serde_json::from_value(report["dialect"].clone()).expect("a dialect"),
-    }
+    };
+    let mut known = known.lock().expect("no panic");
+    known.insert(case, found.clone());
+    found
 }
 
 /// The level that a point needs, as the report of a run says.
@@ -798,12 +810,13 @@ fn report_of_reading(runtime: &Runtime) -> Value {
 /// A sandbox like the dialect that a run found gives the same again.
 fn is_found_again(runtime: &Runtime, cases: &[(Dialect, Depth)]) {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let known = Known::default();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some((dialect, depth)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let first = find(runtime, dialect, *depth);
-                    let again = find(runtime, &first.dialect, *depth);
+                    let first = find(runtime, &known, dialect, *depth);
+                    let again = find(runtime, &known, &first.dialect, *depth);
                     if again != first {
                         let mut pairs = first.points.iter().zip(&again.points);
                         let differing = pairs.find(|(one, other)| one != other);

@@ -416,6 +416,12 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
         plan.text
     );
     assert!(plan.text.contains("--again"), "{}", plan.text);
+    // What was shown is sent, although the audience is another one now.
+    let later = json!({"action": "create", "audience": "News", "email": "later@b.test"});
+    client.call("save_contacts", later).result();
+    let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
+    assert_eq!(sent.result()["accepted"], 1, "{}", sent.text);
+    assert_eq!(recipients(&mut client), ["in@b.test", "in@b.test"]);
     // Not both, and not neither.
     job["rows"] = json!([{"email": "a@b.test"}]);
     let none = json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"});

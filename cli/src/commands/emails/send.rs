@@ -149,7 +149,7 @@ impl Send {
             return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
-        let local_checks = context.settings.checks_limits();
+        let local_checks = context.checks_limits().await?;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
                 let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");
