@@ -58,10 +58,22 @@ def cursor: first(inside | (.nextcursor, .nextpagetoken, .nexttoken, .cursor, .e
 def next_link: any(field("next") | strings, (objects | .href | strings); contains("/"));
 def number($names): first(field($names[])) | if isstring then select(test("^[0-9]+$")) | tonumber else numbers end;
 
+# Whether a body says that nothing was done, whatever the status is: it has a mark of failure, or a code
+# with a text, or an error, and nothing beside that.
+def is_empty: is_one_of([null, "", [], {}, 0]);
+def is_failing_code: tostring | test("^-?[0-9]+$") and (test("^(0+|2[0-9][0-9])$") | not);
+def refuses: objects
+    | any(.success, .ok, .issuccess, .succeeded; . != null and flag == false)
+      or any(.result, .stat, .status; is_one_of(["error", "fail", "failure"]))
+      or ((any(.code, .errcode, .ret; is_failing_code) and any(.msg, .message, .errmsg, .reason; isstring)
+            or any(.error, .errors; is_empty | not))
+        and (with_entries(select(.key | is_one_of(["code", "errcode", "ret", "error", "errors"]) | not))
+            | has("id") or any(.[]; isstring or is_empty | not) | not));
+
 # Of an exchange: whether it succeeded. The status of a delivery is ours.
-def ok: .is_delivery or (.status >= 200 and .status < 300);
-def accepted: .status | is_one_of([200, 201, 202]);
-def refused: .status | is_one_of([400, 409, 413, 422]);
+def ok: .is_delivery or (.status >= 200 and .status < 300 and (any(.body | refuses; .) | not));
+def accepted: ok and (.status | is_one_of([200, 201, 202]));
+def refused: (ok | not) and (.status | is_one_of([200, 400, 409, 413, 422]));
 def header($name; $text): .headers[$name] | isstring and contains($text);
 
 # Whether a list says that there is more.
@@ -98,13 +110,14 @@ def is_list($name): if ok | not then answered else
     or any(.body | inside; length == 0 or any(.[]; . == null or . == ""))
     or (.body | isobject and all(.[]; isobject or isarray | not)) end;
 def items: list | .items[] | objects;
-def items_have($names; f): shows(. as $body
-    | first($names[] as $name | select(any($body | items; [field($name) | f] != [true]))
-    | "\($name) is missing, or of another type") // true);
+def nothing_listed: "there is nothing to try it with" | not_tried;
+def items_have($names; f): shows(. as $body | if any(items; true) | not then nothing_listed else
+    first($names[] as $name | select(any($body | items; [field($name) | f] != [true]))
+    | "\($name) is missing, or of another type") // true end);
 def object_has($outer; $names; f): if ok then . as $it
     | first($names[] as $name | select([($it.raw[$outer][$name])? | f] != [true])
     | "\($outer).\($name) is missing, or another value") // true else answered | not_tried end;
-def no_secret($name): shows(any(field($name) | strings; utf8bytelength >= 8 and (test("[*…•]") | not)) | not);
+def no_secret($name): shows(if any(items; true) | not then nothing_listed else any(field($name) | strings; utf8bytelength >= 8 and (test("[*…•]") | not)) | not end);
 def made($what; f): if ok then
     . as $it | [.body | mine($what)]
     | if length > 0 then .[0] | f
@@ -145,6 +158,8 @@ def wish: ((strings | plain) // "") as $word |
     if $word | is_one_of(["optedin", "optin", "granted", "given"]) then true
     elif $word | is_one_of(["optedout", "optout", "denied", "revoked", "withdrawn"]) then false
     else flag end;
+# What an update of a contact has changed, but for when.
+def lasting: with_entries(select(.key | plain | test("updat|modif|chang|time|version|etag|revision") | not));
 def opt_outs: contact("contacts.list.updated") as $before | contact("contacts.list.opted-out") as $after
     | $before | to_entries[] | .key as $name | .value as $old | $after[$name] as $new
     | select($old != $new) | ($old | wish) as $was | ($new | wish) as $is

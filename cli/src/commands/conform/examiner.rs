@@ -271,10 +271,14 @@ impl<'a> Examiner<'a> {
     pub(super) async fn clean_up(&mut self, made: &mut Made) -> Result<Vec<Thing>, Failure> {
         let mut removed = Vec::new();
         for thing in made.left.clone() {
-            if self.remove(&thing).await? {
-                removed.push(thing.clone());
+            let was_there = self.remove(&thing).await;
+            // To look for an email a second time could schedule one more.
+            if was_there.is_ok() || thing.kind == Kind::ScheduledEmail {
+                made.remove(&thing.step)?;
             }
-            made.remove(&thing.step)?;
+            if was_there? {
+                removed.push(thing);
+            }
         }
         Ok(removed)
     }
@@ -289,7 +293,8 @@ impl<'a> Examiner<'a> {
             return Ok(false);
         };
         if let (Kind::Audience, Some(email)) = (thing.kind, self.email.clone()) {
-            let contacts = email.contacts().stream(&id).into_list().await;
+            // A run makes few, and some lists have no end.
+            let contacts = email.contacts().list(&id).await;
             for contact in contacts.map(|found| found.items).unwrap_or_default() {
                 let _ = self
                     .send(CLEAN_UP, email.contacts().delete(&contact.id))
@@ -314,12 +319,15 @@ impl<'a> Examiner<'a> {
 
     /// The id of something whose creation was not answered.
     async fn find(&mut self, thing: &Thing) -> Result<Option<String>, Failure> {
+        let context = self.context;
         let (email, extraction) = (self.email.as_ref(), self.extraction.as_ref());
         let found = match thing.kind {
-            Kind::Audience => id_of::<Audience>(email, &thing.name).await,
-            Kind::Domain => id_of::<Domain>(email, &thing.name).await,
-            Kind::Webhook => id_of::<Webhook>(email, &thing.name).await,
-            Kind::ExtractionWebhook => id_of::<ExtractionWebhook>(extraction, &thing.name).await,
+            Kind::Audience => id_of::<Audience>(context, email, &thing.name).await,
+            Kind::Domain => id_of::<Domain>(context, email, &thing.name).await,
+            Kind::Webhook => id_of::<Webhook>(context, email, &thing.name).await,
+            Kind::ExtractionWebhook => {
+                id_of::<ExtractionWebhook>(context, extraction, &thing.name).await
+            }
             _ => return self.find_email(thing).await,
         };
         let last = self.recorder.take();
@@ -350,6 +358,11 @@ impl<'a> Examiner<'a> {
         let call = client.emails().send(email).idempotency_key(&thing.name);
         match self.send(CLEAN_UP, call).await {
             Ok(sent) => Ok(Some(sent.id)),
+            Err(error) if error.status().is_some_and(|status| status.is_success()) => {
+                Err(Failure::other(
+                    "an email was scheduled, and the response has no id with which to cancel it: it will go out within the hour",
+                ))
+            }
             Err(error) if error.status().is_some() => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -368,13 +381,14 @@ fn segment(id: &str) -> String {
 
 /// The id of the resource with this name, on any page.
 async fn id_of<R: Resource>(
+    context: &Context,
     client: Option<&R::Client>,
     name: &str,
 ) -> Result<Option<String>, Failure> {
     let Some(stream) = client.and_then(R::stream) else {
         return Ok(None);
     };
-    let list = stream.into_list().await?;
+    let list = context.read_all(stream).await?;
     if !list.is_complete() {
         return Err(Failure::other(
             "the list has more pages, which cannot be followed",

@@ -141,7 +141,7 @@ impl Examiner<'_> {
             let answer = self.seen.exchanges.get(step.name.as_str());
             let status = answer.map_or(0, |it| it.status);
             let is_scope = status == 403 && answer.is_some_and(|it| is_about_scope(&it.text()));
-            if accepted.is_some() || is_scope {
+            if (accepted.is_some() && self.seen.is_ok(&step.name)?) || is_scope {
                 self.seen.key = Some(dialect);
                 return Ok(());
             }
@@ -156,6 +156,14 @@ impl Examiner<'_> {
                 left.sort_by_key(|it| scheme_of(it) != scheme);
                 let tried = refused.iter().map(|(_, it)| it).chain([&dialect]);
                 if !tried.chain(&left).any(|it| scheme_of(it) == scheme) {
+                    left.insert(0, named);
+                }
+            }
+            // Some name the header instead: `ApiKey name="X-Key", type="header"`.
+            let header = challenge.split_once("name=\"");
+            if let Some((header, _)) = header.and_then(|(_, rest)| rest.split_once('"')) {
+                let named = with(header, "bare");
+                if !refused.iter().any(|(_, it)| *it == named) && dialect != named {
                     left.insert(0, named);
                 }
             }
@@ -271,7 +279,7 @@ impl Examiner<'_> {
             let text = answer.text().to_lowercase();
             let words = ["from", "sender", "verified", "domain"];
             let names_sender = words.iter().any(|word| text.contains(word));
-            if answer.is_success() || names_sender {
+            if self.seen.is_ok(&step.name)? || names_sender {
                 let accepted = sent.map_or(0, |batch| batch.accepted().count());
                 self.keep_id("batch-body", body);
                 self.keep_id("batch-accepted", &accepted.to_string());

@@ -121,6 +121,11 @@ impl Seen {
         serde_json::from_value(told).map_err(|error| Failure::other(error.to_string()))
     }
 
+    /// Whether the last response to a step is a success that says nothing else.
+    pub(super) fn is_ok(&self, step: &str) -> Result<bool, Failure> {
+        Ok(self.ask(&format!("$seen.at[{}] | ok", quoted(step)))? == true)
+    }
+
     /// What a filter tells, in which everything of `checks.jq` is defined.
     pub(super) fn ask(&self, filter: &str) -> Result<Value, Failure> {
         let at = self.exchanges.iter();
