@@ -1,4 +1,8 @@
-//! The `svc conform` command.
+//! `svc conform`: compares a live service with its reference. `run.rs` takes the steps of `steps.toml`,
+//! level by level; then `report.rs` judges every statement and every point of `checks.toml` by what was
+//! seen (`seen.rs`). Whatever the run makes is recorded before it is created, and removed at the end,
+//! also after an error or Ctrl-C; `--clean-up` removes what a killed run left. Nothing but GET is sent
+//! before a person has confirmed.
 
 use std::fmt;
 use std::path::PathBuf;

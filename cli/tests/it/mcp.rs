@@ -344,7 +344,7 @@ fn an_assistant_schedules_an_email_by_the_clock_of_the_sandbox() {
     let mut soon = email("ada@example.test");
     soon["at"] = "+2h".into();
     let plan = client.call("plan_email", soon);
-    let advance = json!({"action": "advance", "by": "3h"});
+    let advance = json!({"action": "advance", "duration": "3h"});
     let advanced = client.call("sandbox_clock", advance);
     assert!(!advanced.is_error, "{}", advanced.text);
     let late = client.call("send_planned", json!({"token": plan.result()["token"]}));

@@ -1,4 +1,7 @@
-//! Sends the requests of a run, keeps what came back, and removes what the run has made.
+//! `Examiner` sends the requests of a run, keeps the last `Exchange` of each step (`Seen`), and removes
+//! what the run has made. A response that the client cannot use is no error: it is what the run is
+//! about. Only a missing response ends the run. `make` records what can be removed before it is
+//! created, so that `clean_up` finds it even if no response came.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt as _;

@@ -1,4 +1,8 @@
-//! The result of a run: each statement and each point, what changed since another run, and the dialect.
+//! The result of a run of `svc conform`. `Report::new` takes the verdict on every statement and every
+//! point, and adds the dialect that follows. `compare` finds what changed since the report of
+//! `--baseline`, and leaves out what this run could not try. `toml` writes the dialect for `--save`. A
+//! statement that differs and a change since the baseline are failures; a point has no right answer.
+//! No secret is in a shown exchange.
 
 use std::fmt::{self, Write as _};
 

@@ -1,4 +1,6 @@
-//! What a run does: the steps of `steps.toml`, one after the other.
+//! What a run does: the steps of `steps.toml`, one after the other. Most are requests; the others find
+//! out how the service takes the key, a cursor and a batch, make something, or wait for a delivery.
+//! Later steps use the ids that earlier ones have found.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

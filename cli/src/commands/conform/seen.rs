@@ -1,4 +1,5 @@
-//! Everything that a run has seen, and what the checks of `checks.toml` tell of it.
+//! Everything that a run has seen, and what the checks of `checks.toml` tell of it. They are jq filters,
+//! compiled as one program with the definitions of `checks.jq`. Nothing here sends a request.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
