@@ -213,18 +213,18 @@ impl<'a> Examiner<'a> {
         let mut secret = None;
         let created = match (kind, email, extraction, template) {
             (Kind::Audience, Some(email), ..) => {
-                let create = email.audiences().create(&name);
+                let create = email.audiences().create(name.as_str());
                 self.call(&step.name, create).await?.map(|it| it.id)
             }
             (Kind::Contact, Some(email), ..) => {
-                let contact = NewContact::new(&name).name("Svc Conform");
+                let contact = NewContact::new(name.as_str()).name("Svc Conform");
                 let contact = contact.metadata("kept", "yes").topic("news");
                 let audience = self.seen.id("audiences.create").unwrap_or_default();
                 let create = email.contacts().create(audience, contact);
                 self.call(&step.name, create).await?.map(|it| it.id)
             }
             (Kind::Domain, Some(email), ..) => {
-                let create = email.domains().create(&name);
+                let create = email.domains().create(name.as_str());
                 self.call(&step.name, create).await?.map(|it| it.id)
             }
             (Kind::Webhook, Some(email), ..) => {
@@ -246,7 +246,7 @@ impl<'a> Examiner<'a> {
             (Kind::Email | Kind::ScheduledEmail, Some(client), _, Some(email)) => {
                 let mut send = client.emails().send(&email);
                 if !name.is_empty() {
-                    send = send.idempotency_key(&name);
+                    send = send.idempotency_key(name.as_str());
                 }
                 self.call(&step.name, send).await?.map(|it| it.id)
             }

@@ -221,7 +221,9 @@ impl Examiner<'_> {
             let Some(call) = self.request(&step.request, "") else {
                 return Ok(());
             };
-            let next = self.call(&step.name, call.query(name, cursor)).await?;
+            let next = self
+                .call(&step.name, call.query(name.as_str(), cursor))
+                .await?;
             let first = self.seen.exchanges.get("contacts.page");
             if next.is_some_and(|next| first.is_some_and(|first| next.body[..] != first.body[..])) {
                 self.keep_id("cursor", name);
