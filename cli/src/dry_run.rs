@@ -54,9 +54,7 @@ pub fn show_job(
     counts
         .into_iter()
         .for_each(|(name, count)| shown[name] = count);
-    out.lines_or_value(text.trim_end(), &shown)?;
-    out.hint("dry run: nothing was sent");
-    Ok(())
+    out.lines_or_value(text.trim_end(), &shown)
 }
 
 /// As [`show`], any number of requests, as one list. Few of them are in memory.

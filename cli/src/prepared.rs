@@ -43,22 +43,32 @@ impl<P: Preview> Prepared<P> {
     /// Gives back what is to be done now. `None`: it was shown, and that is all.
     pub async fn decide(self, context: &Context) -> Result<Option<P>, Failure> {
         let Self { what, question } = self;
-        if context.settings.dry_run {
-            context.note_guard()?;
-            what.show(context).await?;
-            context.out.hint("dry run: nothing was sent");
-            return Ok(None);
-        }
-        if let Some(approval) = context.approval.take() {
-            context.note_guard()?;
-            what.show(context).await?;
-            return Ok(approval.wait().await.then_some(what));
-        }
-        if let Some(question) = question {
-            confirm(context, &question).await?;
-        }
-        Ok(Some(what))
+        let is_done = decided(context, question, what.show(context)).await?;
+        Ok(is_done.then_some(what))
     }
+}
+
+/// Whether what `show` shows is to be done now: if not, it was shown, and that is all.
+pub async fn decided(
+    context: &Context,
+    question: Option<String>,
+    show: impl Future<Output = Result<(), Failure>>,
+) -> Result<bool, Failure> {
+    if context.settings.dry_run {
+        context.note_guard()?;
+        show.await?;
+        context.out.hint("dry run: nothing was sent");
+        return Ok(false);
+    }
+    if let Some(approval) = context.approval.take() {
+        context.note_guard()?;
+        show.await?;
+        return Ok(approval.wait().await);
+    }
+    if let Some(question) = question {
+        confirm(context, &question).await?;
+    }
+    Ok(true)
 }
 
 impl<T: 'static> Preview for Call<T> {

@@ -1,8 +1,8 @@
-//! `svc conform`: compares a live service with its reference. The levels `read`, `write` and `send`
-//! have a file each, whose steps `Examiner` sends; then `report.rs` checks every statement and
-//! every point against what was seen. Whatever the run makes is recorded before it is created, and
-//! removed at the end, also after an error or Ctrl-C; `--clean-up` removes what a killed run left.
-//! Nothing but GET is sent before a person has confirmed.
+//! `svc conform`: compares a live service with its reference. `run.rs` takes the steps of `steps.toml`,
+//! level by level; then `report.rs` judges every statement and every point of `checks.toml` by what was
+//! seen (`seen.rs`). Whatever the run makes is recorded before it is created, and removed at the end,
+//! also after an error or Ctrl-C; `--clean-up` removes what a killed run left. Nothing but GET is sent
+//! before a person has confirmed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ use crate::prepared::confirm;
 mod examiner;
 mod exchange;
 mod made;
-mod points;
-mod read;
 mod receiver;
 mod report;
-mod send;
-mod statements;
-mod write;
+mod run;
+mod seen;
+
+/// The emails that a run sends at most to each address.
+const MOST_EMAILS: u32 = 6;
 
 /// Compare a live service with its reference
 ///
@@ -137,12 +137,14 @@ impl Conform {
         if context.settings.dry_run {
             return self.show_requests(&examiner).await;
         }
-        let receiver = match &self.listen {
-            Some(url) => Some(Receiver::start(url, self.port).await?),
-            None => None,
-        };
+        if let Some(url) = &self.listen {
+            let receiver = Receiver::start(url, self.port).await?;
+            examiner.seen.ids.insert("hooks", receiver.hooks());
+            examiner.keep_id("listener", url);
+            examiner.receiver = Some(receiver);
+        }
         self.ask(&examiner).await?;
-        let examined = self.examine(&mut examiner, receiver.as_ref()).await;
+        let examined = self.examine(&mut examiner).await;
         // Also after Ctrl-C, and after an error.
         if let Some(mut made) = examiner.made.take() {
             examiner.clean_up(&mut made).await.map_err(|failure| {
@@ -151,7 +153,7 @@ impl Conform {
             made.end()?;
         }
         examined?;
-        let mut report = Report::new(&examiner, self.level, receiver.is_some());
+        let mut report = Report::new(&examiner, self.level)?;
         if let Some(baseline) = &baseline {
             report.compare(baseline);
         }
@@ -204,13 +206,13 @@ impl Conform {
         if self.level >= Level::Write {
             context.out.note(&format!(
                 "makes and deletes an audience with contacts, a domain and webhooks, all named {}…",
-                examiner.seen.run
+                examiner.run()
             ));
         }
         if self.level == Level::Send {
             context.out.note(&format!(
                 "sends up to {} emails to {}, and schedules one that it cancels",
-                send::MOST_EMAILS,
+                MOST_EMAILS,
                 self.to.join(", ")
             ));
         }
@@ -220,22 +222,16 @@ impl Conform {
         confirm(context, &format!("Examine {urls} at level {}?", self.level)).await
     }
 
-    async fn examine(
-        &self,
-        examiner: &mut Examiner<'_>,
-        receiver: Option<&Receiver>,
-    ) -> Result<(), Failure> {
-        examiner.read().await?;
+    async fn examine(&self, examiner: &mut Examiner<'_>) -> Result<(), Failure> {
+        examiner.follow(Level::Read).await?;
         if self.level == Level::Read {
             return Ok(());
         }
         let dir = examiner.context.settings.state_dir.join("conform");
-        let made = Made::start(&dir, &examiner.seen.run, &examiner.target)?;
-        examiner.made = Some(made);
-        examiner.write(receiver).await?;
-        if self.level == Level::Send {
-            let from = self.from.as_deref();
-            examiner.send_emails(from, &self.to, receiver).await?;
+        examiner.made = Some(Made::start(&dir, examiner.run(), &examiner.target)?);
+        examiner.follow(Level::Write).await?;
+        if self.level == Level::Send && examiner.prepare_email(self.from.as_deref(), &self.to)? {
+            examiner.follow(Level::Send).await?;
         }
         Ok(())
     }
@@ -255,16 +251,7 @@ impl Conform {
                 continue;
             }
             let path = operation.path().replace(['{', '}'], "");
-            let call = match operation.service() {
-                svc_sdk::Service::Email => examiner
-                    .email
-                    .as_ref()
-                    .map(|it| it.raw(operation.method(), &path)),
-                _ => examiner
-                    .extraction
-                    .as_ref()
-                    .map(|it| it.raw(operation.method(), &path)),
-            };
+            let call = examiner.request(&format!("{} {path}", operation.method()), "");
             if let Some(call) = call {
                 context.call(call, "").await?;
             }
@@ -312,7 +299,8 @@ impl Conform {
 async fn clean_up(context: &Context) -> Result<(), Failure> {
     let mut examiner = Examiner::new(context, "svc-conform".to_owned()).await?;
     let mut removed = Vec::new();
-    for (target, mut made) in Made::of_killed_runs(&context.settings.state_dir.join("conform"))? {
+    for mut made in Made::of_killed_runs(&context.settings.state_dir.join("conform"))? {
+        let target = made.target.clone();
         let is_here = target.email_url == examiner.target.email_url
             && (target.extraction_url.is_none()
                 || target.extraction_url == examiner.target.extraction_url);

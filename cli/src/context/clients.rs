@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use svc_sdk::{
     Attempt, Dialect, EmailClient, EmailClientBuilder, Error, ExtractionClient,
-    ExtractionClientBuilder, Secret, Service,
+    ExtractionClientBuilder, Point, Secret, Service,
 };
 
 use super::{Context, trace};
@@ -65,6 +65,14 @@ impl Context {
             Some(sandbox) if self.settings.sandbox => sandbox.dialect(),
             _ => &self.settings.dialect,
         }
+    }
+
+    /// Whether svc checks the documented limits itself. The sandbox says it, once it is found or started.
+    pub async fn checks_limits(&self) -> Result<bool, Failure> {
+        if self.settings.sandbox {
+            self.sandbox().await?;
+        }
+        Ok(!self.dialect().is(Point::Limits, "other"))
     }
 
     /// A client of the email service.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{ColorChoice, ValueEnum as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use svc_sdk::{Dialect, Operation, Point, Service};
+use svc_sdk::{Dialect, Operation, Service};
 
 use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
@@ -275,16 +275,6 @@ impl Settings {
     pub fn check_keys(&self) -> Result<(), Failure> {
         self.given_key(Service::Email)?;
         self.given_key(Service::Extraction).map(drop)
-    }
-
-    /// Whether svc checks the documented limits itself.
-    pub fn checks_limits(&self) -> bool {
-        !self.dialect.is(Point::Limits, "other")
-    }
-
-    /// Whether the service is known to honor `Idempotency-Key`.
-    pub fn honors_idempotency_key(&self) -> bool {
-        self.dialect.pinned(Point::Idempotency) == Some("honored")
     }
 
     /// Every setting with its value and its source, in the order of the table.

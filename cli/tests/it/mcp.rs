@@ -339,6 +339,17 @@ fn an_assistant_schedules_an_email_by_the_clock_of_the_sandbox() {
     assert_eq!(sent["status"], "queued");
     let of = |text: &str| chrono::DateTime::parse_from_rfc3339(text).expect("a time");
     assert_eq!(of(sent["scheduledAt"].as_str().expect("a time")), of(shown));
+
+    // It is not sent at once when its time is over.
+    let mut soon = email("ada@example.test");
+    soon["at"] = "+2h".into();
+    let plan = client.call("plan_email", soon);
+    let advance = json!({"action": "advance", "duration": "3h"});
+    let advanced = client.call("sandbox_clock", advance);
+    assert!(!advanced.is_error, "{}", advanced.text);
+    let late = client.call("send_planned", json!({"token": plan.result()["token"]}));
+    let message = late.error()["message"].as_str().expect("a message");
+    assert!(message.contains("is in the past"), "{message}");
 }
 
 #[test]
@@ -416,6 +427,12 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
         plan.text
     );
     assert!(plan.text.contains("--again"), "{}", plan.text);
+    // What was shown is sent, although the audience is another one now.
+    let later = json!({"action": "create", "audience": "News", "email": "later@b.test"});
+    client.call("save_contacts", later).result();
+    let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
+    assert_eq!(sent.result()["accepted"], 1, "{}", sent.text);
+    assert_eq!(recipients(&mut client), ["in@b.test", "in@b.test"]);
     // Not both, and not neither.
     job["rows"] = json!([{"email": "a@b.test"}]);
     let none = json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"});

@@ -1,6 +1,9 @@
 //! `svc emails send`, `batch` and `cancel`: times, addresses, and what became of each email.
 
 use serde_json::json;
+use svc_reference_server::Server;
+use svc_sdk::Dialect;
+use tokio::runtime::Runtime;
 
 use crate::support::{Home, Run, Service, http_response};
 
@@ -167,4 +170,26 @@ fn cancel_without_an_id_is_wrong_usage() {
         );
     }
     assert_eq!(service.requests(), [""; 0]);
+}
+
+#[test]
+fn a_sandbox_that_is_the_only_one_to_check_limits_gets_fields_that_the_reference_lacks() {
+    let runtime = Runtime::new().expect("a runtime");
+    let dialect = Dialect::with(["limits=other"]).expect("a dialect");
+    let builder = Server::builder().in_memory().dialect(dialect);
+    let server = runtime.block_on(builder.start()).expect("it starts");
+    let home = Home::new();
+    let body = r#"{"from":"a@sandbox.test","to":"c@d.test","subject":"s","text":"t","ReplyTo":"x@y.test"}"#;
+    for command in ["send", "batch"] {
+        let args = match command {
+            "send" => &["--sandbox", "emails", "send", "--body", "-"][..],
+            _ => &["--sandbox", "emails", "batch", "-"],
+        };
+        let mut svc = home.command(args);
+        svc.env("SVC_SANDBOX_URL", server.base_url());
+        let run = Home::run_command_with_input(svc, body);
+        assert_eq!(run.code, 0, "{command}: {run:?}");
+        assert!(!run.stderr.contains("ReplyTo"), "{command}: {run:?}");
+    }
+    runtime.block_on(server.stop());
 }

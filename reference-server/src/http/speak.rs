@@ -2,8 +2,10 @@
 //! every point; what another choice changes is changed here, at the edge.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use axum::body::{Body, to_bytes};
+use axum::response::IntoResponse as _;
 use chrono::{DateTime, Utc};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LINK, LOCATION, RETRY_AFTER};
 use http::response::Parts;
@@ -96,12 +98,8 @@ pub(crate) async fn speak(app: &App, asked: &Asked, response: Response<Body>) ->
         parts,
     };
     let Some(mut value) = speaker.shape(value) else {
-        let error = ApiError(Failure::not_found("page"));
-        let error = axum::response::IntoResponse::into_response(error);
-        let (mut parts, body) = write_error(app, path, error).into_parts();
-        let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
-        let body = failure(dialect, &mut parts, &bytes);
-        return with_body(parts, body.unwrap_or_else(|| bytes.to_vec()));
+        let error = ApiError(Failure::not_found("page")).into_response();
+        return Box::pin(speak(app, asked, error)).await;
     };
     if asked.operation.service() == Service::Email {
         respell(dialect, &mut value);
@@ -159,34 +157,61 @@ fn failure(dialect: &Dialect, parts: &mut Parts, body: &[u8]) -> Option<Vec<u8>>
 
 /// Says when to come back, in the way of the dialect.
 fn announce_limit(dialect: &Dialect, parts: &mut Parts) {
-    let Some(seconds) = parts.headers.get(RETRY_AFTER).cloned() else {
+    let Some(after) = parts.headers.get(RETRY_AFTER) else {
         return;
     };
-    let seconds: u64 = seconds
-        .to_str()
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1);
-    let (name, value) = match dialect.choice(Point::LimitHeaders) {
-        "unit" => (RETRY_AFTER, format!("{seconds}s")),
-        "reset" => {
-            let at = Utc::now().timestamp() + i64::try_from(seconds).unwrap_or(1);
-            let name = HeaderName::from_static("x-ratelimit-reset");
-            (name, at.to_string())
-        }
-        "ratelimit" => {
-            let name = HeaderName::from_static("ratelimit");
-            (name, format!("\"default\";r=0;t={seconds}"))
-        }
-        "none" => {
-            parts.headers.remove(RETRY_AFTER);
-            return;
-        }
-        _ => return,
+    let seconds = after.to_str().ok().and_then(|text| text.parse().ok());
+    let seconds: i64 = seconds.unwrap_or(1);
+    let values = json!({
+        "with_unit": format!("{seconds}s"),
+        "time": (Utc::now().timestamp() + seconds).to_string(),
+        "policy": format!("\"default\";r=0;t={seconds}"),
+    });
+    let Some(headers) = spoken(dialect, Point::LimitHeaders, &values) else {
+        return;
     };
     parts.headers.remove(RETRY_AFTER);
-    if let Ok(value) = HeaderValue::try_from(value) {
-        parts.headers.insert(name, value);
+    for (name, value) in &headers {
+        let value = value.as_str().unwrap_or_default();
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            parts.headers.insert(name, value);
+        }
+    }
+}
+
+/// How each choice is spoken, if it needs more than another name: by point and choice, with `$NAME` in
+/// place of values.
+static FORMS: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("speak.json")).expect("a test speaks every choice")
+});
+
+/// The form of the dialect's choice, with these values. `None`: it has no form of its own.
+fn spoken(dialect: &Dialect, point: Point, values: &Value) -> Option<Fields> {
+    form(point.as_str(), dialect.choice(point), values)
+}
+
+fn form(point: &str, choice: &str, values: &Value) -> Option<Fields> {
+    match filled(FORMS.get(point)?.get(choice)?, values) {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+fn filled(form: &Value, values: &Value) -> Value {
+    match form {
+        Value::String(text) => match text.strip_prefix('$') {
+            Some(name) => values[name].clone(),
+            None => form.clone(),
+        },
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, form)| {
+                let name = filled(&name.as_str().into(), values);
+                let name = name.as_str().unwrap_or_default().to_owned();
+                (name, filled(form, values))
+            });
+            Value::Object(fields.collect())
+        }
+        other => other.clone(),
     }
 }
 
@@ -226,7 +251,8 @@ impl Speaker<'_> {
     fn resource(&mut self, mut fields: Fields) -> Value {
         use Operation as O;
         let operation = self.asked.operation;
-        let is_email = matches!(operation, O::EmailsSend | O::EmailsGet | O::EmailsCancel);
+        let kind = operation.name().rsplit('.').nth(1).unwrap_or_default();
+        let kind = kind.trim_end_matches('s');
         if operation == O::EmailsCancel && self.dialect.is(Point::CancelAnswer, "id") {
             fields.retain(|name, _| name == "id");
         }
@@ -234,30 +260,15 @@ impl Speaker<'_> {
             self.move_id(&mut fields);
         }
         let mut beside = Fields::new();
-        if is_email {
-            self.email(&mut fields);
-        } else if operation.name().starts_with("domains.") {
-            beside = self.domain(&mut fields);
-        } else if operation.name().starts_with("contacts.") {
-            self.contact(&mut fields);
+        match kind {
+            "email" => self.email(&mut fields),
+            "domain" => beside = self.domain(&mut fields),
+            "contact" => self.contact(&mut fields),
+            _ => {}
         }
-        let kind = match operation.name().split('.').next() {
-            Some("emails") => "email",
-            Some("audiences") => "audience",
-            Some("contacts") => "contact",
-            Some("domains") => "domain",
-            _ => "webhook",
-        };
-        let mut whole = match self.dialect.choice(Point::ResourceShape) {
-            "data" => Fields::from_iter([("data".to_owned(), fields.into())]),
-            "kind" => Fields::from_iter([(kind.to_owned(), fields.into())]),
-            "envelope" => Fields::from_iter([
-                ("success".to_owned(), true.into()),
-                ("id".to_owned(), "req_1".into()),
-                ("data".to_owned(), fields.into()),
-            ]),
-            _ => fields,
-        };
+        let values = json!({"resource": fields, "kind": kind});
+        let shaped = spoken(self.dialect, Point::ResourceShape, &values);
+        let mut whole = shaped.unwrap_or(fields);
         whole.extend(beside);
         whole.into()
     }
@@ -308,28 +319,19 @@ impl Speaker<'_> {
     /// Returns what is beside the domain.
     fn domain(&self, fields: &mut Fields) -> Fields {
         if let Some(Value::Array(records)) = fields.get_mut("records") {
-            for record in records.iter_mut().filter_map(Value::as_object_mut) {
-                let names = match self.dialect.choice(Point::RecordNames) {
-                    "host-data" => ["record_type", "hostname", "content"],
-                    "record-name" => ["recordType", "recordName", "recordValue"],
-                    _ => continue,
-                };
-                for (from, to) in ["type", "name", "value"].into_iter().zip(names) {
-                    rename(record, from, to);
+            for record in records {
+                let renamed = spoken(self.dialect, Point::RecordNames, record);
+                if let (Some(renamed), Some(record)) = (renamed, record.as_object_mut()) {
+                    record.retain(|name, _| !["type", "name", "value"].contains(&name.as_str()));
+                    record.extend(renamed);
                 }
             }
         }
         if self.dialect.is(Point::DomainFlags, "nested") {
-            let is_flag = |name: &String| name.ends_with("verified");
-            let names: Vec<String> = fields
-                .keys()
-                .filter(|name| is_flag(name))
-                .cloned()
-                .collect();
-            let flags = names
-                .into_iter()
-                .filter_map(|name| fields.remove_entry(&name))
-                .collect::<Fields>();
+            let all = std::mem::take(fields).into_iter();
+            let (flags, others): (Fields, Fields) =
+                all.partition(|(name, _)| name.ends_with("verified"));
+            *fields = others;
             if !flags.is_empty() {
                 fields.insert("verification".to_owned(), flags.into());
             }
@@ -340,7 +342,6 @@ impl Speaker<'_> {
             fields.remove("records"),
         ) {
             (_, None) => {}
-            ("records", Some(records)) => drop(fields.insert("records".to_owned(), records)),
             ("beside", Some(records)) => drop(beside.insert("dns_records".to_owned(), records)),
             ("kinds", Some(Value::Array(records))) => {
                 for record in records {
@@ -362,84 +363,64 @@ impl Speaker<'_> {
         let Some(Value::Bool(subscribed)) = fields.remove("subscribed") else {
             return;
         };
-        let (name, value) = match self.dialect.choice(Point::OptOut) {
-            "unsubscribed" => ("unsubscribed", Value::Bool(!subscribed)),
-            "status" => {
-                let word = if subscribed {
-                    "subscribed"
-                } else {
-                    "unsubscribed"
-                };
-                ("status", word.into())
-            }
-            field => match field.strip_prefix('!') {
-                Some(field) => (field, Value::Bool(!subscribed)),
-                None => (field, Value::Bool(subscribed)),
-            },
+        let status = match subscribed {
+            true => "subscribed",
+            false => "unsubscribed",
         };
-        fields.insert(name.to_owned(), value);
+        let values = json!({"unsubscribed": !subscribed, "status": status});
+        if let Some(spoken) = spoken(self.dialect, Point::OptOut, &values) {
+            fields.extend(spoken);
+            return;
+        }
+        let field = self.dialect.choice(Point::OptOut);
+        let name = field.trim_start_matches('!');
+        fields.insert(
+            name.to_owned(),
+            (subscribed != field.starts_with('!')).into(),
+        );
     }
 
     fn batch(&self, mut results: Fields) -> Value {
         let Some(Value::Array(items)) = results.remove("results") else {
             return results.into();
         };
-        let form = self.dialect.choice(Point::BatchItem);
-        let (mut accepted, mut errors) = (Vec::new(), Vec::new());
-        for item in items {
-            let Value::Object(mut item) = item else {
-                continue;
-            };
-            let error = item.remove("error");
-            let Some(error) = error else {
-                match form {
-                    "success" => drop(item.insert("success".to_owned(), true.into())),
-                    "status" => drop(item.insert("status".to_owned(), 202.into())),
-                    "error-code" => {
-                        item.insert("ErrorCode".to_owned(), 0.into());
-                        item.insert("Message".to_owned(), "OK".into());
-                    }
-                    "split" => drop(item.remove("index")),
-                    _ => {}
+        let choice = self.dialect.choice(Point::BatchItem);
+        let is_split = choice == "split";
+        let (mut told, mut errors) = (Vec::new(), Vec::new());
+        for mut item in items {
+            if let Some(error) = item.get("error") {
+                let values = json!({
+                    "index": item["index"],
+                    "error": error,
+                    "code": error["code"],
+                    "message": error["message"],
+                });
+                let list = if is_split { &mut errors } else { &mut told };
+                list.extend(spoken(self.dialect, Point::BatchItem, &values));
+            } else if let Some(fields) = item.as_object_mut() {
+                let accepted = form("batch-item accepted", choice, &Value::Null);
+                fields.extend(accepted.unwrap_or_default());
+                if is_split {
+                    fields.remove("index");
                 }
-                self.email(&mut item);
-                accepted.push(Value::Object(item));
-                continue;
-            };
-            let (code, message) = (error["code"].clone(), error["message"].clone());
-            let index = item["index"].clone();
-            let refused = match form {
-                "success" => json!({"index": index, "success": false, "message": message}),
-                "status" => json!({"index": index, "status": 422, "message": message}),
-                "word" => json!({"index": index, "status": "rejected", "reason": message}),
-                "error-code" => json!({"index": index, "ErrorCode": 300, "Message": message}),
-                "split" => {
-                    errors.push(json!({"index": index, "code": code, "message": message}));
-                    continue;
-                }
-                _ => json!({"index": index, "error": error}),
-            };
-            accepted.push(refused);
+                self.email(fields);
+                told.push(std::mem::take(fields));
+            }
         }
-        match form {
-            "split" => json!({"data": accepted, "errors": errors}),
-            _ => json!({"results": accepted}),
+        match is_split {
+            true => json!({"data": told, "errors": errors}),
+            false => json!({"results": told}),
         }
     }
 
     /// A list whose reference names no pages.
-    fn list(&mut self, items: Vec<Value>) -> Value {
-        let items: Vec<Value> = items
-            .into_iter()
-            .map(|item| match item {
-                Value::Object(mut fields) if self.asked.operation == Operation::DomainsList => {
-                    let beside = self.domain(&mut fields);
-                    fields.extend(beside);
-                    fields.into()
-                }
-                other => other,
-            })
-            .collect();
+    fn list(&mut self, mut items: Vec<Value>) -> Value {
+        if self.asked.operation == Operation::DomainsList {
+            for fields in items.iter_mut().filter_map(Value::as_object_mut) {
+                let beside = self.domain(fields);
+                fields.extend(beside);
+            }
+        }
         if self.dialect.is(Point::ListPages, "whole") {
             return self.wrapped(items, Fields::new());
         }
@@ -483,22 +464,13 @@ impl Speaker<'_> {
             let beside = self.paging(&totals, has_more);
             return Some(self.wrapped(items, beside));
         }
-        let last = totals.pages();
-        let form = self.dialect.choice(Point::PageTotals);
-        if form == "header" {
+        if self.dialect.is(Point::PageTotals, "header") {
             self.parts
                 .headers
                 .insert("x-total-count", totals.total.into());
         }
-        let beside = match form {
-            "beside" => page,
-            "meta" => Fields::from_iter([(
-                "meta".to_owned(),
-                json!({"current_page": totals.page, "per_page": totals.size,
-                    "total": totals.total, "last_page": last}),
-            )]),
-            _ => Fields::new(),
-        };
+        let beside = spoken(self.dialect, Point::PageTotals, &totals.values());
+        let beside = beside.unwrap_or_default();
         Some(
             match (beside.is_empty(), self.dialect.pinned(Point::ListItems)) {
                 (true, None | Some("array")) => items.into(),
@@ -514,39 +486,20 @@ impl Speaker<'_> {
     /// What says that there is more, and how to go on.
     fn paging(&mut self, totals: &Totals, has_more: bool) -> Fields {
         let next = totals.page + 1;
-        let link = || {
-            format!(
-                "{}?page={next}&pageSize={}",
-                self.asked.uri.path(),
-                totals.size
-            )
-        };
-        let field = |name: &str, value: Value| Fields::from_iter([(name.to_owned(), value)]);
-        match self.dialect.choice(Point::ListPages) {
-            "page" => Fields::from_iter([
-                ("page".to_owned(), totals.page.into()),
-                ("totalPages".to_owned(), totals.pages().into()),
-            ]),
-            "has-more" => field("has_more", has_more.into()),
-            "cursor" => field(
-                "next_cursor",
-                match has_more {
-                    true => format!("cur_{next}").into(),
-                    false => Value::Null,
-                },
-            ),
-            "link" => {
-                let next = if has_more { link().into() } else { Value::Null };
-                field("links", json!({"next": next}))
+        let path = self.asked.uri.path();
+        let mut values = totals.values();
+        values["has_more"] = has_more.into();
+        if has_more {
+            let link = format!("{path}?page={next}&pageSize={}", totals.size);
+            if self.dialect.is(Point::ListPages, "link-header")
+                && let Ok(value) = HeaderValue::try_from(format!("<{link}>; rel=\"next\""))
+            {
+                self.parts.headers.insert(LINK, value);
             }
-            _ => {
-                let value = HeaderValue::try_from(format!("<{}>; rel=\"next\"", link()));
-                if let (true, Ok(value)) = (has_more, value) {
-                    self.parts.headers.insert(LINK, value);
-                }
-                Fields::new()
-            }
+            values["link"] = link.into();
+            values["cursor"] = format!("cur_{next}").into();
         }
+        spoken(self.dialect, Point::ListPages, &values).unwrap_or_default()
     }
 
     /// The items, in the dialect's field; without one, bare, if nothing has to be beside them.
@@ -568,9 +521,10 @@ struct Totals {
 }
 
 impl Totals {
-    /// The number of pages, which `totalPages` and `last_page` mean, whatever the first one is.
-    fn pages(&self) -> usize {
-        self.total.div_ceil(self.size.max(1))
+    /// The number of pages is what `totalPages` and `last_page` mean, whatever the first one is.
+    fn values(&self) -> Value {
+        let pages = self.total.div_ceil(self.size.max(1));
+        json!({"page": self.page, "size": self.size, "total": self.total, "pages": pages})
     }
 }
 

@@ -22,7 +22,7 @@ use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::output::to_value;
 use crate::output_schema::of;
-use crate::prepared::confirm;
+use crate::prepared::{confirm, decided};
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -82,11 +82,7 @@ impl Resume {
         let is_resent = self.unknown == Unknown::Resend;
         let again = Again::new(self.refused, self.invalid, is_resent);
         let mut job = self.job.find(context).await?;
-        if job.state() == JobState::Cancelled {
-            return Err(Failure::new(Kind::Refused, "the job was cancelled")
-                .code("job_is_cancelled")
-                .hint(format!("send the file again: {}", job.without(context))));
-        }
+        refuse_cancelled(context, &job)?;
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
         may_continue(context, &job.plan, job.id(), &key).await?;
@@ -107,8 +103,16 @@ impl Resume {
             check_limits(context, count)?;
             check_time(context, &job.plan).await?;
         }
-        if context.settings.dry_run {
-            return show_left(context, &client, &job, again).await;
+        let shown = show_left(context, &client, &job, again);
+        if !decided(context, None, shown).await? {
+            return Ok(());
+        }
+        // A plan may be minutes old.
+        job.reload().await?;
+        refuse_cancelled(context, &job)?;
+        if left(&job, again) > count {
+            let problem = "nothing was sent: more emails are left to send than were shown";
+            return Err(Failure::check(problem).code("plan_changed"));
         }
 
         let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
@@ -131,6 +135,15 @@ impl Resume {
         self.wait
             .after(sent, context, &client, &job, &mut stop)
             .await
+    }
+}
+
+fn refuse_cancelled(context: &Context, job: &StoredJob) -> Result<(), Failure> {
+    match job.state() {
+        JobState::Cancelled => Err(Failure::new(Kind::Refused, "the job was cancelled")
+            .code("job_is_cancelled")
+            .hint(format!("send the file again: {}", job.without(context)))),
+        _ => Ok(()),
     }
 }
 

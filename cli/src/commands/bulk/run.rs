@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use svc_bulk::{BulkSend, ErrorKind, RowRefusal, Totals};
-use svc_sdk::EmailClient;
+use svc_sdk::{EmailClient, Point};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ledger::{JobState, StoredJob};
@@ -41,14 +41,18 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let renderer = job.renderer().await?;
     let render = |row: &PreparedRow| job.plan.email_to_subscriber(&renderer, subscribers, row);
-    let sender = sender(context, client, concurrency);
+    let sender = sender(context, client, concurrency).await?;
     let (interrupted, result) = supervise(context, sender, job, render, stop).await;
     job.reload().await?;
     report(context, job, interrupted, result.err())
 }
 
 /// A sender with the settings of this run.
-fn sender(context: &Context, client: &EmailClient, concurrency: usize) -> BulkSend {
+async fn sender(
+    context: &Context,
+    client: &EmailClient,
+    concurrency: usize,
+) -> Result<BulkSend, Failure> {
     let settings = &context.settings;
     let mut sender = BulkSend::new(client).concurrency(concurrency);
     if settings.retries.source != Source::Default {
@@ -57,15 +61,16 @@ fn sender(context: &Context, client: &EmailClient, concurrency: usize) -> BulkSe
     if settings.timeout.source != Source::Default {
         sender = sender.timeout(settings.timeout.value);
     }
-    sender = sender.local_checks(settings.checks_limits());
-    if settings.honors_idempotency_key() {
+    sender = sender.local_checks(context.checks_limits().await?);
+    // Whether the service honors the key is not assumed.
+    if context.dialect().pinned(Point::Idempotency) == Some("honored") {
         sender = sender.idempotency_key_life(KEY_LIFE);
     }
     // Requests that are no larger than the limit of the guard use it up.
     if let Some(limit) = settings.guard.max_recipients_per_run {
         sender = sender.request_size(usize::try_from(limit).unwrap_or(usize::MAX));
     }
-    sender
+    Ok(sender)
 }
 
 /// Runs a job with progress and Ctrl-C. Returns whether Ctrl-C has stopped it.

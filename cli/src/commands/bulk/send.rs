@@ -42,7 +42,7 @@ use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::output::{one_line, to_value};
 use crate::output_schema::of;
-use crate::prepared::confirm;
+use crate::prepared::decided;
 use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
@@ -258,17 +258,15 @@ impl Send {
         check_limits(context, checked.count)?;
         self.refuse_again(context, &draft, checked.count).await?;
         self.note_problems(context, &draft.plan, &people, &checked);
-        if context.settings.dry_run {
-            self.show_dry_run(context, client, &draft.plan, &checked)?;
-            return Ok(Prepared::DryRun);
-        }
-
-        if context.out.can_ask() && !context.settings.yes {
+        if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
             let preview = checked.first.as_ref().map(preview).unwrap_or_default();
             preview.lines().for_each(|line| context.out.note(line));
         }
         let question = self.question(context, &draft.plan, checked.count, key);
-        confirm(context, &question).await?;
+        let shown = async { self.show(context, client, &draft.plan, &checked) };
+        if !decided(context, Some(question), shown).await? {
+            return Ok(Prepared::DryRun);
+        }
         check_sender(context, client, &draft.plan.email.from).await?;
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
@@ -341,7 +339,7 @@ impl Send {
         }
     }
 
-    fn show_dry_run(
+    fn show(
         &self,
         context: &Context,
         client: &EmailClient,

@@ -14,6 +14,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::of;
+use crate::prepared::decided;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -97,8 +98,9 @@ impl Work {
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
         may_continue(context, &job.plan, job.id(), key).await?;
-        if context.settings.dry_run {
-            return show_left(context, client, &job, Again::default()).await;
+        let shown = show_left(context, client, &job, Again::default());
+        if !decided(context, None, shown).await? {
+            return Ok(());
         }
         if job.not_sent() > 0 {
             check_time(context, &job.plan).await?;

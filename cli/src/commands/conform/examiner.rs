@@ -1,25 +1,25 @@
-//! `Examiner` sends the requests of a run, keeps each `Exchange` under the name of its step
-//! (`Seen`), and removes what the run has made. The requests of the levels are in `read.rs`,
-//! `write.rs` and `send.rs`, as tables of `Step`s or typed calls. A response that the client cannot
-//! use is no error: it is what the run is about. Only a missing response ends the run. `will_make`
-//! records what can be removed before it is created, so that `clean_up` finds it even if no
-//! response came.
+//! `Examiner` sends the requests of a run, keeps the last `Exchange` of each step (`Seen`), and removes
+//! what the run has made. A response that the client cannot use is no error: it is what the run is
+//! about. Only a missing response ends the run. `make` records what can be removed before it is
+//! created, so that `clean_up` finds it even if no response came.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Serialize;
-use svc_sdk::email::{Email, ScheduledAt};
+use svc_sdk::email::{Audience, Domain, Email, NewContact, ScheduledAt, Webhook};
+use svc_sdk::extraction::Webhook as ExtractionWebhook;
 use svc_sdk::{
-    Call, Dialect, EmailClient, Error, ExtractionClient, ListStream, NewWebhook, RawResponse,
-    Secret, Service,
+    Call, Dialect, EmailClient, Error, ExtractionClient, NewWebhook, RawResponse, Secret, Service,
 };
 
-use super::exchange::{Exchange, Recorder};
+use super::exchange::Recorder;
 use super::made::{Kind, Made, Target, Thing};
-use super::write::EVENTS;
+use super::receiver::Receiver;
+use super::run::Step;
+use super::seen::Seen;
 use crate::context::Context;
 use crate::failure::{self, Failure};
+use crate::resource::Resource;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -31,93 +31,47 @@ pub(super) struct Examiner<'a> {
     pub(super) target: Target,
     pub(super) seen: Seen,
     pub(super) made: Option<Made>,
+    pub(super) receiver: Option<Receiver>,
+    /// The email that is sent.
+    pub(super) template: Option<Email>,
     pub(super) stop: StopSignal,
     email_key: Option<Key>,
     extraction_key: Option<Key>,
     recorder: Recorder,
 }
 
-/// Everything that a run has seen.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// The name of the run, with which the name of everything that it makes begins.
-    pub(super) run: String,
-    pub(super) exchanges: Vec<Exchange>,
-    /// The scheme with which the service takes the key.
-    pub(super) key: Option<Dialect>,
-    /// The ids that the client has read, by their step.
-    pub(super) ids: Vec<(&'static str, String)>,
-    /// The signing secrets of webhooks, by the step that created them.
-    pub(super) secrets: Vec<(&'static str, String)>,
-}
-
 impl Seen {
-    /// The last exchange of a step.
-    pub(super) fn at(&self, step: &str) -> Option<&Exchange> {
-        self.exchanges.iter().rev().find(|known| known.step == step)
-    }
-
     pub(super) fn id(&self, step: &str) -> Option<&str> {
-        of_step(&self.ids, step)
+        self.ids.get(step).map(String::as_str)
     }
 
-    pub(super) fn secret(&self, step: &str) -> Option<&str> {
-        of_step(&self.secrets, step)
-    }
-
-    /// A text with the name of the run, and with the id of a step as a segment of a path. `None` if an
-    /// id is not known.
-    fn filled(&self, text: &str) -> Option<String> {
-        let mut text = text.replace("{run}", &self.run);
+    /// A text with the ids of steps, in a path as segments. `None` if one of them is not known.
+    pub(super) fn filled(&self, text: &str) -> Option<String> {
+        let is_path = text.starts_with('/');
+        let mut text = text.to_owned();
         for (step, id) in &self.ids {
-            text = text.replace(&format!("{{{step}}}"), &segment(id));
+            let id = if is_path { &segment(id) } else { id };
+            text = text.replace(&format!("{{{step}}}"), id);
         }
-        (!text.starts_with('/') || !text.contains('{')).then_some(text)
-    }
-}
-
-fn of_step<'a>(all: &'a [(&'static str, String)], step: &str) -> Option<&'a str> {
-    let found = all.iter().find(|(known, _)| *known == step)?;
-    Some(&found.1)
-}
-
-/// A request without a typed method, or whose response only the checks read. `{STEP}` in its path is
-/// the id that a step has created, and `{run}` the name of the run.
-pub(super) struct Step {
-    name: &'static str,
-    method: &'static str,
-    path: &'static str,
-    /// JSON, or nothing.
-    body: &'static str,
-}
-
-pub(super) const fn step(
-    name: &'static str,
-    method: &'static str,
-    path: &'static str,
-    body: &'static str,
-) -> Step {
-    Step {
-        name,
-        method,
-        path,
-        body,
+        (!is_path || !text.contains('{')).then_some(text)
     }
 }
 
 impl<'a> Examiner<'a> {
     /// Finds the services that are set up.
     pub(super) async fn new(context: &'a Context, run: String) -> Result<Self, Failure> {
+        let mut seen = Seen::default();
+        seen.ids.insert("hooks", format!("https://{run}.example/"));
+        seen.ids.insert("run", run);
         let mut examiner = Self {
             context,
             email: None,
             extraction: None,
             target: Target::default(),
-            seen: Seen {
-                run,
-                ..Seen::default()
-            },
+            seen,
             made: None,
+            receiver: None,
+            template: None,
             stop: StopSignal::listen(context.settings.env.signals)?,
             email_key: None,
             extraction_key: None,
@@ -138,6 +92,11 @@ impl<'a> Examiner<'a> {
             examiner.extraction_key = Some(key);
         }
         Ok(examiner)
+    }
+
+    /// The name of the run, with which the name of everything that it makes begins.
+    pub(super) fn run(&self) -> &str {
+        self.seen.id("run").unwrap_or_default()
     }
 
     /// From now on, speaks to the email service by this dialect.
@@ -170,12 +129,11 @@ impl<'a> Examiner<'a> {
 
     /// What must not be shown.
     pub(super) fn secrets(&self) -> Vec<String> {
-        let keys = [&self.email_key, &self.extraction_key]
-            .into_iter()
-            .flatten();
-        let keys = keys.map(|key| key.expose().to_owned());
-        let secrets = self.seen.secrets.iter().map(|(_, secret)| secret.clone());
-        keys.chain(secrets).collect()
+        let keys = [&self.email_key, &self.extraction_key];
+        let keys = keys.into_iter().flatten();
+        keys.map(|key| key.expose().to_owned())
+            .chain(self.seen.secrets.values().cloned())
+            .collect()
     }
 
     /// Sends the request of a step. `None` if the client cannot use the response.
@@ -199,19 +157,15 @@ impl<'a> Examiner<'a> {
     async fn send<T: 'static>(&mut self, step: &'static str, call: Call<T>) -> Result<T, Error> {
         let response = call.timeout(self.context.settings.timeout.value).await;
         if let Some(exchange) = self.recorder.take() {
-            self.seen.exchanges.push(Exchange { step, ..exchange });
+            self.seen.exchanges.insert(step, exchange);
         }
         response
     }
 
     /// A request by method and path. `None` if an id of the path is not known, or the service not set
     /// up.
-    pub(super) fn request(
-        &self,
-        method: &str,
-        path: &str,
-        body: &str,
-    ) -> Option<Call<RawResponse>> {
+    pub(super) fn request(&self, request: &str, body: &str) -> Option<Call<RawResponse>> {
+        let (method, path) = request.split_once(' ')?;
         let path = self.seen.filled(path)?;
         let call = match path.starts_with("/v1/") {
             true => self.extraction.as_ref()?.raw(method, path),
@@ -223,121 +177,111 @@ impl<'a> Examiner<'a> {
         Some(call.body(self.seen.filled(body)?, "application/json"))
     }
 
-    /// Sends these requests, one after the other, without those whose id is not known.
-    pub(super) async fn follow(&mut self, steps: &[Step]) -> Result<(), Failure> {
-        for step in steps {
-            let Some(call) = self.request(step.method, step.path, step.body) else {
-                continue;
-            };
-            let is_success = self.call(step.name, call).await?.is_some();
-            let ends = step.method == "DELETE" || step.path.ends_with("/cancel");
-            if let (true, Some(made)) = (ends && is_success, &mut self.made) {
-                let path = self.seen.filled(step.path).unwrap_or_default();
-                made.remove_at(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Creates something, which is recorded before. Returns whether it was.
-    pub(super) async fn make(
-        &mut self,
-        kind: Kind,
-        step: &'static str,
-        name: &str,
-    ) -> Result<bool, Failure> {
-        self.will_make(kind, name, None)?;
-        let (email, extraction) = (self.email.clone(), self.extraction.clone());
-        let id = match (kind, email, extraction) {
-            (Kind::Audience, Some(email), _) => {
-                let created = self.call(step, email.audiences().create(name)).await?;
-                created.map(|it| it.id)
-            }
-            (Kind::Domain, Some(email), _) => {
-                let created = self.call(step, email.domains().create(name)).await?;
-                created.map(|it| it.id)
-            }
-            (Kind::Webhook, Some(email), _) => {
-                let events = match step {
-                    "webhooks.events" => &EVENTS[..1],
-                    _ => &EVENTS[..],
-                };
-                let webhook = NewWebhook::new(name, events.iter().copied());
-                let created = self.call(step, email.webhooks().create(webhook)).await?;
-                self.keep_secret(
-                    step,
-                    created.as_ref().and_then(|it| it.signing_secret.as_ref()),
-                );
-                created.map(|it| it.id)
-            }
-            (Kind::ExtractionWebhook, _, Some(extraction)) => {
-                let webhook = NewWebhook::new(name, ["extraction.completed"]);
-                let create = extraction.webhooks().create(webhook);
-                let created = self.call(step, create).await?;
-                self.keep_secret(step, created.as_ref().and_then(|it| it.secret.as_ref()));
-                created.map(|it| it.id)
-            }
-            _ => None,
-        };
-        self.has_made(step, name, id)
-    }
-
-    fn keep_secret(&mut self, step: &'static str, secret: Option<&Secret>) {
-        if let Some(secret) = secret.filter(|secret| !secret.expose().is_empty()) {
-            self.seen.secrets.push((step, secret.expose().to_owned()));
-        }
-    }
-
     /// Keeps the id that the client has read in the response of a step.
     pub(super) fn keep_id(&mut self, step: &'static str, id: &str) {
         if !id.is_empty() {
-            self.seen.ids.push((step, id.to_owned()));
+            let ids = &mut self.seen.ids;
+            ids.entry(step).or_insert_with(|| id.to_owned());
         }
     }
 
-    /// Records something before it is created.
-    pub(super) fn will_make(
-        &mut self,
-        kind: Kind,
-        name: &str,
-        email: Option<Email>,
-    ) -> Result<(), Failure> {
-        let Some(made) = &mut self.made else {
-            return Ok(());
-        };
-        made.add(Thing {
-            kind,
-            name: name.to_owned(),
-            id: None,
-            email,
-        })
-    }
-
-    /// Records the id of something that was created. Returns whether there is one.
-    pub(super) fn has_made(
-        &mut self,
-        step: &'static str,
-        name: &str,
-        id: Option<String>,
-    ) -> Result<bool, Failure> {
-        let Some(id) = id.filter(|id| !id.is_empty()) else {
-            return Ok(false);
-        };
-        self.keep_id(step, &id);
-        if let Some(made) = &mut self.made {
-            made.identify(name, &id)?;
+    /// Creates something. What has to be removed is recorded before.
+    pub(super) async fn make(&mut self, kind: Kind, step: &'static Step) -> Result<(), Failure> {
+        let name = self.seen.filled(&step.with).unwrap_or_default();
+        let template = self.template.clone().map(|mut email| {
+            if kind == Kind::ScheduledEmail {
+                let at = ScheduledAt::at(&(Utc::now() + TimeDelta::hours(1)));
+                email = email.scheduled_at(at);
+            }
+            if step.subject_length > 0 {
+                email.subject = "x".repeat(step.subject_length);
+            }
+            email
+        });
+        if let (Some(made), Some(_)) = (&mut self.made, kind.end("")) {
+            let thing = Thing {
+                kind,
+                step: step.name.clone(),
+                name: name.clone(),
+                id: None,
+                email: template.clone().filter(|_| kind == Kind::ScheduledEmail),
+            };
+            made.change(|left| left.push(thing))?;
         }
-        Ok(true)
+        let webhook = NewWebhook::new(name.as_str(), step.events.iter().map(String::as_str));
+        let (email, extraction) = (self.email.clone(), self.extraction.clone());
+        let mut secret = None;
+        let created = match (kind, email, extraction, template) {
+            (Kind::Audience, Some(email), ..) => {
+                let create = email.audiences().create(name.as_str());
+                self.call(&step.name, create).await?.map(|it| it.id)
+            }
+            (Kind::Contact, Some(email), ..) => {
+                let contact = NewContact::new(name.as_str()).name("Svc Conform");
+                let contact = contact.metadata("kept", "yes").topic("news");
+                let audience = self.seen.id("audiences.create").unwrap_or_default();
+                let create = email.contacts().create(audience, contact);
+                self.call(&step.name, create).await?.map(|it| it.id)
+            }
+            (Kind::Domain, Some(email), ..) => {
+                let create = email.domains().create(name.as_str());
+                self.call(&step.name, create).await?.map(|it| it.id)
+            }
+            (Kind::Webhook, Some(email), ..) => {
+                let created = self
+                    .call(&step.name, email.webhooks().create(webhook))
+                    .await?;
+                created.map(|it| {
+                    secret = it.signing_secret;
+                    it.id
+                })
+            }
+            (Kind::ExtractionWebhook, _, Some(extraction), _) => {
+                let create = extraction.webhooks().create(webhook);
+                self.call(&step.name, create).await?.map(|it| {
+                    secret = it.secret;
+                    it.id
+                })
+            }
+            (Kind::Email | Kind::ScheduledEmail, Some(client), _, Some(email)) => {
+                let mut send = client.emails().send(&email);
+                if !name.is_empty() {
+                    send = send.idempotency_key(name.as_str());
+                }
+                self.call(&step.name, send).await?.map(|it| it.id)
+            }
+            _ => None,
+        };
+        if let Some(secret) = secret.filter(|secret: &Secret| !secret.expose().is_empty()) {
+            let secret = secret.expose().to_owned();
+            self.seen.secrets.insert(&step.name, secret);
+        }
+        if let Some(id) = created.filter(|id| !id.is_empty()) {
+            self.keep_id(&step.name, &id);
+            if let Some(made) = &mut self.made {
+                made.change(|left| {
+                    let mut things = left.iter_mut();
+                    if let Some(thing) = things.find(|thing| thing.step == step.name) {
+                        thing.id = Some(id);
+                    }
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes everything that is left of a run. Returns what was removed.
     pub(super) async fn clean_up(&mut self, made: &mut Made) -> Result<Vec<Thing>, Failure> {
         let mut removed = Vec::new();
         for thing in made.left.clone() {
-            if self.remove(&thing).await? {
-                removed.push(thing.clone());
+            let was_there = self.remove(&thing).await;
+            // To look for an email a second time could schedule one more.
+            if was_there.is_ok() || thing.kind == Kind::ScheduledEmail {
+                made.remove(&thing.step)?;
             }
-            made.remove(&thing.name)?;
+            if was_there? {
+                removed.push(thing);
+            }
         }
         Ok(removed)
     }
@@ -352,15 +296,16 @@ impl<'a> Examiner<'a> {
             return Ok(false);
         };
         if let (Kind::Audience, Some(email)) = (thing.kind, self.email.clone()) {
-            let contacts = email.contacts().stream(&id).into_list().await;
+            // A run makes few, and some lists have no end.
+            let contacts = email.contacts().list(&id).await;
             for contact in contacts.map(|found| found.items).unwrap_or_default() {
                 let _ = self
                     .send(CLEAN_UP, email.contacts().delete(&contact.id))
                     .await;
             }
         }
-        let (method, path) = thing.kind.end(&segment(&id));
-        let Some(call) = self.request(method, &path, "") else {
+        let end = thing.kind.end(&segment(&id)).unwrap_or_default();
+        let Some(call) = self.request(&end, "") else {
             return Err(Failure::usage("the service of what is left is not set up"));
         };
         let gone = self.send(CLEAN_UP, call).await.map(drop);
@@ -377,95 +322,58 @@ impl<'a> Examiner<'a> {
 
     /// The id of something whose creation was not answered.
     async fn find(&mut self, thing: &Thing) -> Result<Option<String>, Failure> {
-        let (email, extraction) = (self.email.clone(), self.extraction.clone());
-        let found = match (thing.kind, email, extraction) {
-            (Kind::Audience, Some(email), _) => {
-                named(email.audiences().stream(), |it| (it.id, it.name)).await
+        let context = self.context;
+        let (email, extraction) = (self.email.as_ref(), self.extraction.as_ref());
+        let found = match thing.kind {
+            Kind::Audience => id_of::<Audience>(context, email, &thing.name).await,
+            Kind::Domain => id_of::<Domain>(context, email, &thing.name).await,
+            Kind::Webhook => id_of::<Webhook>(context, email, &thing.name).await,
+            Kind::ExtractionWebhook => {
+                id_of::<ExtractionWebhook>(context, extraction, &thing.name).await
             }
-            (Kind::Domain, Some(email), _) => {
-                named(email.domains().stream(), |it| (it.id, it.name)).await
-            }
-            (Kind::Webhook, Some(email), _) => {
-                named(email.webhooks().stream(), |it| (it.id, it.url)).await
-            }
-            (Kind::ExtractionWebhook, _, Some(extraction)) => {
-                named(extraction.webhooks().stream(), |it| (it.id, it.url)).await
-            }
-            (Kind::ScheduledEmail, Some(client), _) => {
-                return self.find_email(&client, thing).await;
-            }
-            _ => Ok(Vec::new()),
+            _ => return self.find_email(thing).await,
         };
         let last = self.recorder.take();
-        let found = match found {
-            Ok(named) => {
-                let mut named = named.into_iter();
-                let found = named.find(|(_, name)| name.as_deref() == Some(&thing.name));
-                Ok(found.map(|(id, _)| id))
-            }
-            // The client cannot read the list, but it is plain that the thing is not in it.
-            Err(_)
-                if last.is_some_and(|it| it.is_success() && !it.text().contains(&thing.name)) =>
-            {
-                Ok(None)
-            }
-            Err(failure) => Err(failure),
-        };
-        match found? {
-            Some(id) if id.is_empty() => Err(Failure::other(format!(
+        // The client cannot read the list, but it is plain that the thing is not in it.
+        let is_absent = last.is_some_and(|it| it.is_success() && !it.text().contains(&thing.name));
+        match found {
+            Ok(Some(id)) if id.is_empty() => Err(Failure::other(format!(
                 "the id of {} cannot be read; delete it by hand",
                 thing.name
             ))),
-            found => Ok(found),
+            Err(_) if is_absent => Ok(None),
+            found => found,
         }
     }
 
     /// A service that honors the key returns the first response again. Any other schedules a second
     /// email, which is cancelled.
-    async fn find_email(
-        &mut self,
-        client: &EmailClient,
-        thing: &Thing,
-    ) -> Result<Option<String>, Failure> {
+    async fn find_email(&mut self, thing: &Thing) -> Result<Option<String>, Failure> {
         let is_due = |email: &&Email| {
             let at = email.scheduled_at.as_ref().map(ScheduledAt::as_str);
             let at = at.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
             at.is_none_or(|at| at < Utc::now() + TimeDelta::minutes(1))
         };
-        let Some(email) = thing.email.as_ref().filter(|email| !is_due(email)) else {
+        let email = thing.email.as_ref().filter(|email| !is_due(email));
+        let (Some(client), Some(email)) = (&self.email, email) else {
             return Ok(None);
         };
         let call = client.emails().send(email).idempotency_key(&thing.name);
         match self.send(CLEAN_UP, call).await {
             Ok(sent) => Ok(Some(sent.id)),
+            Err(error) if error.status().is_some_and(|status| status.is_success()) => {
+                Err(Failure::other(
+                    "an email was scheduled, and the response has no id with which to cancel it: it will go out within the hour",
+                ))
+            }
             Err(error) if error.status().is_some() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// A key that no service has issued.
-pub(super) fn wrong_key() -> Result<Key, Failure> {
-    Key::parse("svc-conform-is-not-a-key", "conform")
-}
-
-/// Whether a response to a valid key says that it lacks a scope.
-pub(super) fn is_about_scope(exchange: &Exchange) -> bool {
-    let text = exchange.text().to_lowercase();
-    [
-        "scope",
-        "permission",
-        "restricted",
-        "privilege",
-        "ability",
-        "role",
-    ]
-    .iter()
-    .any(|word| text.contains(word))
-}
-
 /// An id as a segment of a path.
-pub(super) fn segment(id: &str) -> String {
+fn segment(id: &str) -> String {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC
         .remove(b'-')
         .remove(b'.')
@@ -474,21 +382,24 @@ pub(super) fn segment(id: &str) -> String {
     utf8_percent_encode(id, KEPT).to_string()
 }
 
-/// The ids and the names of the resources on all pages.
-async fn named<T>(
-    stream: ListStream<T>,
-    read: fn(T) -> (String, Option<String>),
-) -> Result<Vec<(String, Option<String>)>, Failure>
-where
-    T: Serialize + Send + 'static,
-{
-    let list = stream.into_list().await?;
-    match list.is_complete() {
-        true => Ok(list.into_iter().map(read).collect()),
-        false => Err(Failure::other(
+/// The id of the resource with this name, on any page.
+async fn id_of<R: Resource>(
+    context: &Context,
+    client: Option<&R::Client>,
+    name: &str,
+) -> Result<Option<String>, Failure> {
+    let Some(stream) = client.and_then(R::stream) else {
+        return Ok(None);
+    };
+    let list = context.read_all(stream).await?;
+    if !list.is_complete() {
+        return Err(Failure::other(
             "the list has more pages, which cannot be followed",
-        )),
+        ));
     }
+    let mut items = list.items.iter().map(R::named);
+    let found = items.find(|(_, known)| known.as_deref() == Some(name));
+    Ok(found.map(|(id, _)| id.clone()))
 }
 
 const CLEAN_UP: &str = "clean-up";

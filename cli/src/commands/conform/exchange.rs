@@ -1,73 +1,46 @@
-//! Requests and responses as they were sent and received, and how a response is searched for what
-//! the reference documents, whatever is around it.
+//! Requests and responses as they were sent and received.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use svc_sdk::{Attempt, Operation};
 
 use crate::context::masked_message;
+use crate::signing::tag;
 
-/// A request and its response, under the name of the step that it belongs to.
-#[derive(Clone)]
+/// A request and its response.
+#[derive(Clone, Default)]
 pub(super) struct Exchange {
-    pub(super) step: &'static str,
     pub(super) status: u16,
-    pub(super) headers: HeaderMap,
+    pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
     pub(super) operation: Option<Operation>,
     pub(super) method: String,
     pub(super) url: String,
     pub(super) request_headers: Vec<(String, String)>,
     pub(super) request_body: Vec<u8>,
+    /// A delivery to our own endpoint, which gave this response.
+    pub(super) is_delivery: bool,
 }
 
 impl Exchange {
     fn of(attempt: &Attempt<'_>) -> Option<Self> {
         let request = attempt.request();
         Some(Self {
-            step: "",
             operation: attempt.operation,
             status: attempt.status?.as_u16(),
-            headers: attempt.response_headers()?.clone(),
+            headers: texts(attempt.response_headers()?),
             body: attempt.response_body().to_vec(),
             method: attempt.method.to_owned(),
             url: attempt.url.to_owned(),
             request_body: request.body().unwrap_or_default(),
             request_headers: request.headers,
+            ..Self::default()
         })
-    }
-
-    /// A delivery to our own endpoint, which gave this response.
-    pub(super) fn delivery(url: String, headers: &HeaderMap, body: &[u8], status: u16) -> Self {
-        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), text(value)));
-        Self {
-            step: "",
-            operation: None,
-            status,
-            headers: HeaderMap::new(),
-            body: Vec::new(),
-            method: "POST".to_owned(),
-            url,
-            request_headers: headers.collect(),
-            request_body: body.to_vec(),
-        }
-    }
-
-    pub(super) fn request_header(&self, name: &str) -> Option<&str> {
-        let headers = &mut self.request_headers.iter();
-        let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-        Some(&found.1)
-    }
-
-    pub(super) fn sent(&self) -> Value {
-        serde_json::from_slice(&self.request_body).unwrap_or_default()
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -75,52 +48,70 @@ impl Exchange {
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    /// The body. `Null` if it is not JSON.
-    pub(super) fn json(&self) -> Value {
-        let body = self
-            .body
-            .strip_prefix(b"\xef\xbb\xbf")
-            .unwrap_or(&self.body);
-        serde_json::from_str(&String::from_utf8_lossy(body)).unwrap_or_default()
+        let found = self.headers.iter().find(|(known, _)| known == name)?;
+        Some(&found.1)
     }
 
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).trim().to_owned()
     }
 
+    /// What the checks see of it. `secrets` are those of webhooks, by the step that created them.
+    pub(super) fn to_json(&self, secrets: &BTreeMap<&'static str, String>) -> Value {
+        let sign = |secret: &String| hex::encode(tag(secret.as_bytes(), &self.request_body));
+        let tags = secrets.iter().map(|(step, secret)| (*step, sign(secret)));
+        let text = self.text();
+        let raw = text.trim_start_matches('\u{feff}');
+        json!({
+            "status": self.status,
+            "is_delivery": self.is_delivery,
+            "headers": by_name(&self.headers, Clone::clone),
+            "raw": serde_json::from_str::<Value>(raw).unwrap_or_default(),
+            "text": text,
+            "sent": serde_json::from_slice::<Value>(&self.request_body).unwrap_or_default(),
+            "request_text": String::from_utf8_lossy(&self.request_body),
+            "request_headers": by_name(&self.request_headers, Clone::clone),
+            "tags": tags.collect::<BTreeMap<_, _>>(),
+        })
+    }
+
     /// What the report shows of it, without these secrets.
     pub(super) fn shown(&self, secrets: &[String]) -> Shown {
-        let without = |text: String| {
+        let without = |text: &String| {
             let hide = |text: String, secret: &String| text.replace(secret.as_str(), "***");
-            secrets.iter().fold(text, hide)
+            secrets.iter().fold(text.clone(), hide)
         };
-        let received = self.headers.iter().map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            (name.to_string(), value)
-        });
-        let (request_headers, request) =
-            masked_message(self.request_headers.iter().cloned(), &self.request_body);
-        let (headers, response) = masked_message(received, &self.body);
+        let mask = |headers: &[(String, String)], body: &[u8]| {
+            let (headers, body) = masked_message(headers.iter().cloned(), body);
+            (by_name(&headers, without), without(&body))
+        };
+        let (request_headers, request_body) = mask(&self.request_headers, &self.request_body);
+        let (headers, body) = mask(&self.headers, &self.body);
         Shown {
-            request: without(format!("{} {}", self.method, self.url)),
-            request_headers: hidden(request_headers, &without),
-            request_body: without(request),
+            request: without(&format!("{} {}", self.method, self.url)),
+            request_headers,
+            request_body,
             status: self.status,
-            headers: hidden(headers, &without),
-            body: without(response),
+            headers,
+            body,
         }
     }
 }
 
-fn hidden(
-    headers: Vec<(String, String)>,
-    without: &impl Fn(String) -> String,
-) -> Map<String, Value> {
-    let hide = |(name, value): (String, String)| (name, without(value).into());
-    headers.into_iter().map(hide).collect()
+/// Headers as texts.
+pub(super) fn texts(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let texts = headers.iter();
+    texts
+        .map(|(name, value)| (name.to_string(), text(value)))
+        .collect()
+}
+
+fn by_name(headers: &[(String, String)], change: impl Fn(&String) -> String) -> Map<String, Value> {
+    let headers = headers.iter();
+    headers
+        .map(|(name, value)| (name.clone(), change(value).into()))
+        .collect()
 }
 
 /// An exchange in the report.
@@ -153,116 +144,4 @@ impl Recorder {
         all.retain(|exchange| exchange.operation == operation);
         all.pop()
     }
-}
-
-/// A name without case, separators and namespace: `signingSecret`, `SigningSecret` and `signing_secret` are one.
-pub(super) fn plain(name: &str) -> String {
-    let own = name.rsplit(':').next().unwrap_or(name);
-    let letters = own.chars().filter(char::is_ascii_alphanumeric);
-    letters.map(|letter| letter.to_ascii_lowercase()).collect()
-}
-
-/// Every object in a value, the outer ones first.
-pub(super) fn objects(value: &Value) -> Vec<&Map<String, Value>> {
-    let mut found = Vec::new();
-    let mut level = vec![value];
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for value in level {
-            match value {
-                Value::Object(fields) => {
-                    found.push(fields);
-                    next.extend(fields.values());
-                }
-                Value::Array(items) => next.extend(items),
-                _ => {}
-            }
-        }
-        level = next;
-    }
-    found
-}
-
-/// The field of an object with this name, in any case.
-pub(super) fn own<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<(&'a str, &'a Value)> {
-    let is_named = |(known, _): &(&String, &Value)| plain(known) == plain(name);
-    let exact = fields.get_key_value(name);
-    let (name, value) = exact.or_else(|| fields.iter().find(is_named))?;
-    Some((name, value))
-}
-
-/// What is at a path of names, such as `error.message`.
-pub(super) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.')
-        .try_fold(value, |value, name| Some(own(value.as_object()?, name)?.1))
-}
-
-/// The outermost field with this name.
-pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<(&'a str, &'a Value)> {
-    objects(value)
-        .into_iter()
-        .find_map(|fields| own(fields, name))
-}
-
-/// The object that has this value in a field of this name: a resource that we have made.
-pub(super) fn with<'a>(value: &'a Value, name: &str, text: &str) -> Option<&'a Map<String, Value>> {
-    let has_it = |fields: &&Map<String, Value>| {
-        own(fields, name).is_some_and(|(_, value)| value.as_str() == Some(text))
-    };
-    objects(value).into_iter().find(has_it)
-}
-
-/// Every object that directly has a field with this name: the resources of a list.
-pub(super) fn each<'a>(value: &'a Value, name: &str) -> Vec<&'a Map<String, Value>> {
-    let mut found = objects(value);
-    found.retain(|fields| own(fields, name).is_some());
-    found
-}
-
-/// A true or false, also as a text.
-pub(super) fn flag(value: &Value) -> Option<bool> {
-    let text = match value {
-        Value::Bool(flag) => return Some(*flag),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.to_lowercase(),
-        _ => return None,
-    };
-    match text.as_str() {
-        "true" | "yes" | "y" | "1" => Some(true),
-        "false" | "no" | "n" | "0" => Some(false),
-        _ => None,
-    }
-}
-
-/// A list of a response: its items, and the names of the fields that lead to it.
-pub(super) struct Items<'a> {
-    pub(super) items: Vec<&'a Value>,
-    pub(super) path: Vec<&'a str>,
-}
-
-/// The outermost list. Nothing, and an empty object, are an empty one.
-pub(super) fn items(value: &Value) -> Option<Items<'_>> {
-    const NEVER: [&str; 5] = ["links", "errors", "included", "warnings", "meta"];
-    let mut level = vec![(value, Vec::new())];
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for (value, path) in level {
-            match value {
-                Value::Array(items) => {
-                    let items = items.iter().collect();
-                    return Some(Items { items, path });
-                }
-                Value::Object(fields) => {
-                    for (name, value) in fields {
-                        if !NEVER.contains(&plain(name).as_str()) {
-                            next.push((value, [&path[..], &[name.as_str()]].concat()));
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        level = next;
-    }
-    None
 }

@@ -2,7 +2,7 @@
 //! that `--clean-up` finds what a killed run has left.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
+use std::io::Error;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::Dialect;
 use svc_sdk::email::Email;
 
-use super::examiner::segment;
 use crate::failure::Failure;
 use crate::private;
 
@@ -18,23 +17,28 @@ use crate::private;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     Audience,
+    #[schemars(skip)]
+    Contact,
     Domain,
     Webhook,
     ExtractionWebhook,
+    #[schemars(skip)]
+    Email,
     ScheduledEmail,
 }
 
 impl Kind {
-    /// The method and the path that remove one.
-    pub(super) fn end(self, id: &str) -> (&'static str, String) {
+    /// The request that removes one. `None`: it goes with something else, or cannot be taken back.
+    pub(super) fn end(self, id: &str) -> Option<String> {
         let list = match self {
-            Self::ScheduledEmail => return ("PATCH", format!("/api/v1/emails/{id}/cancel")),
+            Self::ScheduledEmail => return Some(format!("PATCH /api/v1/emails/{id}/cancel")),
             Self::Audience => "/api/v1/audiences",
             Self::Domain => "/api/v1/domains",
             Self::Webhook => "/api/v1/webhooks",
             Self::ExtractionWebhook => "/v1/webhooks",
+            Self::Contact | Self::Email => return None,
         };
-        ("DELETE", format!("{list}/{id}"))
+        Some(format!("DELETE {list}/{id}"))
     }
 }
 
@@ -42,6 +46,7 @@ impl Kind {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Thing {
     pub(super) kind: Kind,
+    pub(super) step: String,
     /// The name or the URL by which a list shows it; of an email, its idempotency key.
     pub(super) name: String,
     pub(super) id: Option<String>,
@@ -58,124 +63,79 @@ pub(super) struct Target {
     pub(super) dialect: Dialect,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Line {
-    Target(Box<Target>),
-    Made(Box<Thing>),
-    Id { name: String, id: String },
-    Gone(String),
-}
-
 /// The record of a run. It is locked while the run lasts.
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Made {
-    file: File,
-    path: PathBuf,
+    pub(super) target: Target,
     pub(super) left: Vec<Thing>,
+    #[serde(skip)]
+    path: PathBuf,
+    #[serde(skip)]
+    _lock: Option<File>,
 }
 
 impl Made {
     pub(super) fn start(dir: &Path, run: &str, target: &Target) -> Result<Self, Failure> {
-        private::create_dir(dir)?;
-        let path = dir.join(format!("{run}.ndjson"));
+        let path = dir.join(format!("{run}.json"));
         let mut made = Self {
-            file: private::create_new(&path)?,
+            target: target.clone(),
+            _lock: Some(private::lock(&path.with_extension(LOCK))?),
             path,
-            left: Vec::new(),
+            ..Self::default()
         };
-        // Some network file systems have no locks.
-        let _ = made.file.lock();
-        made.write(&Line::Target(Box::new(target.clone())))?;
+        made.change(|_| {})?;
         Ok(made)
     }
 
     /// The records of runs that have not ended in order.
-    pub(super) fn of_killed_runs(dir: &Path) -> Result<Vec<(Target, Self)>, Failure> {
+    pub(super) fn of_killed_runs(dir: &Path) -> Result<Vec<Self>, Failure> {
         let mut found = Vec::new();
         let Ok(files) = fs::read_dir(dir) else {
             return Ok(found);
         };
         for file in files {
             let path = file?.path();
-            let text = fs::read_to_string(&path)?;
-            let file = private::append(&path)?;
-            if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            if path.extension().is_none_or(|it| it != "json") {
                 continue;
             }
-            let mut target = Target::default();
-            let left = Vec::new();
-            let mut made = Self { file, path, left };
-            // The last line of a killed run may be cut: nothing was created after it.
-            for line in text.lines().flat_map(serde_json::from_str) {
-                match line {
-                    Line::Target(known) => target = *known,
-                    line => made.apply(line),
-                }
+            let lock = private::append(&path.with_extension(LOCK))?;
+            if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+                continue;
             }
-            found.push((target, made));
+            let made: Self = serde_json::from_slice(&fs::read(&path)?).map_err(Error::from)?;
+            let _lock = Some(lock);
+            found.push(Self {
+                path,
+                _lock,
+                ..made
+            });
         }
         Ok(found)
     }
 
-    /// Records what is about to be created.
-    pub(super) fn add(&mut self, thing: Thing) -> Result<(), Failure> {
-        self.note(Line::Made(Box::new(thing)))
+    /// Changes what is left, durably.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Vec<Thing>)) -> Result<(), Failure> {
+        change(&mut self.left);
+        let content = serde_json::to_vec(self).map_err(Error::from)?;
+        Ok(private::replace(&self.path, &content)?)
     }
 
-    pub(super) fn identify(&mut self, name: &str, id: &str) -> Result<(), Failure> {
-        let (name, id) = (name.to_owned(), id.to_owned());
-        self.note(Line::Id { name, id })
-    }
-
-    /// Records that what had this path is gone.
-    pub(super) fn remove_at(&mut self, path: &str) -> Result<(), Failure> {
-        let is_it = |thing: &&Thing| {
-            let end = thing.id.as_deref().map(|id| thing.kind.end(&segment(id)).1);
-            end.as_deref() == Some(path)
-        };
-        match self.left.iter().find(is_it).map(|thing| thing.name.clone()) {
-            Some(name) => self.remove(&name),
-            None => Ok(()),
+    /// What a step has made is gone.
+    pub(super) fn remove(&mut self, step: &str) -> Result<(), Failure> {
+        match self.left.iter().any(|thing| thing.step == step) {
+            true => self.change(|left| left.retain(|thing| thing.step != step)),
+            false => Ok(()),
         }
-    }
-
-    pub(super) fn remove(&mut self, name: &str) -> Result<(), Failure> {
-        self.note(Line::Gone(name.to_owned()))
     }
 
     /// Removes the record if nothing is left.
     pub(super) fn end(self) -> Result<(), Failure> {
         if self.left.is_empty() {
             fs::remove_file(&self.path)?;
+            fs::remove_file(self.path.with_extension(LOCK))?;
         }
         Ok(())
-    }
-
-    fn note(&mut self, line: Line) -> Result<(), Failure> {
-        self.write(&line)?;
-        self.apply(line);
-        Ok(())
-    }
-
-    fn apply(&mut self, line: Line) {
-        match line {
-            Line::Target(_) => {}
-            Line::Made(thing) => self.left.push(*thing),
-            Line::Id { name, id } => {
-                let found = self.left.iter_mut().find(|thing| thing.name == name);
-                if let Some(thing) = found {
-                    thing.id = Some(id);
-                }
-            }
-            Line::Gone(name) => self.left.retain(|thing| thing.name != name),
-        }
-    }
-
-    fn write(&mut self, line: &Line) -> Result<(), Failure> {
-        let mut text =
-            serde_json::to_vec(line).map_err(|error| Failure::other(error.to_string()))?;
-        text.push(b'\n');
-        self.file.write_all(&text)?;
-        Ok(self.file.sync_data()?)
     }
 }
+
+const LOCK: &str = "lock";

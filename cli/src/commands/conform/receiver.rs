@@ -15,12 +15,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::examiner::Examiner;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, texts};
 use crate::failure::{Failure, Kind};
 use crate::urls::{check_url, is_loopback, parse_url};
-
-/// The response to a test delivery: a success that nothing else in a response looks like.
-pub(super) const TEST_STATUS: u16 = 218;
 
 /// How long a delivery, or its first retry, is waited for.
 const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
@@ -56,7 +53,15 @@ impl Receiver {
         let answer = Arc::clone(&status);
         let receive = move |uri: Uri, headers: HeaderMap, body: Bytes| {
             let status = answer.load(Ordering::Relaxed);
-            let _ = sender.send(Exchange::delivery(uri.to_string(), &headers, &body, status));
+            let _ = sender.send(Exchange {
+                status,
+                method: "POST".to_owned(),
+                url: uri.to_string(),
+                request_headers: texts(&headers),
+                request_body: body.to_vec(),
+                is_delivery: true,
+                ..Exchange::default()
+            });
             std::future::ready(StatusCode::from_u16(status).unwrap_or(StatusCode::OK))
         };
         let app = Router::new().fallback(axum::routing::post(receive));
@@ -72,11 +77,11 @@ impl Receiver {
         })
     }
 
-    /// The URL of the run's webhook.
-    pub(super) fn url_of(&self, run: &str) -> String {
+    /// What the URLs of the run's webhooks begin with.
+    pub(super) fn hooks(&self) -> String {
         let mut url = self.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push(run);
+            segments.pop_if_empty().push("");
         }
         url.into()
     }
@@ -94,15 +99,20 @@ impl Drop for Receiver {
 }
 
 impl Examiner<'_> {
-    /// Waits for a delivery to the run's webhook with this URL, as that of a step. `again` is the body
-    /// of the delivery that should be repeated: other emails of the service may be reported before.
+    /// Waits for a delivery to the run's webhook with this URL, as that of a step. If it should repeat
+    /// the delivery of another step, it has the same body: other emails of the service may be reported
+    /// before.
     pub(super) async fn receive(
         &mut self,
         step: &'static str,
-        receiver: &Receiver,
         url: &str,
-        again: Option<Vec<u8>>,
+        repeats: &str,
     ) -> Result<(), Failure> {
+        let Some(receiver) = &self.receiver else {
+            return Ok(());
+        };
+        let first = self.seen.exchanges.get(repeats);
+        let first = first.map(|it| it.request_body.clone());
         let _progress = self.context.out.progress("waiting for a delivery");
         let until = Instant::now() + DELIVERED_WITHIN;
         let mut received = receiver.received.lock().await;
@@ -118,10 +128,9 @@ impl Examiner<'_> {
             if !url.ends_with(&delivery.url) {
                 continue;
             }
-            let is_expected = again
-                .as_ref()
-                .is_none_or(|body| *body == delivery.request_body);
-            self.seen.exchanges.push(Exchange { step, ..delivery });
+            let body = &delivery.request_body;
+            let is_expected = first.as_ref().is_none_or(|first| first == body);
+            self.seen.exchanges.insert(step, delivery);
             if is_expected {
                 return Ok(());
             }

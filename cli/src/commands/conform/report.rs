@@ -1,8 +1,8 @@
-//! The result of a run of `svc conform`. `Report::new` asks every statement and every point for its
-//! `Finding` in what the examiner has seen, and adds the dialect that follows. `compare` finds what
-//! changed since the report of `--baseline`, and leaves out what this run could not try. `toml`
-//! writes the dialect for `--save`. A statement that differs and a change since the baseline are
-//! failures; a point has no right answer. No secret is in a shown exchange.
+//! The result of a run of `svc conform`. `Report::new` takes the verdict on every statement and every
+//! point, and adds the dialect that follows. `compare` finds what changed since the report of
+//! `--baseline`, and leaves out what this run could not try. `toml` writes the dialect for `--save`. A
+//! statement that differs and a change since the baseline are failures; a point has no right answer.
+//! No secret is in a shown exchange.
 
 use std::fmt::{self, Write as _};
 
@@ -13,8 +13,8 @@ use svc_sdk::{Dialect, Point};
 use super::Level;
 use super::examiner::Examiner;
 use super::exchange::Shown;
-use super::points::{self, Choice};
-use super::statements::{GROUPS, Group, Statement};
+use super::run::pin;
+use super::seen::{CHECKS, PointCheck, Verdict};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -35,39 +35,6 @@ pub(super) enum Grade {
     NotTried,
     /// Of a point: what was seen does not tell the choice.
     Ambiguous,
-}
-
-/// What a check found, and the step whose exchange shows it.
-pub(super) struct Finding {
-    grade: Grade,
-    found: String,
-    step: Option<&'static str>,
-}
-
-impl Finding {
-    pub(super) fn agrees(step: &'static str) -> Self {
-        Self {
-            grade: Grade::Agrees,
-            found: String::new(),
-            step: Some(step),
-        }
-    }
-
-    pub(super) fn differs(step: &'static str, found: impl Into<String>) -> Self {
-        Self {
-            grade: Grade::Differs,
-            found: found.into(),
-            step: Some(step),
-        }
-    }
-
-    pub(super) fn not_tried(why: impl Into<String>) -> Self {
-        Self {
-            grade: Grade::NotTried,
-            found: why.into(),
-            step: None,
-        }
-    }
 }
 
 /// The result of a statement or a point.
@@ -133,17 +100,12 @@ struct OldRow {
 }
 
 impl Report {
-    pub(super) fn new(examiner: &Examiner<'_>, level: Level, has_listener: bool) -> Self {
+    pub(super) fn new(examiner: &Examiner<'_>, level: Level) -> Result<Self, Failure> {
         let target = &examiner.target;
         let run = Run {
             examiner,
             level,
-            has_listener,
             secrets: examiner.secrets(),
-        };
-        let is_set_up = |group: &&Group| match group.service {
-            svc_sdk::Service::Email => target.email_url.is_some(),
-            _ => target.extraction_url.is_some(),
         };
         let mut report = Self {
             email_url: target.email_url.clone(),
@@ -154,18 +116,29 @@ impl Report {
             changes: Vec::new(),
             dialect: Dialect::default(),
         };
-        for group in GROUPS.iter().filter(is_set_up) {
-            let rows = group.statements.iter().map(|it| run.statement(group, it));
-            report.statements.extend(rows);
+        let verdicts = examiner.seen.verdicts()?;
+        let mut of_statements = verdicts.statements.into_iter();
+        for group in &CHECKS.group {
+            let is_set_up = match group.service.as_str() {
+                "email" => target.email_url.is_some(),
+                _ => target.extraction_url.is_some(),
+            };
+            for (statement, verdict) in group.statements.iter().zip(&mut of_statements) {
+                let about = (statement.id.as_str(), statement.text.as_str());
+                if is_set_up {
+                    let row = run.row(about, Some(group.level), group.listen, verdict);
+                    report.statements.push(row);
+                }
+            }
         }
         if target.email_url.is_some() {
-            for point in Dialect::points() {
-                let row = run.point(*point);
+            for (point, verdict) in Dialect::points().iter().zip(verdicts.points) {
+                let row = run.point(*point, verdict);
                 report.keep(*point, &row);
                 report.points.push(row);
             }
         }
-        report
+        Ok(report)
     }
 
     /// The dialect has what a client cannot assume.
@@ -174,7 +147,7 @@ impl Report {
             return;
         };
         if choice != point.default_choice() || point == Point::Idempotency {
-            super::read::pin(&mut self.dialect, point, choice);
+            pin(&mut self.dialect, point, choice);
         }
     }
 
@@ -251,78 +224,66 @@ fn told(grade: Grade, choice: Option<&str>) -> String {
 struct Run<'a> {
     examiner: &'a Examiner<'a>,
     level: Level,
-    has_listener: bool,
     secrets: Vec<String>,
 }
 
 impl Run<'_> {
-    fn statement(&self, group: &Group, statement: &Statement) -> Row {
-        let finding = match self.not_tried(Some(group.level), group.needs_listener) {
-            Some(why) => Finding::not_tried(why),
-            None => statement.check(&self.examiner.seen),
-        };
-        Row {
-            id: statement.id.to_owned(),
-            result: finding.grade,
-            about: statement.text.to_owned(),
-            found: Some(finding.found).filter(|found| !found.is_empty()),
-            choice: None,
-            level: Some(group.level),
-            exchange: finding.step.and_then(|step| self.shown(step)),
+    fn point(&self, point: Point, mut verdict: Verdict) -> Row {
+        let never = PointCheck::default();
+        let check = CHECKS.point.get(point.as_str()).unwrap_or(&never);
+        let known = self.examiner.context.dialect().choice(point);
+        if let Some(choice) = &verdict.choice {
+            verdict.found = Some(format!("{point} = {choice}"));
+            verdict.result = Some(match choice.eq_ignore_ascii_case(known) {
+                true => Grade::Agrees,
+                false => Grade::Differs,
+            });
         }
+        let about = (point.as_str(), point.question());
+        self.row(about, check.level, check.listen, verdict)
     }
 
-    fn point(&self, point: Point) -> Row {
-        let look = points::look(point);
-        let level = look.level;
-        let known = self.examiner.context.dialect().choice(point);
-        let why = self.not_tried(level, look.needs_listener);
-        let (result, found, choice, step) = match look.find(&self.examiner.seen) {
-            Choice::Found(step, choice) => {
-                let is_known = choice.eq_ignore_ascii_case(known);
-                let result = if is_known {
-                    Grade::Agrees
-                } else {
-                    Grade::Differs
-                };
-                (
-                    result,
-                    format!("{point} = {choice}"),
-                    Some(choice),
-                    Some(step),
-                )
-            }
-            Choice::Ambiguous(step, why) => (Grade::Ambiguous, why, None, Some(step)),
-            Choice::NotTried => {
-                let why = why.unwrap_or_else(|| "nothing in the responses shows it".to_owned());
-                (Grade::NotTried, why, None, None)
-            }
-        };
-        Row {
-            id: point.to_string(),
+    fn row(
+        &self,
+        (id, about): (&str, &str),
+        level: Option<Level>,
+        listen: bool,
+        verdict: Verdict,
+    ) -> Row {
+        let result = verdict.result.unwrap_or(Grade::NotTried);
+        let mut row = Row {
+            id: id.to_owned(),
             result,
-            about: point.question().to_owned(),
-            found: Some(found),
-            choice,
+            about: about.to_owned(),
+            found: verdict.found.filter(|found| !found.is_empty()),
+            choice: verdict.choice,
             level,
-            exchange: step.and_then(|step| self.shown(step)),
+            exchange: None,
+        };
+        if let Some(why) = self.not_tried(level, listen) {
+            row.result = Grade::NotTried;
+            row.found = Some(why);
         }
+        if row.result != Grade::NotTried {
+            let exchanges = &self.examiner.seen.exchanges;
+            let shown = verdict.step.and_then(|step| exchanges.get(step.as_str()));
+            row.exchange = shown.map(|it| it.shown(&self.secrets));
+        }
+        row
     }
 
     /// Why this run could not try something.
-    fn not_tried(&self, level: Option<Level>, needs_listener: bool) -> Option<String> {
+    fn not_tried(&self, level: Option<Level>, listen: bool) -> Option<String> {
         match level {
             None => Some("no level tries it".to_owned()),
-            Some(level) if level > self.level => Some(match needs_listener {
+            Some(level) if level > self.level => Some(match listen {
                 true => format!("--level {level} with --listen tries it"),
                 false => format!("--level {level} tries it"),
             }),
-            Some(_) if needs_listener && !self.has_listener => Some("--listen tries it".to_owned()),
+            Some(_) if listen && self.examiner.receiver.is_none() => {
+                Some("--listen tries it".to_owned())
+            }
             Some(_) => None,
         }
-    }
-
-    fn shown(&self, step: &str) -> Option<Shown> {
-        Some(self.examiner.seen.at(step)?.shown(&self.secrets))
     }
 }

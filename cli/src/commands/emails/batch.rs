@@ -58,7 +58,7 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let local_checks = context.settings.checks_limits();
+        let local_checks = context.checks_limits().await?;
         let values = parse(bytes, &self.file)?;
         let now = match values
             .iter()

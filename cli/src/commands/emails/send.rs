@@ -87,8 +87,20 @@ impl Send {
         let client = context.email_client().await?;
         let call = context.with_options(client.emails().send(&email));
         let call = Prepared::new(call).asking(question);
-        let accepted = context.call_prepared(call, "sending").await;
-        let accepted = accepted.map_err(|failure| {
+        let sent = async {
+            let Some(call) = call.decide(context).await? else {
+                return Ok(None);
+            };
+            // A plan of svc mcp may be minutes old.
+            if let Some(at) = &email.scheduled_at {
+                times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
+                    Failure::input(format!("scheduledAt: {problem}"))
+                        .hint("nothing was sent; give a later time")
+                })?;
+            }
+            context.send(call, "sending").await.map(Some)
+        };
+        let accepted = sent.await.map_err(|failure| {
             let failure = with_options(failure, &email, has_body);
             advice::for_sender(failure, context, &email.from)
         })?;
@@ -153,7 +165,7 @@ impl Send {
             return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
-        let local_checks = context.settings.checks_limits();
+        let local_checks = context.checks_limits().await?;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
                 let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");

@@ -19,8 +19,8 @@ use super::arguments::{self, CommandLine};
 use super::audit::{Audit, described};
 use super::content::answer;
 use super::describe::lacks_scopes;
-use super::plans::{Kept, Plan, Plans};
-use super::runner::{Output, Runner, Stage};
+use super::plans::{Plan, Plans};
+use super::runner::{Output, Runner};
 use super::table::{ACTION, Action, LOOK, TOKEN, Tool};
 use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
@@ -169,22 +169,15 @@ impl Shared {
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
         let (token, made) = (Uuid::new_v4().simple().to_string(), Utc::now());
         let is_email = action.spec.effect == Effect::Creates;
-        let (shown, kept) = match is_email {
-            true => match self.runner.prepare(&line).await? {
-                Stage::Shown { shown, run } => (shown, Kept::Run(run)),
-                Stage::Ended(output) => return Ok(output),
-            },
-            // A bulk job is prepared anew when it is sent, and compared with what was shown.
-            false => {
-                let line = line.with("--yes");
-                let output = self.runner.run(&line.with("--dry-run")).await?;
-                if output.is_error() || output.fields["result"].is_null() {
-                    return Ok(output);
-                }
-                (output.fields, Kept::Line(line))
-            }
+        let line = if is_email { line } else { line.with("--yes") };
+        let (mut output, run) = self.runner.prepare(&line).await?;
+        let request = &output.fields["result"].clone();
+        // It has failed, or there is nothing to send.
+        let Some(run) = run.filter(|_| !request.is_null()) else {
+            return Ok(output);
         };
-        let request = &shown["result"];
+        let emails = request["emails"].as_u64();
+        let count = emails.unwrap_or(recipients(request).count() as u64);
         let mut result = json!({
             "token": token,
             "next": "send_planned with this token sends it, once, within ten minutes",
@@ -207,10 +200,6 @@ impl Shared {
                 result[if name == "body" { "first" } else { name }] = value.clone();
             }
         }
-        let mut output = Output {
-            fields: shown.clone(),
-            request_id: None,
-        };
         output.fields["result"] = result;
         if answer(&output, true).is_none() {
             let problem = "the plan does not fit into an answer; nothing was planned";
@@ -220,8 +209,8 @@ impl Shared {
         }
         self.plans.lock().await.add(Plan {
             token,
-            kept,
-            shown,
+            run,
+            recipients: count,
             made,
         });
         Ok(output)
@@ -230,7 +219,7 @@ impl Shared {
     /// Sends what was shown. The plan is gone whatever happens, so nothing is sent twice.
     async fn send_planned(&self, token: &str) -> Result<Output, Failure> {
         let plan = self.plans.lock().await.take(token, Utc::now());
-        let Some(Plan { kept, shown, .. }) = plan else {
+        let Some(plan) = plan else {
             let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
                            was restarted";
             return Err(Failure::new(Kind::NotFound, problem).code("no_plan").hint(
@@ -239,26 +228,12 @@ impl Shared {
                  sandbox_emails; do not plan the same email again before",
             ));
         };
-        self.count_recipients(&shown["result"])?;
-        let line = match kept {
-            Kept::Run(run) => return run.go_on().await,
-            Kept::Line(line) => line,
-        };
-        let now = self.runner.run(&line.with("--dry-run")).await?;
-        if now.fields != shown {
-            let problem = "nothing was sent: what would be sent now differs from what was shown";
-            return Err(Failure::check(problem).code("plan_changed").hint(
-                "settings or the service have changed; plan again and look at the difference",
-            ));
-        }
-        self.runner.run(&line).await
+        self.count_recipients(plan.recipients)?;
+        plan.run.go_on().await
     }
 
     /// Counts the recipients of what is about to be sent.
-    fn count_recipients(&self, request: &Value) -> Result<(), Failure> {
-        let count = request["emails"]
-            .as_u64()
-            .unwrap_or(recipients(request).count() as u64);
+    fn count_recipients(&self, count: u64) -> Result<(), Failure> {
         let most = self
             .settings
             .guard

@@ -1,9 +1,7 @@
 //! What was shown and may be sent, once.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::Value;
 
-use super::arguments::CommandLine;
 use super::runner::Run;
 
 /// How long a plan can be sent.
@@ -15,18 +13,11 @@ const MAX_PLANS: usize = 100;
 /// What was shown.
 pub struct Plan {
     pub token: String,
-    pub kept: Kept,
-    /// What was printed.
-    pub shown: Value,
-    pub made: DateTime<Utc>,
-}
-
-/// What is kept of a plan.
-pub enum Kept {
     /// The command, with everything resolved. It waits.
-    Run(Run),
-    /// The command line, for a command that is run again.
-    Line(CommandLine),
+    pub run: Run,
+    /// How many recipients it has.
+    pub recipients: u64,
+    pub made: DateTime<Utc>,
 }
 
 /// The plans of this process, the oldest first.
@@ -69,8 +60,8 @@ mod tests {
     fn plan(plans: &mut Plans, token: &str, made: DateTime<Utc>) {
         plans.add(Plan {
             token: token.to_owned(),
-            kept: Kept::Line(CommandLine::default()),
-            shown: Value::Null,
+            run: Run::ended(),
+            recipients: 1,
             made,
         });
     }

@@ -68,16 +68,20 @@ impl Runner {
     }
 
     /// Runs a command until it has shown what it is about to do. There it waits, for a limited time.
-    pub async fn prepare(&self, line: &CommandLine) -> Result<Stage, Failure> {
+    /// Without that, it has ended: it failed, or there was nothing to decide.
+    pub async fn prepare(&self, line: &CommandLine) -> Result<(Output, Option<Run>), Failure> {
         let (approval, approver) = Approval::new();
         let mut run = self.start(line, Some(approval))?;
         let Approver { shown, decision } = approver;
         if shown.await.is_err() {
-            return run.finish().await.map(Stage::Ended);
+            return Ok((run.finish().await?, None));
         }
-        let shown = fields(0, &run.stdout.take(), &run.stderr.take());
+        let output = Output {
+            fields: fields(0, &run.stdout.take(), &run.stderr.take()),
+            request_id: None,
+        };
         run.decision = Some(decision);
-        Ok(Stage::Shown { shown, run })
+        Ok((output, Some(run)))
     }
 
     fn start(&self, line: &CommandLine, approval: Option<Approval>) -> Result<Run, Failure> {
@@ -108,20 +112,25 @@ impl Runner {
     }
 }
 
-/// How far a command came.
-pub enum Stage {
-    /// It has shown what it is about to do, and waits.
-    Shown { shown: Value, run: Run },
-    /// It has ended: it failed, or there was nothing to decide.
-    Ended(Output),
-}
-
 /// A command that runs. One that waits for a decision ends without it if this is dropped.
 pub struct Run {
     stdout: Captured,
     stderr: Captured,
     ended: Receiver<(u8, Option<String>)>,
     decision: Option<Sender<()>>,
+}
+
+#[cfg(test)]
+impl Run {
+    /// One that has ended.
+    pub fn ended() -> Self {
+        Self {
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            ended: tokio::sync::oneshot::channel().1,
+            decision: None,
+        }
+    }
 }
 
 impl Run {
