@@ -1,7 +1,6 @@
 //! The `svc bulk work` command.
 
 use clap::Args;
-use svc_bulk::Again;
 use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
@@ -98,7 +97,7 @@ impl Work {
     ) -> Result<(), Failure> {
         may_continue(context, &job.plan, job.id(), key).await?;
         if context.settings.dry_run {
-            return show_left(context, client, &job, Again::default()).await;
+            return show_left(context, client, &job, &[]).await;
         }
         if job.not_sent() > 0 {
             check_time(context, &job.plan).await?;
