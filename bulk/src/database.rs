@@ -1,4 +1,7 @@
-//! Transactions in SQLite and PostgreSQL, for the statements of the ledger.
+//! The database of a ledger: SQLite, of which one transaction at a time has the connection, or a pool of
+//! PostgreSQL. `ledger.rs` and `worker.rs` run their statements with it, alone or in a `Transaction`,
+//! and get rows as tuples. A transaction that is dropped before its commit is rolled back. How a
+//! statement runs on either database is in `svc-sql`.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 #[cfg(feature = "sqlite")]

@@ -1,4 +1,5 @@
-//! Why a statement has failed.
+//! Why a statement has failed: `Error` keeps the error of the database, and its `ErrorKind` says what an
+//! operator can do. Made from the SQLSTATE of PostgreSQL here, and from errors of SQLite in `sqlite.rs`.
 
 use std::error::Error as StdError;
 

@@ -1,4 +1,5 @@
-//! PostgreSQL with tokio-postgres, through a pool of deadpool-postgres.
+//! PostgreSQL with tokio-postgres, through a pool of deadpool-postgres: connections that are closed unless
+//! they are given back, and what the responses of the simple query protocol contain.
 
 use deadpool_postgres::tokio_postgres::error::SqlState;
 use deadpool_postgres::tokio_postgres::{self, SimpleQueryMessage, SimpleQueryRow};

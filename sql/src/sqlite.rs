@@ -1,4 +1,6 @@
-//! SQLite with rusqlite.
+//! SQLite with rusqlite: a thread owns the connection and runs the closures that `call` sends to it, one
+//! after the other. `query` and `execute_each` run a statement of PostgreSQL's SQL, which `translated`
+//! turns into SQLite's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;

@@ -1,4 +1,6 @@
-//! Parameters and columns.
+//! `Value`, a parameter or a column, and `read`, which makes a tuple of a row. PostgreSQL returns texts for
+//! everything, SQLite values: the type of a field decides how its column is read, so that both give the
+//! same.
 
 use std::time::Duration;
 

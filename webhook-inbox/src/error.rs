@@ -1,4 +1,6 @@
-//! What a handler says about its error, and how errors are stored.
+//! `Failed`, with which a handler overrides the back-off, and `text_of`, which writes an error with its
+//! sources in ASCII, so that every database can store it. The errors of the inbox itself are those of
+//! `svc-sql`.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,4 +1,7 @@
-//! The statements of the inbox.
+//! The statements of the inbox: store a delivery, survey what is due, claim, finish, fail, give
+//! back and purge. Their SQL is in `sql/`. A claim returns `Job`s, each with a token, and `finish` and
+//! `fail` change a row only if its token is still the newest. `worker.rs` decides when each of them
+//! runs.
 
 use std::time::Duration;
 
