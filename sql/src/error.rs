@@ -39,7 +39,7 @@ pub enum ErrorKind {
     #[error("the database refuses the login or a permission")]
     Denied,
     /// The tables do not exist, or not all of them. Call `Inbox::migrate` when your program starts.
-    #[error("the tables do not exist; call `migrate` first")]
+    #[error("the tables do not exist; call `Inbox::migrate` first")]
     NotMigrated,
     /// A newer version of the crate has changed the tables so that this version cannot use them.
     /// The source names both versions. Update the crate.

@@ -63,8 +63,11 @@ impl About {
             | "complainedat" | "suppressed" | "suppressedat" | "cleanedat" | "blacklisted"
             | "isblacklisted" | "donotemail" => Self::OptedOut,
             "status" | "subscriptionstatus" | "emailstatus" | "liststatus" => Self::Status,
-            "name" | "topics" | "metadata" | "salutation" | "anrede" | "title" | "gender"
-            | "language" | "country" => Self::Ignored,
+            "name" | "firstname" | "lastname" | "surname" | "givenname" | "familyname"
+            | "fullname" | "vorname" | "nachname" | "company" | "city" | "country"
+            | "salutation" | "anrede" | "title" | "gender" | "language" | "topics" | "metadata" => {
+                Self::Ignored
+            }
             _ => Self::Other,
         }
     }
