@@ -257,9 +257,17 @@ struct Progress {
 }
 
 /// Why a sender does not go on with its rows.
-enum End {
+enum Halt {
     Stopped,
+    /// Others have taken the rows over.
     Lost,
+    Failed(LedgerError),
+}
+
+impl From<LedgerError> for Halt {
+    fn from(error: LedgerError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// What follows an attempt.
@@ -370,7 +378,7 @@ where
             looks += 1;
             // What other workers have done.
             if looks.is_multiple_of(8)
-                && let Ok(totals) = worker.totals().await
+                && let Ok(totals) = self.ledger.totals_of(self.send).await
             {
                 self.progress().totals = totals;
             }
@@ -406,39 +414,32 @@ where
                     pause = (pause * 2).min(POLL);
                     continue;
                 }
-                Ok(Claimed::Lost) => {
-                    self.is_lost.store(true, Ordering::Relaxed);
-                    return;
-                }
+                Ok(Claimed::Lost) => return self.is_lost.store(true, Ordering::Relaxed),
                 Err(error) => return self.fail(ErrorKind::Ledger(error)),
             };
             pause = Duration::from_millis(10);
-            if let Err(error) = self.send_claim(worker, claim).await {
-                self.fail(ErrorKind::Ledger(error));
+            match self.send_claim(worker, claim).await {
+                Ok(()) | Err(Halt::Stopped) => {}
+                Err(Halt::Lost) => self.is_lost.store(true, Ordering::Relaxed),
+                Err(Halt::Failed(error)) => self.fail(ErrorKind::Ledger(error)),
             }
         }
     }
 
     /// Sends the rows of a claim. What is not sent stays held until the worker leaves.
-    async fn send_claim(&self, worker: &Worker, claim: Claim) -> Result<(), LedgerError> {
+    async fn send_claim(&self, worker: &Worker, claim: Claim) -> Result<(), Halt> {
         let mut requests = self.render_all(worker, claim).await?;
         // The first last.
         requests.reverse();
         while let Some(request) = requests.pop() {
-            match self.send(worker, request).await? {
-                Ok(more) => requests.extend(more.into_iter().rev()),
-                Err(End::Stopped) => return Ok(()),
-                Err(End::Lost) => {
-                    self.is_lost.store(true, Ordering::Relaxed);
-                    return Ok(());
-                }
-            }
+            let more = self.send(worker, request).await?;
+            requests.extend(more.into_iter().rev());
         }
         Ok(())
     }
 
     /// Makes the emails of a claim, and as many requests as their size asks for.
-    async fn render_all(&self, worker: &Worker, claim: Claim) -> Result<Vec<Request>, LedgerError> {
+    async fn render_all(&self, worker: &Worker, claim: Claim) -> Result<Vec<Request>, Halt> {
         let mut request = Request {
             id: claim.request,
             rows: Vec::new(),
@@ -446,13 +447,13 @@ where
             repeats: claim.repeats,
         };
         let mut invalid = Vec::new();
-        for row in claim.rows {
-            match self.render(&row.data) {
+        for (number, data) in claim.rows {
+            match self.render(&data) {
                 Ok(email) => {
-                    request.rows.push(row.number);
+                    request.rows.push(number);
                     request.emails.push(email);
                 }
-                Err(problem) => invalid.push((row.number, problem)),
+                Err(problem) => invalid.push((number, problem)),
             }
         }
         if request.repeats {
@@ -464,14 +465,6 @@ where
             return Ok(Vec::new());
         }
 
-        if !invalid.is_empty() {
-            worker.invalid(&invalid).await?;
-            self.progress().totals.invalid += invalid.len() as u64;
-        }
-        if request.rows.is_empty() {
-            worker.drop_request(&request.id).await?;
-            return Ok(Vec::new());
-        }
         let mut ends = Vec::new();
         let mut bytes = 0;
         for (at, email) in request.emails.iter().enumerate() {
@@ -482,32 +475,33 @@ where
             }
             bytes += size;
         }
-        self.split(worker, request, ends).await
+        if invalid.is_empty() && ends.is_empty() {
+            return Ok(vec![request]);
+        }
+        self.progress().totals.invalid += invalid.len() as u64;
+        self.split(worker, request, &invalid, ends).await
     }
 
-    /// Divides a request before the emails at these positions.
+    /// Divides a request before the emails at these positions, and leaves its invalid rows out.
     async fn split(
         &self,
         worker: &Worker,
         mut request: Request,
+        invalid: &[(u64, String)],
         positions: Vec<usize>,
-    ) -> Result<Vec<Request>, LedgerError> {
-        if positions.is_empty() {
-            return Ok(vec![request]);
-        }
+    ) -> Result<Vec<Request>, Halt> {
         let mut parts = Vec::new();
         for at in positions.into_iter().rev() {
             parts.push((request.rows.split_off(at), request.emails.split_off(at)));
         }
         parts.push((request.rows, request.emails));
         parts.reverse();
+        parts.retain(|(rows, _)| !rows.is_empty());
 
         let last_rows = parts.iter().filter_map(|(rows, _)| rows.last().copied());
         let last_rows = last_rows.collect::<Vec<_>>();
-        let ids = worker.split(&request.id, &last_rows).await?;
-        if ids.is_empty() {
-            self.is_lost.store(true, Ordering::Relaxed);
-        }
+        let ids = worker.split(&request.id, invalid, &last_rows).await?;
+        let ids = ids.ok_or(Halt::Lost)?;
         let requests = ids
             .into_iter()
             .zip(parts)
@@ -531,11 +525,7 @@ where
     }
 
     /// Sends one request until it has an outcome. Returns the requests that take its place.
-    async fn send(
-        &self,
-        worker: &Worker,
-        mut request: Request,
-    ) -> Result<Result<Vec<Request>, End>, LedgerError> {
+    async fn send(&self, worker: &Worker, mut request: Request) -> Result<Vec<Request>, Halt> {
         let mut retries = 0;
         let mut wait = Duration::ZERO;
         loop {
@@ -546,7 +536,7 @@ where
                 if request.repeats {
                     worker.unknown(&request.id, "interrupted").await?;
                 }
-                return Ok(Err(End::Stopped));
+                return Err(Halt::Stopped);
             }
             match worker.begin(&request).await? {
                 Begin::Now => {}
@@ -561,9 +551,9 @@ where
                 }
                 Begin::Forgotten => {
                     worker.unknown(&request.id, "interrupted").await?;
-                    return Ok(Ok(Vec::new()));
+                    return Ok(Vec::new());
                 }
-                Begin::Lost => return Ok(Err(End::Lost)),
+                Begin::Lost => return Err(Halt::Lost),
             }
             let call = self.settings.client.emails().send_batch(&request.emails);
             // What is tried again, and when, is decided here.
@@ -577,12 +567,12 @@ where
                 Ok(response) => {
                     let (outcomes, cause) = outcomes(&response, request.rows.len());
                     self.conclude(worker, &request, outcomes, cause).await?;
-                    return Ok(Ok(Vec::new()));
+                    return Ok(Vec::new());
                 }
                 Err(error) => self.failed(worker, &mut request, retries, error).await?,
             };
             match next {
-                Next::Requests(requests) => return Ok(Ok(requests)),
+                Next::Requests(requests) => return Ok(requests),
                 Next::Retry(time) => {
                     // A pause of the whole send is not a failure of this request.
                     retries += u32::from(!time.is_zero());
@@ -599,7 +589,7 @@ where
         request: &mut Request,
         retries: u32,
         error: svc_sdk::Error,
-    ) -> Result<Next, LedgerError> {
+    ) -> Result<Next, Halt> {
         let is_unknown = error.outcome() == Outcome::Unknown;
         let is_invalid = error.outcome() == Outcome::Refused
             && matches!(
@@ -662,7 +652,8 @@ where
                 emails: std::mem::take(&mut request.emails),
                 repeats: false,
             };
-            return Ok(Next::Requests(self.split(worker, whole, vec![half]).await?));
+            let halves = self.split(worker, whole, &[], vec![half]).await?;
+            return Ok(Next::Requests(halves));
         }
         self.fail(ErrorKind::Service(error));
         Ok(Next::Requests(Vec::new()))

@@ -1,17 +1,26 @@
-//! One way to run SQL on SQLite and PostgreSQL. The statements are PostgreSQL's, with `NOW()` for
-//! the database's clock in milliseconds; `sqlite.rs` translates them.
+//! The database of a ledger: SQLite, of which one transaction at a time has the connection, or a pool of
+//! PostgreSQL. `ledger.rs` and `worker.rs` run their statements with it, alone or in a `Transaction`,
+//! and get rows as tuples. A transaction that is dropped before its commit is rolled back. How a
+//! statement runs on either database is in `svc-sql`.
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+#[cfg(feature = "sqlite")]
+use svc_sql::sqlite::{self, Sqlite};
+#[cfg(feature = "postgres")]
+use svc_sql::{Borrowed, postgres, with_literals};
+use svc_sql::{Error, Value, params, read};
 
 use crate::LedgerError;
-#[cfg(feature = "postgres")]
-use crate::postgres::{self, PostgresTransaction};
-#[cfg(feature = "sqlite")]
-use crate::sqlite::{Sqlite, SqliteTransaction};
+
+/// The tables, for both databases.
+const SCHEMA: &str = include_str!("sql/schema.sql");
 
 /// The database of a ledger.
 #[derive(Clone)]
 pub(crate) enum Database {
+    /// With a lock that the one transaction holds.
     #[cfg(feature = "sqlite")]
-    Sqlite(Sqlite),
+    Sqlite(Sqlite, std::sync::Arc<tokio::sync::Mutex<()>>),
     #[cfg(feature = "postgres")]
     Postgres(deadpool_postgres::Pool),
 }
@@ -20,24 +29,19 @@ pub(crate) enum Database {
 pub(crate) enum Transaction {
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteTransaction),
+    /// Its connection is closed if it is dropped: what runs in it may still run in the server.
     #[cfg(feature = "postgres")]
-    Postgres(PostgresTransaction),
+    Postgres(Borrowed<deadpool_postgres::Object>),
 }
 
-/// A parameter or a column.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
-    /// Of a text.
-    Null,
-    Int(i64),
-    Text(String),
-    Bytes(Vec<u8>),
+#[cfg(feature = "sqlite")]
+pub(crate) struct SqliteTransaction {
+    sqlite: Sqlite,
+    _lock: tokio::sync::OwnedMutexGuard<()>,
 }
-
-pub(crate) type Row = Vec<Value>;
 
 /// What a commit survives.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Durability {
     /// A crash of the machine.
     Full,
@@ -47,118 +51,242 @@ pub(crate) enum Durability {
 }
 
 impl Database {
+    /// Opens the file, or creates it with its tables.
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn sqlite(path: &std::path::Path) -> Result<Self, LedgerError> {
+        /// How long a statement waits for another process that writes to the file.
+        const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
+        let schema = SCHEMA
+            .replace("{key}", "INTEGER PRIMARY KEY AUTOINCREMENT")
+            .replace("{bytes}", "BLOB");
+        let sqlite = Sqlite::open(path, "bulk-ledger", BUSY)?;
+        let database = Self::Sqlite(sqlite, std::sync::Arc::default());
+        let mut connection = database.connect().await?;
+        let create = format!("PRAGMA foreign_keys = off; BEGIN IMMEDIATE; {schema}; COMMIT");
+        connection.batch(create).await?;
+        Ok(database)
+    }
+
+    /// Creates the tables, unless they exist.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn postgres(pool: deadpool_postgres::Pool) -> Result<Self, LedgerError> {
+        /// `IF NOT EXISTS` alone fails if two processes create a table at the same time.
+        const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('svc_bulk'))";
+        /// The last table that is created.
+        const FIND: &str = "SELECT 1 WHERE to_regclass('bulk_ledger') IS NOT NULL";
+        let schema = SCHEMA
+            .replace("{key}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+            .replace("{bytes}", "bytea");
+        let database = Self::Postgres(pool);
+        let mut tx = database.begin(Durability::Full).await?;
+        tx.batch(LOCK.to_owned()).await?;
+        // To create an index that exists would wait for the workers, and they for it.
+        if !tx.any(FIND, params![]).await? {
+            tx.batch(schema).await?;
+        }
+        tx.commit().await?;
+        Ok(database)
+    }
+
     pub(crate) async fn begin(&self, durability: Durability) -> Result<Transaction, LedgerError> {
-        match (self, durability) {
+        let begin = match (self, durability) {
             #[cfg(feature = "sqlite")]
-            (Self::Sqlite(sqlite), durability) => {
-                Ok(Transaction::Sqlite(sqlite.begin(durability).await?))
+            (Self::Sqlite(..), Durability::Full) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+            #[cfg(feature = "sqlite")]
+            (Self::Sqlite(..), Durability::Process) => {
+                "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
             }
             // The server may crash without its clients.
             #[cfg(feature = "postgres")]
-            (Self::Postgres(pool), _) => Ok(Transaction::Postgres(postgres::begin(pool).await?)),
-        }
+            (Self::Postgres(_), _) => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        };
+        let mut tx = self.connect().await?;
+        tx.batch(begin.to_owned()).await?;
+        Ok(tx)
     }
 
-    /// Runs one statement in a transaction of its own.
-    pub(crate) async fn query(
+    /// Runs one statement that reads, and returns its rows as tuples.
+    pub(crate) async fn query<T: DeserializeOwned>(
         &self,
         statement: &str,
         parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, LedgerError> {
-        #[cfg(feature = "sqlite")]
-        if let Self::Sqlite(sqlite) = self
-            && statement.starts_with("SELECT")
-        {
-            // Without the lock of a writer.
-            return sqlite.read(statement, parameters).await;
-        }
-        let mut tx = self.begin(Durability::Full).await?;
-        let rows = tx.query(statement, parameters).await?;
-        tx.commit().await?;
+    ) -> Result<Vec<T>, LedgerError> {
+        let mut connection = self.connect().await?;
+        let rows = connection.query(statement, parameters).await?;
+        connection.give_back();
         Ok(rows)
+    }
+
+    /// The first row.
+    pub(crate) async fn first<T: DeserializeOwned>(
+        &self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> Result<Option<T>, LedgerError> {
+        let rows = self.query(statement, parameters).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Runs one statement that writes. Returns how many rows it has changed.
+    pub(crate) async fn execute(
+        &self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> Result<u64, LedgerError> {
+        let parameters = vec![parameters];
+        self.execute_each(Durability::Full, statement, parameters)
+            .await
+    }
+
+    /// Runs a statement once for each list of parameters, in one transaction.
+    pub(crate) async fn execute_each(
+        &self,
+        durability: Durability,
+        statement: &str,
+        parameters: Vec<Vec<Value>>,
+    ) -> Result<u64, LedgerError> {
+        let mut tx = self.begin(durability).await?;
+        let changed = tx.execute_each(statement, parameters).await?;
+        tx.commit().await?;
+        Ok(changed)
+    }
+
+    /// A connection that has not begun a transaction.
+    async fn connect(&self) -> Result<Transaction, LedgerError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite, lock) => {
+                let lock = std::sync::Arc::clone(lock).lock_owned().await;
+                Ok(Transaction::Sqlite(SqliteTransaction {
+                    sqlite: sqlite.clone(),
+                    _lock: lock,
+                }))
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(pool) => Ok(Transaction::Postgres(postgres::acquire(pool).await?)),
+        }
     }
 }
 
 impl Transaction {
-    pub(crate) async fn query(
+    pub(crate) async fn query<T: DeserializeOwned>(
         &mut self,
         statement: &str,
         parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, LedgerError> {
-        match self {
+    ) -> Result<Vec<T>, LedgerError> {
+        let rows = match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(tx) => tx.query(statement, parameters).await,
+            Self::Sqlite(tx) => tx.sqlite.query(statement, parameters).await?,
             #[cfg(feature = "postgres")]
-            Self::Postgres(tx) => tx.query(statement, parameters).await,
-        }
+            Self::Postgres(connection) => {
+                let statement = with_literals(statement, &parameters);
+                let found = connection.get().simple_query(&statement).await;
+                postgres::rows(&found.map_err(Error::from)?)
+            }
+        };
+        let rows = rows.into_iter().map(read).collect::<Result<_, _>>();
+        Ok(rows?)
+    }
+
+    pub(crate) async fn first<T: DeserializeOwned>(
+        &mut self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> Result<Option<T>, LedgerError> {
+        let rows = self.query(statement, parameters).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Whether there is a row.
+    pub(crate) async fn any(
+        &mut self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> Result<bool, LedgerError> {
+        let rows = self.query::<IgnoredAny>(statement, parameters).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Returns how many rows were changed.
+    pub(crate) async fn execute(
+        &mut self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> Result<u64, LedgerError> {
+        self.execute_each(statement, vec![parameters]).await
     }
 
     /// Runs a statement once for each list of parameters.
-    pub(crate) async fn each(
+    pub(crate) async fn execute_each(
         &mut self,
         statement: &str,
         parameters: Vec<Vec<Value>>,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<u64, LedgerError> {
         if parameters.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(tx) => tx.each(statement, parameters).await,
+            Self::Sqlite(tx) => {
+                let statement = statement.to_owned();
+                let changed = tx.sqlite.call(move |connection, _| {
+                    sqlite::execute_each(connection, &statement, &parameters)
+                });
+                Ok(changed.await??)
+            }
+            // One message, and one round trip.
             #[cfg(feature = "postgres")]
-            Self::Postgres(tx) => tx.each(statement, parameters).await,
+            Self::Postgres(connection) => {
+                let statements = parameters.iter().map(|each| with_literals(statement, each));
+                let statements = statements.collect::<Vec<_>>().join("; ");
+                let done = connection.get().simple_query(&statements).await;
+                Ok(postgres::changed(&done.map_err(Error::from)?))
+            }
         }
     }
 
-    pub(crate) async fn commit(self) -> Result<(), LedgerError> {
+    async fn batch(&mut self, statements: String) -> Result<(), LedgerError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(tx) => tx.commit().await,
+            Self::Sqlite(tx) => {
+                let run = tx
+                    .sqlite
+                    .call(move |connection, _| connection.execute_batch(&statements));
+                run.await?.map_err(Error::from)?;
+            }
             #[cfg(feature = "postgres")]
-            Self::Postgres(tx) => tx.commit().await,
+            Self::Postgres(connection) => {
+                let run = connection.get().batch_execute(&statements).await;
+                run.map_err(Error::from)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn commit(mut self) -> Result<(), LedgerError> {
+        self.batch("COMMIT".to_owned()).await?;
+        self.give_back();
+        Ok(())
+    }
+
+    fn give_back(self) {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => {}
+            #[cfg(feature = "postgres")]
+            Self::Postgres(connection) => connection.give_back(),
         }
     }
 }
 
-impl Value {
-    /// Zero for other values.
-    pub(crate) fn int(&self) -> i64 {
-        if let Self::Int(value) = self {
-            *value
-        } else {
-            0
-        }
-    }
-
-    /// `None` for other values.
-    pub(crate) fn text(self) -> Option<String> {
-        if let Self::Text(text) = self {
-            Some(text)
-        } else {
-            None
-        }
-    }
-
-    pub(crate) fn option(text: Option<&str>) -> Self {
-        text.map_or(Self::Null, Self::from)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        // PostgreSQL does not store NUL in a text.
-        Self::Text(text.replace('\0', "\u{fffd}"))
-    }
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Self {
-        Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
+#[cfg(feature = "sqlite")]
+impl Drop for SqliteTransaction {
+    fn drop(&mut self) {
+        self.sqlite.run(|connection| {
+            // It was not committed.
+            if !connection.is_autocommit() {
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+        });
     }
 }

@@ -87,6 +87,19 @@ impl LedgerError {
     }
 }
 
+impl From<svc_sql::Error> for LedgerError {
+    fn from(error: svc_sql::Error) -> Self {
+        use svc_sql::ErrorKind as Kind;
+        let kind = match error.kind() {
+            Kind::Unavailable | Kind::NoConnection | Kind::Locked | Kind::ReadOnly => {
+                LedgerErrorKind::Unavailable
+            }
+            _ => LedgerErrorKind::Database,
+        };
+        Self::new(kind, error.into_source())
+    }
+}
+
 impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {

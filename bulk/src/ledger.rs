@@ -5,15 +5,14 @@
 //! only a keyed hash of each address. Over 500 lines, because each method stands with its SQL and
 //! its documentation.
 
-#[cfg(feature = "sqlite")]
-use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+use svc_sql::params;
 
-use crate::database::{Database, Durability, Row, Transaction, Value};
+use crate::database::{Database, Durability, Transaction};
 use crate::record::{
     FinalStatus, NewRow, NewSend, RowRecord, RowRefusal, RowStatus, SendRecord, SendState, Totals,
 };
@@ -25,35 +24,12 @@ const VERSION: &str = "1";
 /// Rows in one statement or page.
 const PAGE: usize = 1000;
 
+const REOPEN: &str = include_str!("sql/reopen.sql");
+const SETTLE_SENT: &str = include_str!("sql/settle_sent.sql");
+const WITHOUT_KEYS: &str = include_str!("sql/without_keys.sql");
+
 /// How much of an HMAC-SHA-256 identifies a person.
 const PERSON_BYTES: usize = 16;
-
-/// The columns of a send, in the order of [`Ledger::record`].
-macro_rules! select_send {
-    () => {
-        "SELECT s.send, s.created_at, s.changed_at, (SELECT count(*) FROM bulk_workers w WHERE w.send = s.send \
-         AND w.lease_until > NOW()), s.id, s.state, s.settings, s.email, s.paused_cause, s.code, \
-         s.message FROM bulk_sends s"
-    };
-}
-
-/// Makes rows with a status wait again.
-macro_rules! reopen {
-    () => {
-        "UPDATE bulk_rows SET again = CASE WHEN status = 'unknown' THEN 1 ELSE again END, \
-         status = 'waiting', request = NULL, code = NULL, message = NULL, cause = NULL \
-         WHERE send = $1 AND status = $2"
-    };
-}
-
-/// Requests with unknown rows that are settled are not repeated with their keys any more: without
-/// these rows, they would be other requests.
-macro_rules! without_keys {
-    () => {
-        "UPDATE bulk_requests SET keyed = 0 WHERE keyed = 1 AND id IN (SELECT request \
-         FROM bulk_rows WHERE send = $1 AND status = 'unknown'"
-    };
-}
 
 /// Records what is sent to whom, in SQLite or PostgreSQL. Clones share the connection.
 ///
@@ -65,29 +41,6 @@ pub struct Ledger {
     /// How long a worker may be silent before others take its rows over.
     pub(crate) lease: Duration,
     key: [u8; 64],
-}
-
-/// Which rows are sent again.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Again {
-    /// Refused rows.
-    pub refused: bool,
-    /// Invalid rows.
-    pub invalid: bool,
-    /// Unknown rows, which some people then perhaps get twice.
-    pub unknown: bool,
-}
-
-impl Again {
-    /// As the three say.
-    pub fn new(refused: bool, invalid: bool, unknown: bool) -> Self {
-        Self {
-            refused,
-            invalid,
-            unknown,
-        }
-    }
 }
 
 /// Another send with the same people.
@@ -122,12 +75,8 @@ impl Ledger {
     ///
     /// If the file cannot be written, or is something else.
     #[cfg(feature = "sqlite")]
-    pub async fn sqlite(path: impl AsRef<Path>) -> Result<Self, LedgerError> {
-        let path = path.as_ref().to_owned();
-        let open = move || crate::sqlite::Sqlite::open(&path);
-        let opened = tokio::task::spawn_blocking(open).await;
-        let failed = |error| LedgerError::new(LedgerErrorKind::Unavailable, error);
-        let database = Database::Sqlite(opened.map_err(failed)??);
+    pub async fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, LedgerError> {
+        let database = Database::sqlite(path.as_ref()).await?;
         Self::open(database, Duration::from_secs(5)).await
     }
 
@@ -139,8 +88,8 @@ impl Ledger {
     /// If the database cannot be reached, or has tables of another version.
     #[cfg(feature = "postgres")]
     pub async fn postgres(pool: deadpool_postgres::Pool) -> Result<Self, LedgerError> {
-        crate::postgres::create_tables(&pool).await?;
-        Self::open(Database::Postgres(pool), Duration::from_secs(15)).await
+        let database = Database::postgres(pool).await?;
+        Self::open(database, Duration::from_secs(15)).await
     }
 
     async fn open(database: Database, lease: Duration) -> Result<Self, LedgerError> {
@@ -152,12 +101,12 @@ impl Ledger {
         let fresh = fresh.map(|each| each.simple().to_string()).concat();
         let mut tx = database.begin(Durability::Full).await?;
         let values = [("version", VERSION), ("key", &fresh), ("starts", "0")];
-        let values = values.map(|(name, value)| vec![name.into(), value.into()]);
-        tx.each(INSERT, values.to_vec()).await?;
-        let known = tx.query(KNOWN, Vec::new()).await?;
+        let values = values.map(|(name, value)| params![name, value]);
+        tx.execute_each(INSERT, values.to_vec()).await?;
+        let known: Vec<(String,)> = tx.query(KNOWN, params![]).await?;
         tx.commit().await?;
 
-        let mut known = known.into_iter().filter_map(|mut row| row.remove(0).text());
+        let mut known = known.into_iter().map(|(value,)| value);
         let key = known.next().unwrap_or_default();
         let version = known.next().unwrap_or_default();
         if version != VERSION {
@@ -187,20 +136,15 @@ impl Ledger {
     /// If the ledger cannot be written, or has a send with this id.
     pub async fn draft(&self, new: &NewSend) -> Result<(), LedgerError> {
         const INSERT: &str = "INSERT INTO bulk_sends (id, email, label, settings, created_at, \
-            changed_at, space) VALUES ($1, $2, $3, $4, NOW(), NOW(), $5) RETURNING send";
+            changed_at, space) VALUES ($1, $2, $3, $4, now_ms(), now_ms(), $5)";
         let is_visible = new.id.bytes().all(|byte| byte.is_ascii_graphic());
         if !(1..=100).contains(&new.id.len()) || !is_visible {
             let text = "the id of a send must be 1 to 100 visible ASCII characters";
             return Err(LedgerError::new(LedgerErrorKind::Database, text));
         }
-        let values = vec![
-            new.id.as_str().into(),
-            Value::option(new.email.as_deref()),
-            new.label.as_str().into(),
-            new.settings.to_string().as_str().into(),
-            space(new.rate).into(),
-        ];
-        self.database.query(INSERT, values).await?;
+        let (email, settings) = (new.email.as_deref(), new.settings.to_string());
+        let values = params![&new.id, email, &new.label, &settings, space(new.rate)];
+        self.database.execute(INSERT, values).await?;
         Ok(())
     }
 
@@ -210,31 +154,33 @@ impl Ledger {
     ///
     /// If the ledger cannot be written, or has a row with one of the numbers.
     pub async fn add(&self, id: &str, rows: &[NewRow]) -> Result<(), LedgerError> {
-        const INSERT: &str = "INSERT INTO bulk_rows (send, number, status, address, person, data, \
-            code, message, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NOW())";
         let send = self.number_of(id).await?;
         let values = rows.iter().map(|row| {
             let status = match row.left_out {
                 None => RowStatus::Waiting,
                 Some(_) => RowStatus::LeftOut,
             };
-            let why = row.left_out.as_ref();
             let person = row.person.as_deref().map(|address| self.person(address));
-            vec![
-                send.into(),
-                row.number.into(),
-                status.as_str().into(),
-                row.address.as_str().into(),
-                Value::Bytes(person.unwrap_or_default()),
-                row.data.as_str().into(),
-                Value::option(why.and_then(|why| why.code.as_deref())),
-                Value::option(why.and_then(|why| why.message.as_deref())),
+            let person = person.unwrap_or_default();
+            let why = row.left_out.clone().unwrap_or_default();
+            let (code, message) = (why.code.as_deref(), why.message.as_deref());
+            params![
+                send,
+                row.number,
+                status.as_str(),
+                &row.address,
+                &*person,
+                &row.data,
+                code,
+                message
             ]
         });
         // Losing a draft in a crash does no harm.
-        let mut tx = self.database.begin(Durability::Process).await?;
-        tx.each(INSERT, values.collect()).await?;
-        tx.commit().await
+        let insert = include_str!("sql/add.sql");
+        self.database
+            .execute_each(Durability::Process, insert, values.collect())
+            .await?;
+        Ok(())
     }
 
     /// Adds a file, such as an attachment, to a send.
@@ -243,12 +189,10 @@ impl Ledger {
     ///
     /// If the ledger cannot be written.
     pub async fn add_file(&self, id: &str, name: &str, content: &[u8]) -> Result<(), LedgerError> {
-        const INSERT: &str = "INSERT INTO bulk_files (send, name, content) VALUES ($1, $2, $3) \
-            RETURNING name";
+        const INSERT: &str = "INSERT INTO bulk_files (send, name, content) VALUES ($1, $2, $3)";
         let send = self.number_of(id).await?;
-        let content = Value::Bytes(content.to_vec());
-        let values = vec![send.into(), name.into(), content];
-        self.database.query(INSERT, values).await?;
+        let values = params![send, name, content];
+        self.database.execute(INSERT, values).await?;
         Ok(())
     }
 
@@ -258,16 +202,13 @@ impl Ledger {
     ///
     /// If the ledger cannot be read, or has no such file.
     pub async fn file(&self, id: &str, name: &str) -> Result<Vec<u8>, LedgerError> {
-        const SELECT: &str = "SELECT content FROM bulk_files WHERE send = $1 AND name = $2";
+        const SELECT: &str =
+            "SELECT encode(content, 'hex') FROM bulk_files WHERE send = $1 AND name = $2";
         let send = self.number_of(id).await?;
-        let found = self
-            .database
-            .query(SELECT, vec![send.into(), name.into()])
-            .await?;
-        match found.into_iter().next().map(|mut row| row.remove(0)) {
-            Some(Value::Bytes(content)) => Ok(content),
-            _ => Err(LedgerError::new(LedgerErrorKind::NotFound, "no such file")),
-        }
+        let found = self.database.first(SELECT, params![send, name]).await?;
+        let missing = || LedgerError::new(LedgerErrorKind::NotFound, "no such file");
+        let (content,) = found.ok_or_else(missing)?;
+        Ok(content)
     }
 
     /// Leaves rows of a draft out, each with its reason.
@@ -276,20 +217,16 @@ impl Ledger {
     ///
     /// If the ledger cannot be written.
     pub async fn leave_out(&self, id: &str, rows: &[(u64, RowRefusal)]) -> Result<(), LedgerError> {
-        const UPDATE: &str = "UPDATE bulk_rows SET status = 'left_out', data = '', code = $3, \
-            message = $4, at = NOW() WHERE send = $1 AND number = $2 AND status = 'waiting'";
         let send = self.number_of(id).await?;
         let values = rows.iter().map(|(number, why)| {
-            vec![
-                send.into(),
-                (*number).into(),
-                Value::option(why.code.as_deref()),
-                Value::option(why.message.as_deref()),
-            ]
+            let (code, message) = (why.code.as_deref(), why.message.as_deref());
+            params![send, *number, code, message]
         });
-        let mut tx = self.database.begin(Durability::Process).await?;
-        tx.each(UPDATE, values.collect()).await?;
-        tx.commit().await
+        let update = include_str!("sql/leave_out.sql");
+        self.database
+            .execute_each(Durability::Process, update, values.collect())
+            .await?;
+        Ok(())
     }
 
     /// Leaves out the rows of a draft whose people have got its email from other sends, or may have.
@@ -299,20 +236,11 @@ impl Ledger {
     ///
     /// If the ledger cannot be written.
     pub async fn leave_out_sent(&self, id: &str) -> Result<u64, LedgerError> {
-        const UPDATE: &str = "UPDATE bulk_rows SET status = 'left_out', data = '', \
-            code = 'sent_before', at = NOW(), \
-            message = 'an earlier send has sent the email to this address' \
-            WHERE send = $1 AND status = 'waiting' AND (EXISTS (SELECT 1 FROM bulk_rows r \
-            JOIN bulk_sends s ON s.send = r.send WHERE r.person = bulk_rows.person \
-            AND r.send <> $1 AND s.email = $2 AND s.state <> 'draft' \
-            AND r.final IS DISTINCT FROM 'cancelled' \
-            AND (r.again = 1 OR r.status IN ('in_flight', 'accepted', 'unknown'))) \
-            OR EXISTS (SELECT 1 FROM bulk_sent m WHERE m.email = $2 \
-            AND m.person = bulk_rows.person)) RETURNING number";
-        let (send, email) = self.identity(id).await?;
-        let Some(email) = email else { return Ok(0) };
-        let values = vec![send.into(), email.as_str().into()];
-        Ok(self.database.query(UPDATE, values).await?.len() as u64)
+        let (send, Some(email)) = self.identity(id).await? else {
+            return Ok(0);
+        };
+        let update = include_str!("sql/leave_out_sent.sql");
+        self.database.execute(update, params![send, &email]).await
     }
 
     /// Removes the rows of a draft after this one.
@@ -321,11 +249,9 @@ impl Ledger {
     ///
     /// If the ledger cannot be written.
     pub async fn cut(&self, id: &str, last: u64) -> Result<(), LedgerError> {
-        const DELETE: &str =
-            "DELETE FROM bulk_rows WHERE send = $1 AND number > $2 RETURNING number";
+        const DELETE: &str = "DELETE FROM bulk_rows WHERE send = $1 AND number > $2";
         let send = self.number_of(id).await?;
-        let values = vec![send.into(), last.into()];
-        self.database.query(DELETE, values).await?;
+        self.database.execute(DELETE, params![send, last]).await?;
         Ok(())
     }
 
@@ -336,8 +262,8 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub async fn starts(&self) -> Result<u64, LedgerError> {
         const SELECT: &str = "SELECT CAST(value AS BIGINT) FROM bulk_ledger WHERE name = 'starts'";
-        let found = self.database.query(SELECT, Vec::new()).await?;
-        Ok(found.first().map_or(0, |row| row[0].int() as u64))
+        let found = self.database.first(SELECT, params![]).await?;
+        Ok(found.map_or(0, |(starts,)| starts))
     }
 
     /// Makes a draft a send that workers may send, with these settings. Returns false, and changes
@@ -356,19 +282,15 @@ impl Ledger {
         const COUNT: &str = "UPDATE bulk_ledger \
             SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'starts' \
             RETURNING CAST(value AS BIGINT) - 1";
-        const START: &str = "UPDATE bulk_sends SET state = 'running', settings = $2, \
-            created_at = NOW(), changed_at = NOW() \
-            WHERE send = $1 AND state = 'draft' RETURNING send";
         let send = self.number_of(id).await?;
-        let settings = settings.to_string();
-        let values = vec![send.into(), settings.as_str().into()];
         let mut tx = self.database.begin(Durability::Full).await?;
-        let before = tx.query(COUNT, Vec::new()).await?;
-        let before = before.first().map_or(0, |row| row[0].int() as u64);
+        let before: Option<(u64,)> = tx.first(COUNT, params![]).await?;
+        let before = before.map_or(0, |(before,)| before);
         if starts.is_some_and(|starts| starts != before) {
             return Ok(false);
         }
-        tx.query(START, values).await?;
+        let values = params![send, &settings.to_string()];
+        tx.execute(include_str!("sql/start.sql"), values).await?;
         tx.commit().await?;
         Ok(true)
     }
@@ -403,21 +325,7 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub async fn sends(&self) -> Result<Vec<SendRecord>, LedgerError> {
-        let found = self
-            .database
-            .query(
-                concat!(
-                    select_send!(),
-                    " WHERE s.state <> 'draft' ORDER BY s.created_at, s.send"
-                ),
-                Vec::new(),
-            )
-            .await?;
-        let mut sends = Vec::with_capacity(found.len());
-        for row in found {
-            sends.push(self.record(row).await?);
-        }
-        Ok(sends)
+        self.find(None).await
     }
 
     /// The ids of all sends, without drafts.
@@ -427,11 +335,8 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub async fn ids(&self) -> Result<Vec<String>, LedgerError> {
         const SELECT: &str = "SELECT id FROM bulk_sends WHERE state <> 'draft' ORDER BY id";
-        let found = self.database.query(SELECT, Vec::new()).await?;
-        Ok(found
-            .into_iter()
-            .filter_map(|mut row| row.remove(0).text())
-            .collect())
+        let found = self.database.query(SELECT, params![]).await?;
+        Ok(found.into_iter().map(|(id,)| id).collect())
     }
 
     /// The send with this id.
@@ -440,54 +345,65 @@ impl Ledger {
     ///
     /// If the ledger cannot be read, or has no such send.
     pub async fn send(&self, id: &str) -> Result<SendRecord, LedgerError> {
-        let found = self
-            .database
-            .query(concat!(select_send!(), " WHERE s.id = $1"), vec![id.into()])
-            .await?;
-        match found.into_iter().next() {
-            Some(row) => self.record(row).await,
-            None => Err(not_found()),
-        }
+        let found = self.find(Some(id)).await?.pop();
+        found.ok_or_else(not_found)
     }
 
-    async fn record(&self, row: Row) -> Result<SendRecord, LedgerError> {
-        let mut row = row.into_iter();
-        let mut next = || row.next().unwrap_or(Value::Null);
-        let send = next().int();
-        let created_at = next().int();
-        let changed_at = next().int();
-        let workers = next().int() as u64;
-        let [id, state, settings] = std::array::from_fn(|_| next().text().unwrap_or_default());
-        let [email, paused, code, message] = std::array::from_fn(|_| next().text());
-
-        let state = match state.as_str() {
-            "draft" => SendState::Paused,
-            text => SendState::parse(text).ok_or_else(LedgerError::unreadable)?,
-        };
-        let has_cause = paused.is_some() && state == SendState::Paused;
-        Ok(SendRecord {
-            id,
-            state,
-            created_at: time(created_at),
-            changed_at: time(changed_at),
-            email,
-            settings: serde_json::from_str(&settings).map_err(|_| LedgerError::unreadable())?,
-            totals: self.totals_of(send).await?,
-            workers,
-            cause: has_cause.then_some(RowRefusal { code, message }),
-            send,
-        })
+    async fn find(&self, id: Option<&str>) -> Result<Vec<SendRecord>, LedgerError> {
+        type Columns = (
+            i64,
+            String,
+            SendState,
+            i64,
+            i64,
+            Text,
+            String,
+            bool,
+            Text,
+            Text,
+            u64,
+        );
+        let select = include_str!("sql/send.sql");
+        let found: Vec<Columns> = self.database.query(select, params![id]).await?;
+        let mut sends = Vec::with_capacity(found.len());
+        for row in found {
+            let (
+                send,
+                id,
+                state,
+                created_at,
+                changed_at,
+                email,
+                settings,
+                has_cause,
+                code,
+                message,
+                workers,
+            ) = row;
+            let cause = RowRefusal { code, message };
+            let settings = serde_json::from_str(&settings);
+            sends.push(SendRecord {
+                id,
+                state,
+                created_at: time(created_at),
+                changed_at: time(changed_at),
+                email,
+                settings: settings.map_err(|_| LedgerError::unreadable())?,
+                totals: self.totals_of(send).await?,
+                workers,
+                cause: has_cause.then_some(cause),
+                send,
+            });
+        }
+        Ok(sends)
     }
 
     pub(crate) async fn totals_of(&self, send: i64) -> Result<Totals, LedgerError> {
         const COUNT: &str =
             "SELECT status, count(*) FROM bulk_rows WHERE send = $1 GROUP BY status";
         let mut totals = Totals::default();
-        for row in self.database.query(COUNT, vec![send.into()]).await? {
-            let count = row[1].int() as u64;
-            let status = row.into_iter().next().and_then(Value::text);
-            let status = status.as_deref().and_then(RowStatus::parse);
-            totals.add(status.ok_or_else(LedgerError::unreadable)?, count);
+        for (status, count) in self.database.query(COUNT, params![send]).await? {
+            totals.add(status, count);
         }
         Ok(totals)
     }
@@ -512,12 +428,11 @@ impl Ledger {
             _ => format!("AND status IN ({words})"),
         };
         let select = format!(
-            "SELECT number, at, again, status, address, data, id, code, message, final, reason \
+            "SELECT number, status, address, data, at, again, id, code, message, final, reason \
              FROM bulk_rows WHERE send = $1 AND number > $2 {of_status} ORDER BY number LIMIT {PAGE}"
         );
-        let values = vec![send.into(), after.into()];
-        let found = self.database.query(&select, values).await?;
-        found.into_iter().map(row_record).collect()
+        let found = self.database.query(&select, params![send, after]).await?;
+        Ok(found.into_iter().map(row_record).collect())
     }
 
     /// Pauses, continues or cancels a send. All its workers see it within a second.
@@ -526,13 +441,10 @@ impl Ledger {
     ///
     /// If the send was cancelled, or the ledger cannot be written.
     pub async fn set_state(&self, id: &str, state: SendState) -> Result<(), LedgerError> {
-        const UPDATE: &str = "UPDATE bulk_sends SET state = $2, paused_cause = NULL, \
-            streak = 0, streak_cause = NULL, \
-            run = CASE WHEN $2 = 'running' THEN run + 1 ELSE run END \
-            WHERE send = $1 AND (state IN ('running', 'paused') OR state = $2) RETURNING send";
         let send = self.number_of(id).await?;
-        let values = vec![send.into(), state.as_str().into()];
-        if self.database.query(UPDATE, values).await?.is_empty() {
+        let values = params![send, state.as_str()];
+        let update = include_str!("sql/set_state.sql");
+        if self.database.execute(update, values).await? == 0 {
             let text = "send its rows as a new one";
             return Err(LedgerError::new(LedgerErrorKind::Cancelled, text));
         }
@@ -545,37 +457,28 @@ impl Ledger {
     ///
     /// If the ledger cannot be written.
     pub async fn set_rate(&self, id: &str, rate: f64) -> Result<(), LedgerError> {
-        const UPDATE: &str = "UPDATE bulk_sends SET space = $2 WHERE send = $1 RETURNING send";
+        const UPDATE: &str = "UPDATE bulk_sends SET space = $2 WHERE send = $1";
         let send = self.number_of(id).await?;
-        let values = vec![send.into(), space(rate).into()];
-        self.database.query(UPDATE, values).await?;
+        self.database
+            .execute(UPDATE, params![send, space(rate)])
+            .await?;
         Ok(())
     }
 
-    /// Makes rows wait again. Returns how many.
+    /// Makes the rows with these states wait again, of those that are refused, invalid or unknown; some
+    /// people then perhaps get what was unknown twice. Returns how many.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be written.
-    pub async fn reopen(&self, id: &str, again: Again) -> Result<u64, LedgerError> {
+    pub async fn reopen(&self, id: &str, statuses: &[RowStatus]) -> Result<u64, LedgerError> {
         let send = self.number_of(id).await?;
-        let asked = [
-            (again.refused, RowStatus::Refused),
-            (again.invalid, RowStatus::Invalid),
-            (again.unknown, RowStatus::Unknown),
-        ];
         let mut tx = self.database.begin(Durability::Full).await?;
-        if again.unknown {
-            tx.query(concat!(without_keys!(), ")"), vec![send.into()])
-                .await?;
-        }
         let mut count = 0;
-        for (_, status) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
-            let values = vec![send.into(), status.as_str().into()];
-            count += tx
-                .query(concat!(reopen!(), " RETURNING number"), values)
-                .await?
-                .len() as u64;
+        for status in statuses {
+            let rows = params![send, 0_u64, u64::MAX, status.as_str()];
+            tx.execute(WITHOUT_KEYS, rows.clone()).await?;
+            count += tx.execute(REOPEN, rows).await?;
         }
         tx.commit().await?;
         Ok(count)
@@ -593,32 +496,18 @@ impl Ledger {
         sent: &[u64],
         resend: &[u64],
     ) -> Result<(u64, u64), LedgerError> {
-        const SENT: &str = "UPDATE bulk_rows SET status = 'accepted', request = NULL, code = NULL, \
-            message = 'settled by hand', at = NOW() WHERE send = $1 AND number = $2 \
-            AND status = 'unknown' RETURNING number";
-        const RESEND: &str = concat!(reopen!(), " AND number = $3 RETURNING number");
         let send = self.number_of(id).await?;
+        let rows = |numbers: &[u64]| {
+            let numbers = numbers.iter();
+            let rows = numbers.map(|row| params![send, *row, *row, RowStatus::Unknown.as_str()]);
+            rows.collect::<Vec<_>>()
+        };
+        let (sent, resend) = (rows(sent), rows(resend));
         let mut tx = self.database.begin(Durability::Full).await?;
-        let settled = sent.iter().chain(resend);
-        let settled = settled.map(|number| vec![send.into(), (*number).into()]);
-        tx.each(
-            concat!(without_keys!(), " AND number = $2)"),
-            settled.collect(),
-        )
-        .await?;
-        let (mut settled, mut waiting) = (0, 0);
-        for number in sent {
-            let values = vec![send.into(), (*number).into()];
-            settled += tx.query(SENT, values).await?.len() as u64;
-        }
-        for number in resend {
-            let values = vec![
-                send.into(),
-                RowStatus::Unknown.as_str().into(),
-                (*number).into(),
-            ];
-            waiting += tx.query(RESEND, values).await?.len() as u64;
-        }
+        let all = [sent.as_slice(), resend.as_slice()].concat();
+        tx.execute_each(WITHOUT_KEYS, all).await?;
+        let settled = tx.execute_each(SETTLE_SENT, sent).await?;
+        let waiting = tx.execute_each(REOPEN, resend).await?;
         tx.commit().await?;
         Ok((settled, waiting))
     }
@@ -636,17 +525,13 @@ impl Ledger {
         const UPDATE: &str = "UPDATE bulk_rows SET final = $3, reason = $4 \
             WHERE send = $1 AND number = $2 AND status = 'accepted'";
         let send = self.number_of(id).await?;
-        let values = known.iter().map(|(number, known)| {
-            vec![
-                send.into(),
-                (*number).into(),
-                known.status.as_str().into(),
-                Value::option(known.reason.as_deref()),
-            ]
-        });
-        let mut tx = self.database.begin(Durability::Process).await?;
-        tx.each(UPDATE, values.collect()).await?;
-        tx.commit().await
+        let values = known
+            .iter()
+            .map(|(number, known)| params![send, *number, &known.status, known.reason.as_deref()]);
+        self.database
+            .execute_each(Durability::Process, UPDATE, values.collect())
+            .await?;
+        Ok(())
     }
 
     /// Removes a send with its rows. Of each person who has got the email, or may have, a keyed
@@ -656,20 +541,13 @@ impl Ledger {
     ///
     /// If the ledger cannot be written.
     pub async fn remove(&self, id: &str) -> Result<(), LedgerError> {
-        const REMEMBER: &str = "INSERT INTO bulk_sent (email, person, at) \
-            SELECT $2, person, max(at) FROM bulk_rows WHERE send = $1 \
-            AND final IS DISTINCT FROM 'cancelled' \
-            AND (status IN ('in_flight', 'accepted', 'unknown') OR again = 1) GROUP BY person \
-            ON CONFLICT (email, person) DO UPDATE SET at = excluded.at";
-        const LABEL: &str = "INSERT INTO bulk_emails (email, label) \
-            SELECT email, label FROM bulk_sends WHERE send = $1 \
-            ON CONFLICT (email) DO NOTHING";
         let (send, email) = self.identity(id).await?;
         let mut tx = self.database.begin(Durability::Full).await?;
         if let Some(email) = email {
-            tx.query(REMEMBER, vec![send.into(), email.as_str().into()])
+            let remember = include_str!("sql/remember.sql");
+            tx.execute(remember, params![send, &email]).await?;
+            tx.execute(include_str!("sql/label.sql"), params![send])
                 .await?;
-            tx.query(LABEL, vec![send.into()]).await?;
         }
         delete(&mut tx, send).await?;
         tx.commit().await
@@ -695,18 +573,19 @@ impl Ledger {
     /// If the ledger cannot be written.
     pub async fn clean_up(&self, drafts: Duration, memory: Duration) -> Result<(), LedgerError> {
         const DRAFTS: &str =
-            "SELECT send FROM bulk_sends WHERE state = 'draft' AND created_at < NOW() - $1";
-        const OLD: &str = "SELECT at FROM bulk_sent WHERE at < NOW() - $1 LIMIT 1";
-        const FORGET: &str = "DELETE FROM bulk_sent WHERE at < NOW() - $1 RETURNING at";
-        let drafts = self.database.query(DRAFTS, vec![millis(drafts)]).await?;
-        for row in drafts {
+            "SELECT send FROM bulk_sends WHERE state = 'draft' AND created_at < now_ms() - $1";
+        const OLD: &str = "SELECT at FROM bulk_sent WHERE at < now_ms() - $1 LIMIT 1";
+        const FORGET: &str = "DELETE FROM bulk_sent WHERE at < now_ms() - $1";
+        let drafts: Vec<(i64,)> = self.database.query(DRAFTS, params![drafts]).await?;
+        for (send,) in drafts {
             let mut tx = self.database.begin(Durability::Process).await?;
-            delete(&mut tx, row[0].int()).await?;
+            delete(&mut tx, send).await?;
             tx.commit().await?;
         }
-        let old = self.database.query(OLD, vec![millis(memory)]).await?;
-        if !old.is_empty() {
-            self.database.query(FORGET, vec![millis(memory)]).await?;
+        // Most of the time, nothing is written.
+        let old: Option<(i64,)> = self.database.first(OLD, params![memory]).await?;
+        if old.is_some() {
+            self.database.execute(FORGET, params![memory]).await?;
         }
         Ok(())
     }
@@ -718,21 +597,13 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub async fn shared(&self, id: &str) -> Result<Vec<Shared>, LedgerError> {
-        // CROSS JOIN, so that SQLite begins with the rows that wait.
-        const SELECT: &str = "SELECT count(*), s.id FROM bulk_rows n CROSS JOIN bulk_rows r \
-            JOIN bulk_sends s ON s.send = r.send WHERE n.send = $1 AND n.status = 'waiting' \
-            AND r.person = n.person AND r.send <> $1 AND s.email IS NOT NULL \
-            AND s.state <> 'draft' AND r.final IS DISTINCT FROM 'cancelled' AND (r.again = 1 \
-            OR r.status IN ('in_flight', 'accepted', 'unknown') \
-            OR (r.status IN ('waiting', 'held') AND s.state <> 'cancelled')) GROUP BY s.id";
         let send = self.number_of(id).await?;
-        let found = self.database.query(SELECT, vec![send.into()]).await?;
-        let shared = |row: Row| {
-            let people = row[0].int() as u64;
-            let id = row.into_iter().nth(1).and_then(Value::text)?;
-            Some(Shared { id, people })
-        };
-        Ok(found.into_iter().filter_map(shared).collect())
+        let select = include_str!("sql/shared.sql");
+        let found = self.database.query(select, params![send]).await?;
+        Ok(found
+            .into_iter()
+            .map(|(id, people)| Shared { id, people })
+            .collect())
     }
 
     /// How many people of the rows that wait have got the very email from sends that were removed.
@@ -741,18 +612,17 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub async fn got_before(&self, id: &str) -> Result<Option<Remembered>, LedgerError> {
-        const SELECT: &str = "SELECT count(*), max(m.at) FROM bulk_rows n CROSS JOIN bulk_sent m \
-            WHERE n.send = $1 AND n.status = 'waiting' AND m.email = $2 AND m.person = n.person";
-        let (send, email) = self.identity(id).await?;
-        let Some(email) = email else { return Ok(None) };
-        let values = vec![send.into(), email.as_str().into()];
-        let found = self.database.query(SELECT, values).await?;
-        let people = found[0][0].int() as u64;
+        let (send, Some(email)) = self.identity(id).await? else {
+            return Ok(None);
+        };
+        let select = include_str!("sql/got_before.sql");
+        let found = self.database.first(select, params![send, &email]).await?;
+        let (people, last): (u64, i64) = found.unwrap_or_default();
         Ok((people > 0).then(|| Remembered {
             email,
             label: String::new(),
             people,
-            last: time(found[0][1].int()),
+            last: time(last),
         }))
     }
 
@@ -762,21 +632,13 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub async fn memory(&self) -> Result<Vec<Remembered>, LedgerError> {
-        const SELECT: &str = "SELECT count(*), max(m.at), m.email, max(e.label) FROM bulk_sent m \
-            LEFT JOIN bulk_emails e ON e.email = m.email GROUP BY m.email ORDER BY max(m.at)";
-        let found = self.database.query(SELECT, Vec::new()).await?;
-        let remembered = |row: Row| {
-            let mut row = row.into_iter();
-            let mut next = || row.next().unwrap_or(Value::Null);
-            let people = next().int() as u64;
-            let last = time(next().int());
-            let [email, label] = std::array::from_fn(|_| next().text().unwrap_or_default());
-            Remembered {
-                email,
-                label,
-                people,
-                last,
-            }
+        let memory = include_str!("sql/memory.sql");
+        let found = self.database.query(memory, params![]).await?;
+        let remembered = |(email, label, people, last)| Remembered {
+            email,
+            label,
+            people,
+            last: time(last),
         };
         Ok(found.into_iter().map(remembered).collect())
     }
@@ -788,13 +650,10 @@ impl Ledger {
     /// If the ledger cannot be written.
     pub async fn forget(&self) -> Result<u64, LedgerError> {
         let mut tx = self.database.begin(Durability::Full).await?;
-        let count = tx
-            .query("SELECT count(*) FROM bulk_sent", Vec::new())
-            .await?;
-        tx.query("DELETE FROM bulk_sent", Vec::new()).await?;
-        tx.query("DELETE FROM bulk_emails", Vec::new()).await?;
+        let count = tx.execute("DELETE FROM bulk_sent", params![]).await?;
+        tx.execute("DELETE FROM bulk_emails", params![]).await?;
         tx.commit().await?;
-        Ok(count[0][0].int() as u64)
+        Ok(count)
     }
 
     pub(crate) async fn number_of(&self, id: &str) -> Result<i64, LedgerError> {
@@ -803,10 +662,8 @@ impl Ledger {
 
     async fn identity(&self, id: &str) -> Result<(i64, Option<String>), LedgerError> {
         const SELECT: &str = "SELECT send, email FROM bulk_sends WHERE id = $1";
-        let found = self.database.query(SELECT, vec![id.into()]).await?;
-        let row = found.into_iter().next().ok_or_else(not_found)?;
-        let send = row[0].int();
-        Ok((send, row.into_iter().nth(1).and_then(Value::text)))
+        let found = self.database.first(SELECT, params![id]).await?;
+        found.ok_or_else(not_found)
     }
 
     /// What is stored of an address. Without the key of the ledger, it does not tell who it is.
@@ -832,36 +689,39 @@ async fn delete(tx: &mut Transaction, send: i64) -> Result<(), LedgerError> {
         "DELETE FROM bulk_files WHERE send = $1",
         "DELETE FROM bulk_sends WHERE send = $1",
     ] {
-        tx.query(statement, vec![send.into()]).await?;
+        tx.execute(statement, params![send]).await?;
     }
     Ok(())
 }
 
-fn row_record(row: Row) -> Result<RowRecord, LedgerError> {
-    let mut row = row.into_iter();
-    let mut next = || row.next().unwrap_or(Value::Null);
-    let number = next().int() as u64;
-    let at = match next() {
-        Value::Int(at) => Some(time(at)),
-        _ => None,
-    };
-    let is_again = next().int() == 1;
-    let status = next().text().as_deref().and_then(RowStatus::parse);
-    let status = status.ok_or_else(LedgerError::unreadable)?;
-    let [address, data] = std::array::from_fn(|_| next().text().unwrap_or_default());
-    let [id, code, message, final_status, reason] = std::array::from_fn(|_| next().text());
-    let known = |status| FinalStatus { status, reason };
-    Ok(RowRecord {
+type Text = Option<String>;
+type RowColumns = (
+    u64,
+    RowStatus,
+    String,
+    String,
+    Option<i64>,
+    bool,
+    Text,
+    Text,
+    Text,
+    Text,
+    Text,
+);
+
+fn row_record(row: RowColumns) -> RowRecord {
+    let (number, status, address, data, at, perhaps_twice, id, code, message, known, reason) = row;
+    RowRecord {
         number,
         status,
         address,
         data,
-        at,
+        at: at.map(time),
         id,
         why: RowRefusal { code, message },
-        perhaps_twice: is_again,
-        final_status: final_status.map(known),
-    })
+        perhaps_twice,
+        final_status: known.map(|status| FinalStatus { status, reason }),
+    }
 }
 
 /// Microseconds between two emails at this rate, at most a year.
@@ -872,12 +732,6 @@ fn space(rate: f64) -> i64 {
     } else {
         0
     }
-}
-
-/// A duration as a parameter, at most a thousand years, which can be added to any time.
-pub(crate) fn millis(duration: Duration) -> Value {
-    const MAX: u128 = 1000 * 366 * 86_400_000;
-    Value::Int(duration.as_millis().min(MAX) as i64)
 }
 
 pub(crate) fn time(since_epoch: i64) -> DateTime<Utc> {

@@ -9,19 +9,15 @@ mod bulk_send;
 mod database;
 mod error;
 mod ledger;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod record;
 mod request;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod worker;
 
 pub use bulk_send::{BulkSend, RequestReport};
 #[cfg(feature = "postgres")]
 pub use deadpool_postgres;
 pub use error::{Error, ErrorKind, LedgerError, LedgerErrorKind};
-pub use ledger::{Again, Ledger, Remembered, Shared};
+pub use ledger::{Ledger, Remembered, Shared};
 pub use record::{
     FinalStatus, NewRow, NewSend, RowOutcome, RowRecord, RowRefusal, RowStatus, SendRecord,
     SendState, Totals,

@@ -154,15 +154,11 @@ impl SendState {
             Self::Cancelled => "cancelled",
         }
     }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Running, Self::Paused, Self::Cancelled];
-        all.into_iter().find(|state| state.as_str() == text)
-    }
 }
 
 /// The one state of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RowStatus {
     /// It will be sent.
@@ -184,18 +180,6 @@ pub enum RowStatus {
 }
 
 impl RowStatus {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Waiting,
-        Self::Held,
-        Self::InFlight,
-        Self::Accepted,
-        Self::Refused,
-        Self::Invalid,
-        Self::Unknown,
-        Self::LeftOut,
-    ];
-
     /// The word in the database, such as `in_flight`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -208,10 +192,6 @@ impl RowStatus {
             Self::Unknown => "unknown",
             Self::LeftOut => "left_out",
         }
-    }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 

@@ -1,15 +1,12 @@
-//! Bulk sending: `svc bulk send` compared with a bare loop of `send_batch`, and workers on
-//! PostgreSQL.
+//! Bulk sending: what it costs beside a bare loop of `send_batch`. Writes the table of `README.md` in
+//! this folder.
 //!
 //! ```text
-//! cargo bench -p svc-tests --bench bulk              1,000,000 rows
-//! cargo bench -p svc-tests --bench bulk -- 20000     fewer rows
+//! SVC_TEST_POSTGRES=1 cargo bench -p svc-tests --bench bulk              1,000,000 rows
+//! SVC_TEST_POSTGRES=1 cargo bench -p svc-tests --bench bulk -- 20000     fewer rows
 //! ```
 //!
-//! Prints the rates, the peak memory of `svc`, the size of the ledger, the time that `status`,
-//! `report` and a job of one row take beside the complete job, and how much faster four workers are
-//! than one if each request takes 50 ms. The latter needs an empty database of PostgreSQL:
-//! `SVC_BENCH_LEDGER` is its URL. The sandbox is a process of its own, on the same machine. Results: `README.md` in this folder.
+//! The sandbox is a process of its own, on the same machine.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
@@ -18,10 +15,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
+use svc_bulk::deadpool_postgres::{Manager, Pool};
+use svc_bulk::{BulkSend, Ledger, NewRow, NewSend};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
+use tokio_postgres::{Config, NoTls};
+
+#[expect(dead_code, reason = "tests use the rest")]
+#[path = "../../webhook-inbox/tests/it/server.rs"]
+mod server;
 
 const SVC: &str = env!("CARGO_BIN_EXE_svc-under-test");
 const KEY: &str = "mk_test_sandbox";
@@ -29,110 +34,141 @@ const KEY: &str = "mk_test_sandbox";
 const CONCURRENCY: usize = 4;
 
 fn main() {
-    let rows = std::env::args()
-        .skip(1)
-        .find_map(|arg| arg.parse().ok())
-        .unwrap_or(1_000_000);
+    let number = |arg: String| arg.parse::<usize>().ok();
+    let rows = std::env::args().find_map(number).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .unwrap();
+    let mut table = Table(String::new());
     runtime.block_on(async {
-        one_process(rows).await;
-        workers((rows / 25).clamp(1_000, 40_000)).await;
+        library(rows, &mut table).await;
+        command_line(rows, &mut table);
+        workers((rows / 25).clamp(1_000, 40_000), &mut table).await;
     });
+    table.write();
 }
 
-async fn one_process(rows: usize) {
-    let bench = Bench::start(rows);
+/// What was measured, the result, and its limit.
+struct Table(String);
+
+impl Table {
+    fn row(&mut self, what: &str, result: &str, limit: &str) {
+        let row = format!("| {what} | {result} | {limit} |\n");
+        print!("{row}");
+        self.0.push_str(&row);
+    }
+
+    fn write(&self) {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (before, _) = text.split_once("|---|").unwrap();
+        std::fs::write(path, format!("{before}|---|---|---|\n{}", self.0)).unwrap();
+    }
+}
+
+fn seconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}
+
+async fn library(rows: usize, table: &mut Table) {
+    let bench = Bench::start(0);
     let start = Instant::now();
     bench.bare_loop(rows).await;
-    let bare = rows as f64 / start.elapsed().as_secs_f64();
-    println!("bare loop of send_batch     {bare:>12.0} emails/s");
+    let bare = rows as f64 / seconds(start);
     drop(bench);
 
-    let bench = Bench::start(rows);
+    let bench = Bench::start(0);
+    let ledger = Ledger::sqlite(bench.home.path().join("ledger.db")).await;
+    let ledger = ledger.unwrap();
     let start = Instant::now();
+    let send = store(&ledger, rows).await;
+    let stored = seconds(start);
+    let limit = 25.0 * rows as f64 / 1e6;
+    let what = format!("{rows} rows are stored in SQLite");
+    table.row(&what, &format!("{stored:.1} s"), &format!("≤ {limit:.1} s"));
+
+    let start = Instant::now();
+    let sender = BulkSend::new(&bench.client).concurrency(CONCURRENCY);
+    sender.run(&ledger, &send.id, render).await.unwrap();
+    let rate = rows as f64 / seconds(start);
+    let result = format!("{:.2} ({rate:.0} and {bare:.0} a second)", rate / bare);
+    table.row(
+        "sent, against a bare loop of `send_batch`",
+        &result,
+        "≥ 0.85",
+    );
+}
+
+async fn store(ledger: &Ledger, rows: usize) -> NewSend {
+    let send = NewSend::new(format!("news {rows}"));
+    let people = (1..=rows as u64).map(|number| {
+        let address = format!("p{number}@example.test");
+        NewRow::new(number, &address, &address).unwrap()
+    });
+    ledger.create(&send, people).await.unwrap();
+    send
+}
+
+#[expect(clippy::ptr_arg, reason = "the rows are texts")]
+fn render(to: &String) -> Result<Email, String> {
+    Ok(Email::new("hello@sandbox.test", to.as_str(), "Hi").text("Hello"))
+}
+
+fn command_line(rows: usize, table: &mut Table) {
+    let bench = Bench::start(rows);
     let send = "bulk send people.csv --from hello@sandbox.test --subject Hi --text Hello --yes";
-    let peak = peak_memory(bench.spawn(send));
-    let rate = rows as f64 / start.elapsed().as_secs_f64();
-    println!(
-        "svc bulk send               {rate:>12.0} emails/s, {:.2} of the loop",
-        rate / bare
-    );
-    println!(
-        "peak memory                 {:>12.1} MiB",
-        peak as f64 / 1024.0
-    );
+    let peak = peak_memory(bench.spawn(send)) / 1024;
+    let what = format!("memory of `svc bulk send` of {rows} rows");
+    table.row(&what, &format!("{peak} MiB"), "≤ 60 MiB");
 
     let job = bench.json("bulk list")[0].clone();
     assert_eq!(job["accepted"], rows, "{job}");
-    let ledger = bench.home.path().join(".local/state/svc/bulk.db");
-    let bytes = std::fs::metadata(ledger).unwrap().len();
-    println!(
-        "ledger                      {:>12.1} bytes a row",
-        bytes as f64 / rows as f64
-    );
+    let one = bench.home.path().join("one.csv");
+    std::fs::write(one, "email\none@example.test\n").unwrap();
+    let start = Instant::now();
+    bench.json("bulk send one.csv --from hello@sandbox.test --subject Hi --text Hello --yes");
+    let what = format!("a job of one row beside one of {rows}");
+    table.row(&what, &format!("{:.2} s", seconds(start)), "≤ 0.2 s");
+
     let id = job["job"].as_str().unwrap();
-    std::fs::write(
-        bench.home.path().join("one.csv"),
-        "email\none@example.test\n",
-    )
-    .unwrap();
-    for command in [
-        format!("bulk status {id}"),
-        format!("bulk report {id} --status refused"),
-        "bulk send one.csv --from hello@sandbox.test --subject Hi --text Hello --yes".to_owned(),
-    ] {
-        let start = Instant::now();
-        bench.json(&command);
-        let name = command.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        let name = format!("svc {name}");
-        println!("{name:<27} {:>12.2} s", start.elapsed().as_secs_f64());
-    }
+    let peak = peak_memory(bench.spawn(&format!("bulk report {id}"))) / 1024;
+    let what = format!("memory of `svc bulk report` of {rows} rows");
+    table.row(&what, &format!("{peak} MiB"), "streams");
 }
 
 /// Four workers against one, with a service that takes 50 ms for each request.
-async fn workers(rows: usize) {
-    let Ok(ledger) = std::env::var("SVC_BENCH_LEDGER") else {
-        println!("workers: skipped, SVC_BENCH_LEDGER is not set");
+async fn workers(rows: usize, table: &mut Table) {
+    let Some(server) = server::Server::own().await else {
         return;
     };
-    let ledger = format!("--ledger {ledger}");
-    let mut seconds = Vec::new();
+    let config = server.database().await;
+    let mut took = Vec::new();
     for count in [1, 4] {
-        let bench = Bench::start(rows);
+        let bench = Bench::start(0);
         let slow = json!({"operation": "emails.send_batch", "latency": "50ms", "times": 1_000_000});
-        bench
-            .client
-            .raw("POST", "/_sandbox/faults")
-            .json(&slow)
-            .await
-            .unwrap();
-        let email = format!("--from hello@sandbox.test --subject Hi{count} --text Hello");
-        let send = format!("bulk send people.csv {email} --yes --again --concurrency 1 {ledger}");
-        let mut workers = vec![bench.spawn(&send)];
-        let job = loop {
-            let job = bench.json(&format!("bulk list {ledger}"))[0].clone();
-            if job["subject"] == format!("Hi{count}") {
-                break job;
-            }
-        };
+        let faults = bench.client.raw("POST", "/_sandbox/faults").json(&slow);
+        faults.await.unwrap();
+        let send = store(&ledger(&config).await, rows + count).await;
         let start = Instant::now();
-        let id = job["job"].as_str().unwrap();
-        let work = format!("bulk work {id} {ledger} --concurrency 1");
-        workers.extend((1..count).map(|_| bench.spawn(&work)));
-        for mut worker in workers {
-            assert!(worker.wait().unwrap().success());
-        }
-        seconds.push(start.elapsed().as_secs_f64());
-        let rate = rows as f64 / start.elapsed().as_secs_f64();
-        println!("workers: {count}                  {rate:>12.0} emails/s");
+        let workers = (0..count).map(async |_| {
+            let ledger = ledger(&config).await;
+            let sender = BulkSend::new(&bench.client).concurrency(1);
+            sender.run(&ledger, &send.id, render).await.unwrap();
+        });
+        join_all(workers).await;
+        took.push(seconds(start));
     }
-    println!(
-        "four against one            {:>12.2} times as fast",
-        seconds[0] / seconds[1]
-    );
+    let times = format!("{:.2} times as fast", took[0] / took[1]);
+    let what = "four workers on PostgreSQL against one, at 50 ms a request";
+    table.row(what, &times, "≥ 3.5 times");
+}
+
+/// With connections of its own, as in another process.
+async fn ledger(config: &Config) -> Ledger {
+    let manager = Manager::new(config.clone(), NoTls);
+    let pool = Pool::builder(manager).max_size(8).build().unwrap();
+    Ledger::postgres(pool).await.unwrap()
 }
 
 /// A sandbox in a process of its own, and a file of rows.

@@ -1,24 +1,32 @@
-//! Deliveries accepted and handled in a second, by the inbox and by plain SQL with the same
-//! durability, in one run: `SVC_TEST_POSTGRES=1 cargo bench -p svc-webhook-inbox`.
+//! What the inbox costs, against plain SQL with the same durability, in one run. Writes the table of
+//! `README.md` in this folder.
+//!
+//! ```text
+//! SVC_TEST_POSTGRES=1 cargo bench -p svc-webhook-inbox                1,000,000 old rows
+//! SVC_TEST_POSTGRES=1 cargo bench -p svc-webhook-inbox -- 100000      fewer
+//! ```
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark prints, and panics when it fails"
 )]
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Manager, Pool, Transaction};
 use futures_util::future::join_all;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls};
-use webhook_inbox::{Database, Inbox, Job};
+use webhook_inbox::{Inbox, Job};
 use webhook_verify::{Delivery, Secret, Service, Signature, Verifier};
 
+#[expect(dead_code, reason = "tests use the rest")]
+#[path = "../tests/it/proxy.rs"]
+mod proxy;
 #[expect(dead_code, reason = "tests use the rest")]
 #[path = "../tests/it/server.rs"]
 mod server;
@@ -28,17 +36,86 @@ const SLOTS: usize = 8;
 
 #[tokio::main]
 async fn main() {
-    sqlite().await;
-    let Some(server) = server::Server::shared().await else {
-        return;
-    };
-    let config = server.database().await;
-    println!("PostgreSQL, {WORKERS} workers of {SLOTS}");
-    postgres(&config, 8000).await;
-    println!("PostgreSQL, {WORKERS} workers of {SLOTS}, 5 ms for each round trip");
+    let number = |arg: String| arg.parse::<usize>().ok();
+    let old = std::env::args().find_map(number).unwrap_or(1_000_000);
+    let server = server::Server::shared().await;
+    let config = server.expect("SVC_TEST_POSTGRES=1").database().await;
     let directory = tempfile::tempdir().unwrap();
-    let slow = slowed(&config, directory.path());
-    postgres(&slow, 2000).await;
+    let mut table = Table::default();
+
+    let near = postgres(&config, 8000).await;
+    table.ratio(
+        "handled a second, PostgreSQL, 4 workers",
+        near.handled,
+        "0.7",
+    );
+    let proxy = proxy::Proxy::start(&config, Duration::from_micros(2500));
+    let slow = postgres(&proxy.config(&config), 2000).await;
+    let name = "the same with 5 ms to the database";
+    table.ratio(name, slow.handled, "0.7");
+    let sqlite = sqlite(&directory.path().join("app.db"), 2000).await;
+    table.ratio("handled a second, SQLite", sqlite.handled, "0.8");
+    table.ratio("accepted a second, PostgreSQL", near.accepted, "0.9");
+    table.ratio("accepted a second, SQLite", sqlite.accepted, "1.2");
+
+    let [inbox, plain] = latency(&config, 3000)
+        .await
+        .map(|took| format!("{took:.1?}"));
+    let name = "p99 until the end of the handler, at 300 a second";
+    table.row(name, [&inbox, &plain, "", "≤ 3 ms"]);
+
+    let many = beside(&config, old).await;
+    let megabytes = format!("{} MB", many.bytes / 1_000_000);
+    let limit = format!("≤ {} MB", 600 * old / 1_000_000);
+    let name = format!("{old} deliveries of 440 bytes that wait");
+    table.row(&name, [&megabytes, "", "", &limit]);
+    let rate = Pair {
+        inbox: many.rate,
+        plain: near.handled.inbox,
+    };
+    let name = format!("handled a second beside {old} old ones, against without them");
+    table.ratio(&name, rate, "1");
+    table.write();
+}
+
+/// Results a second.
+#[derive(Clone, Copy)]
+struct Pair {
+    inbox: f64,
+    plain: f64,
+}
+
+struct Rates {
+    accepted: Pair,
+    handled: Pair,
+}
+
+#[derive(Default)]
+struct Table(String);
+
+impl Table {
+    fn ratio(&mut self, name: &str, rates: Pair, at_least: &str) {
+        let [inbox, plain] = [rates.inbox, rates.plain].map(|rate| format!("{rate:.0}"));
+        let ratio = format!("{:.2}", rates.inbox / rates.plain);
+        self.row(name, [&inbox, &plain, &ratio, at_least]);
+    }
+
+    fn row(&mut self, name: &str, columns: [&str; 4]) {
+        let row = format!("| {name} | {} |\n", columns.join(" | "));
+        print!("{row}");
+        self.0.push_str(&row);
+    }
+
+    fn write(&self) {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (before, _) = text.split_once("|---|").unwrap();
+        std::fs::write(path, format!("{before}|---|---|---|---|---|\n{}", self.0)).unwrap();
+    }
+}
+
+fn rate(count: usize, since: Instant) -> f64 {
+    count as f64 / since.elapsed().as_secs_f64()
 }
 
 fn delivery(id: usize) -> Delivery {
@@ -51,28 +128,6 @@ fn delivery(id: usize) -> Delivery {
     Verifier::email(secret).verify(header, body).unwrap()
 }
 
-fn report(what: &str, count: usize, inbox: Duration, plain: Duration) {
-    let rate = |took: Duration| count as f64 / took.as_secs_f64();
-    let (inbox, plain) = (rate(inbox), rate(plain));
-    println!(
-        "  {what:9} inbox {inbox:8.0}/s  plain {plain:8.0}/s  {:.2}",
-        inbox / plain
-    );
-}
-
-async fn accept_all<D: Database>(inbox: &Inbox<D>, deliveries: &Arc<Vec<Delivery>>) {
-    let next = Arc::new(AtomicUsize::new(0));
-    let tasks = (0..WORKERS * SLOTS).map(|_| {
-        let (inbox, deliveries, next) = (inbox.clone(), deliveries.clone(), next.clone());
-        tokio::spawn(async move {
-            while let Some(delivery) = deliveries.get(next.fetch_add(1, Ordering::Relaxed)) {
-                inbox.accept(delivery).await.unwrap();
-            }
-        })
-    });
-    join_all(tasks).await;
-}
-
 fn pool(config: &Config, size: usize) -> Pool {
     Pool::builder(Manager::new(config.clone(), NoTls))
         .max_size(size)
@@ -80,8 +135,50 @@ fn pool(config: &Config, size: usize) -> Pool {
         .unwrap()
 }
 
-async fn postgres(config: &Config, count: usize) {
+/// Runs `accept` for all deliveries, in many tasks.
+async fn accept_all<F>(deliveries: &Arc<Vec<Delivery>>, accept: impl Fn(Delivery) -> F) -> f64
+where
+    F: Future<Output = ()> + Send,
+{
+    let since = Instant::now();
+    let next = AtomicUsize::new(0);
+    let tasks = (0..WORKERS * SLOTS).map(async |_| {
+        while let Some(delivery) = deliveries.get(next.fetch_add(1, Ordering::Relaxed)) {
+            accept(delivery.clone()).await;
+        }
+    });
+    join_all(tasks).await;
+    rate(deliveries.len(), since)
+}
+
+async fn postgres(config: &Config, count: usize) -> Rates {
     let pools = [(); WORKERS].map(|()| pool(config, SLOTS + 2));
+    let inboxes = create(&pools).await;
+    let deliveries = Arc::new((0..count).map(delivery).collect::<Vec<_>>());
+
+    let inbox = &inboxes[0];
+    let accepted = Pair {
+        inbox: accept_all(&deliveries, |each| async move {
+            inbox.accept(&each).await.unwrap();
+        })
+        .await,
+        plain: accept_all(&deliveries, |each| accept_plainly(&pools[0], each)).await,
+    };
+
+    let since = Instant::now();
+    let tasks = (0..WORKERS * SLOTS).map(|slot| {
+        let pool = pools[slot % WORKERS].clone();
+        tokio::spawn(async move { while handle_plainly(&pool).await.is_some() {} })
+    });
+    join_all(tasks).await;
+    let plain = rate(count, since);
+    let inbox = handle_all(&inboxes, count).await;
+    let handled = Pair { inbox, plain };
+    Rates { accepted, handled }
+}
+
+/// The tables of the inbox, and those of an application without it.
+async fn create(pools: &[Pool; WORKERS]) -> [Inbox<Pool>; WORKERS] {
     let tables = "DROP TABLE IF EXISTS webhook_inbox, webhook_inbox_workers, webhook_inbox_paused, \
          webhook_inbox_schema, webhook_inbox_expanded, handled, plain; \
          CREATE TABLE handled (key text NOT NULL); \
@@ -89,49 +186,15 @@ async fn postgres(config: &Config, count: usize) {
          event text NOT NULL, body bytea NOT NULL, status text NOT NULL DEFAULT 'pending', \
          due_at timestamptz NOT NULL DEFAULT now()); \
          CREATE INDEX ON plain (due_at, id) WHERE status = 'pending'";
-    pools[0]
-        .get()
-        .await
-        .unwrap()
-        .batch_execute(tables)
-        .await
-        .unwrap();
+    let client = pools[0].get().await.unwrap();
+    client.batch_execute(tables).await.unwrap();
     let inboxes = pools.clone().map(Inbox::new);
     inboxes[0].migrate().await.unwrap();
-    let deliveries = Arc::new((0..count).map(delivery).collect::<Vec<_>>());
+    inboxes
+}
 
-    let since = Instant::now();
-    accept_all(&inboxes[0], &deliveries).await;
-    let accepted = since.elapsed();
-    let since = Instant::now();
-    let next = Arc::new(AtomicUsize::new(0));
-    let tasks = (0..WORKERS * SLOTS).map(|_| {
-        let (pool, deliveries, next) = (pools[0].clone(), deliveries.clone(), next.clone());
-        tokio::spawn(async move {
-            while let Some(delivery) = deliveries.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let client = pool.get().await.unwrap();
-                let (key, event) = (delivery.key(), delivery.event().as_str());
-                let body: &[u8] = delivery.body();
-                let parameters: &[(&(dyn ToSql + Sync), Type)] = &[
-                    (&key, Type::TEXT),
-                    (&event, Type::TEXT),
-                    (&body, Type::BYTEA),
-                ];
-                let insert = "INSERT INTO plain (key, event, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-                client.query_typed(insert, parameters).await.unwrap();
-            }
-        })
-    });
-    join_all(tasks).await;
-    report("accepted", count, accepted, since.elapsed());
-
-    let since = Instant::now();
-    let tasks = (0..WORKERS * SLOTS).map(|slot| {
-        let pool = pools[slot % WORKERS].clone();
-        tokio::spawn(async move { while handle_plainly(&pool).await {} })
-    });
-    join_all(tasks).await;
-    let plain = since.elapsed();
+/// Handles what waits, with a worker of each inbox.
+async fn handle_all(inboxes: &[Inbox<Pool>; WORKERS], count: usize) -> f64 {
     let since = Instant::now();
     let workers = inboxes.each_ref().map(|inbox| {
         let handle = async |tx: &Transaction<'_>, job: &Job| {
@@ -143,23 +206,36 @@ async fn postgres(config: &Config, count: usize) {
         tokio::spawn(inbox.worker().concurrency(SLOTS).run(handle))
     });
     inboxes[0].until_idle().await.unwrap();
-    report("handled", count, since.elapsed(), plain);
+    let rate = rate(count, since);
     for (inbox, worker) in inboxes.iter().zip(workers) {
         inbox.stop(Duration::from_secs(10)).await;
         worker.await.unwrap().unwrap();
     }
+    rate
 }
 
-/// What an application writes that has no inbox. Returns whether there was a delivery.
-async fn handle_plainly(pool: &Pool) -> bool {
+/// What an application writes that has no inbox.
+async fn accept_plainly(pool: &Pool, delivery: Delivery) {
+    let client = pool.get().await.unwrap();
+    let (key, event) = (delivery.key(), delivery.event().as_str());
+    let body: &[u8] = delivery.body();
+    let parameters: &[(&(dyn ToSql + Sync), Type)] = &[
+        (&key, Type::TEXT),
+        (&event, Type::TEXT),
+        (&body, Type::BYTEA),
+    ];
+    let insert = "INSERT INTO plain (key, event, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    client.query_typed(insert, parameters).await.unwrap();
+}
+
+/// The same. Returns the key of the delivery, if there was one.
+async fn handle_plainly(pool: &Pool) -> Option<String> {
     let mut client = pool.get().await.unwrap();
     let claim = "UPDATE plain SET due_at = now() + interval '30 s' WHERE id = (SELECT id FROM plain \
          WHERE status = 'pending' AND due_at <= now() ORDER BY due_at, id LIMIT 1 \
          FOR UPDATE SKIP LOCKED) RETURNING id, key, body";
     let rows = client.query_typed(claim, &[]).await.unwrap();
-    let Some(row) = rows.first() else {
-        return false;
-    };
+    let row = rows.first()?;
     let (id, key): (i64, String) = (row.get(0), row.get(1));
     let tx = client.transaction().await.unwrap();
     let insert = "INSERT INTO handled VALUES ($1)";
@@ -167,74 +243,139 @@ async fn handle_plainly(pool: &Pool) -> bool {
     let done = "UPDATE plain SET status = 'done', body = '' WHERE id = $1";
     tx.query_typed(done, &[(&id, Type::INT8)]).await.unwrap();
     tx.commit().await.unwrap();
-    true
+    Some(key)
 }
 
-/// The same database behind a proxy that holds back what it passes on.
-fn slowed(config: &Config, directory: &std::path::Path) -> Config {
-    let [tokio_postgres::config::Host::Unix(server)] = config.get_hosts() else {
-        panic!("one Unix socket")
-    };
-    let server = server.join(".s.PGSQL.5432");
-    let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (client, _) = listener.accept().await.unwrap();
-            let server = UnixStream::connect(&server).await.unwrap();
-            let (client_read, client_write) = client.into_split();
-            let (server_read, server_write) = server.into_split();
-            tokio::spawn(pass_on(client_read, server_write));
-            tokio::spawn(pass_on(server_read, client_write));
-        }
-    });
-    let mut slow = Config::new();
-    slow.host_path(directory).user("svc");
-    slow.dbname(config.get_dbname().unwrap());
-    slow
+/// When deliveries were accepted, and how long it took until their handlers ended.
+#[derive(Default)]
+struct Times {
+    accepted: Mutex<HashMap<String, Instant>>,
+    took: Mutex<Vec<Duration>>,
 }
 
-async fn pass_on(
-    mut from: tokio::net::unix::OwnedReadHalf,
-    mut to: tokio::net::unix::OwnedWriteHalf,
-) {
-    let (sender, mut held) =
-        tokio::sync::mpsc::unbounded_channel::<(tokio::time::Instant, Vec<u8>)>();
-    tokio::spawn(async move {
-        while let Some((at, bytes)) = held.recv().await {
-            tokio::time::sleep_until(at).await;
-            if to.write_all(&bytes).await.is_err() {
-                return;
-            }
+impl Times {
+    async fn accept(&self, count: usize, accept: impl AsyncFn(Delivery)) {
+        let mut turns = tokio::time::interval(Duration::from_secs(1) / 300);
+        for id in 0..count {
+            turns.tick().await;
+            let delivery = delivery(id);
+            let key = delivery.key().to_owned();
+            self.accepted.lock().unwrap().insert(key, Instant::now());
+            accept(delivery).await;
         }
-    });
-    let mut buffer = vec![0; 1 << 16];
-    while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let at = tokio::time::Instant::now() + Duration::from_micros(2500);
-        if sender.send((at, buffer[..read].to_vec())).is_err() {
-            return;
+    }
+
+    fn handled(&self, key: &str) {
+        let since = self.accepted.lock().unwrap()[key];
+        self.took.lock().unwrap().push(since.elapsed());
+    }
+
+    async fn p99(&self, count: usize) -> Duration {
+        while self.took.lock().unwrap().len() < count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        let mut took = self.took.lock().unwrap();
+        took.sort_unstable();
+        took[count * 99 / 100]
     }
 }
 
-async fn sqlite() {
-    const COUNT: usize = 2000;
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("app.db");
-    let inbox = Inbox::sqlite(&path).unwrap();
+/// 300 deliveries a second: with the inbox, and without it.
+async fn latency(config: &Config, count: usize) -> [Duration; 2] {
+    let pools = [(); WORKERS].map(|()| pool(config, SLOTS + 2));
+    let [inbox, ..] = create(&pools).await;
+    let times = Arc::new(Times::default());
+    let seen = times.clone();
+    let handle = async move |tx: &Transaction<'_>, job: &Job| {
+        let key = job.delivery().key();
+        tx.query_typed("INSERT INTO handled VALUES ($1)", &[(&key, Type::TEXT)])
+            .await?;
+        seen.handled(key);
+        Ok(())
+    };
+    let worker = tokio::spawn(inbox.worker().concurrency(SLOTS).run(handle));
+    let accept = async |each: Delivery| _ = inbox.accept(&each).await.unwrap();
+    times.accept(count, accept).await;
+    let of_inbox = times.p99(count).await;
+    inbox.stop(Duration::from_secs(10)).await;
+    worker.await.unwrap().unwrap();
+
+    let times = Arc::new(Times::default());
+    let wake = Arc::new(Notify::new());
+    for _ in 0..SLOTS {
+        let (pool, times, wake) = (pools[1].clone(), times.clone(), wake.clone());
+        tokio::spawn(async move {
+            loop {
+                wake.notified().await;
+                while let Some(key) = handle_plainly(&pool).await {
+                    times.handled(&key);
+                }
+            }
+        });
+    }
+    let accept = async |each: Delivery| {
+        accept_plainly(&pools[0], each).await;
+        wake.notify_one();
+    };
+    times.accept(count, accept).await;
+    [of_inbox, times.p99(count).await]
+}
+
+struct Beside {
+    bytes: usize,
+    rate: f64,
+}
+
+/// The size of so many rows, and how quick others are handled beside them, once they were handled.
+async fn beside(config: &Config, old: usize) -> Beside {
+    const NEW: usize = 8000;
+    let pools = [(); WORKERS].map(|()| pool(config, SLOTS + 2));
+    let inboxes = create(&pools).await;
+    let client = pools[0].get().await.unwrap();
+    let insert = format!(
+        "INSERT INTO webhook_inbox (key, service, event, body, received_at) \
+         SELECT 'email:email.bounced:' || gen_random_uuid(), 'email', 'email.bounced', \
+         convert_to(repeat('x', 440), 'UTF8'), 1795000000000 FROM generate_series(1, {old})"
+    );
+    client.batch_execute(&insert).await.unwrap();
+    let size = "SELECT pg_total_relation_size('webhook_inbox')";
+    let bytes: i64 = client.query_one(size, &[]).await.unwrap().get(0);
+    for done in [
+        "UPDATE webhook_inbox SET status = 'done', body = '', ended_at = 1795000000000 + id",
+        "VACUUM ANALYZE webhook_inbox",
+    ] {
+        client.batch_execute(done).await.unwrap();
+    }
+    drop(client);
+
+    let deliveries = Arc::new((0..NEW).map(delivery).collect::<Vec<_>>());
+    let inbox = &inboxes[0];
+    accept_all(&deliveries, |each| async move {
+        inbox.accept(&each).await.unwrap();
+    })
+    .await;
+    let rate = handle_all(&inboxes, NEW).await;
+    let bytes = bytes as usize;
+    Beside { bytes, rate }
+}
+
+async fn sqlite(path: &std::path::Path, count: usize) -> Rates {
+    let inbox = Inbox::sqlite(path).unwrap();
     inbox.migrate().await.unwrap();
-    let mut connection = rusqlite::Connection::open(&path).unwrap();
+    let mut connection = rusqlite::Connection::open(path).unwrap();
     let tables = "PRAGMA synchronous = full; CREATE TABLE handled (key TEXT NOT NULL); \
          CREATE TABLE plain (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, \
          event TEXT NOT NULL, body BLOB NOT NULL, status TEXT NOT NULL DEFAULT 'pending', \
          due_at INTEGER NOT NULL DEFAULT 0); \
          CREATE INDEX due ON plain (due_at, id) WHERE status = 'pending'";
     connection.execute_batch(tables).unwrap();
-    let deliveries = Arc::new((0..COUNT).map(delivery).collect::<Vec<_>>());
+    let deliveries = Arc::new((0..count).map(delivery).collect::<Vec<_>>());
 
-    println!("SQLite");
-    let since = Instant::now();
-    accept_all(&inbox, &deliveries).await;
-    let accepted = since.elapsed();
+    let of_inbox = &inbox;
+    let accepted = accept_all(&deliveries, |each| async move {
+        of_inbox.accept(&each).await.unwrap();
+    });
+    let accepted = accepted.await;
     let since = Instant::now();
     for delivery in &*deliveries {
         let insert =
@@ -243,10 +384,13 @@ async fn sqlite() {
         let values = (delivery.key(), delivery.event().as_str(), body);
         connection.execute(insert, values).unwrap();
     }
-    report("accepted", COUNT, accepted, since.elapsed());
+    let accepted = Pair {
+        inbox: accepted,
+        plain: rate(count, since),
+    };
 
     let since = Instant::now();
-    for _ in 0..COUNT {
+    for _ in 0..count {
         let claim = "UPDATE plain SET due_at = 30 + unixepoch() WHERE id = (SELECT id FROM plain \
              WHERE status = 'pending' AND due_at <= unixepoch() ORDER BY due_at, id LIMIT 1) RETURNING id, key";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -258,14 +402,18 @@ async fn sqlite() {
         tx.execute(done, [id]).unwrap();
         tx.commit().unwrap();
     }
-    let plain = since.elapsed();
+    let plain = rate(count, since);
     let since = Instant::now();
     let worker = tokio::spawn(inbox.worker().run(|tx, job| {
         tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key()])?;
         Ok(())
     }));
     inbox.until_idle().await.unwrap();
-    report("handled", COUNT, since.elapsed(), plain);
+    let handled = Pair {
+        inbox: rate(count, since),
+        plain,
+    };
     inbox.stop(Duration::from_secs(10)).await;
     worker.await.unwrap().unwrap();
+    Rates { accepted, handled }
 }

@@ -1,8 +1,8 @@
 //! What the inbox needs of a database.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
+use svc_sql::{Row, Value};
 use tokio::time::timeout;
 
 use crate::{Error, ErrorKind};
@@ -39,71 +39,13 @@ pub trait Database: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn query(
         &self,
-        statement: Statement,
+        statement: &str,
         parameters: Vec<Value>,
     ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
 }
 
-pub(crate) type Statement = Cow<'static, str>;
-
-pub(crate) type Row = Vec<Value>;
-
-/// How long an operation of the inbox may take. A handler may take longer.
+/// How long an operation of the inbox may take, with a new connection. A handler may take longer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A parameter or a column. PostgreSQL returns integers and bytes as text.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// Of a text.
-    Null,
-    Int(i64),
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl Value {
-    /// A duration in milliseconds: at most a thousand years, which can be added to any time.
-    pub(crate) fn millis(duration: Duration) -> Self {
-        const MAX: u128 = 1000 * 366 * 86_400_000;
-        Self::Int(duration.as_millis().min(MAX) as i64)
-    }
-
-    /// Zero for other values.
-    pub(crate) fn int(&self) -> i64 {
-        match self {
-            Self::Int(value) => *value,
-            Self::Text(text) => text.parse().unwrap_or(0),
-            _ => 0,
-        }
-    }
-
-    /// `None` for other values.
-    pub(crate) fn text(self) -> Option<String> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Bytes, or their hexadecimal digits. `None` for other values.
-    pub(crate) fn bytes(self) -> Option<Vec<u8>> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            Self::Text(digits) => from_hex(&digits),
-            _ => None,
-        }
-    }
-}
-
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pairs = digits.as_bytes().chunks(2);
-    let bytes = pairs.map(|pair| match *pair {
-        [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
-        _ => None,
-    });
-    bytes.collect()
-}
 
 /// Limits the duration of an operation.
 pub(crate) async fn within<T>(

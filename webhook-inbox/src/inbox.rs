@@ -9,11 +9,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use svc_sql::Value;
 use tokio::sync::{Notify, RwLock, watch};
 use tokio::time::{sleep, timeout};
 use webhook_verify::Delivery;
 
-use crate::database::Value;
+use crate::database::within;
 use crate::error::text_of;
 use crate::{Database, Error, ErrorKind, Worker, queue};
 
@@ -166,7 +167,8 @@ impl<D: Database> Inbox<D> {
     /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds. It
     /// is logged with its cause.
     pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
-        let rows = self.query(self.insert(), self.entry(delivery)).await;
+        let insert = self.insert();
+        let rows = within(self.database.query(&insert, self.entry(delivery))).await;
         let tenant = self.scope.as_deref().or(delivery.tenant());
         let rows = rows.inspect_err(|error| {
             let (event, id) = (delivery.event().as_str(), delivery.id());
@@ -248,7 +250,7 @@ impl<D: Database> Inbox<D> {
         }
     }
 
-    pub(crate) fn insert(&self) -> crate::database::Statement {
+    pub(crate) fn insert(&self) -> String {
         queue::insert(self.notifies)
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use svc_sql::{Row, read};
 use webhook_verify::{Delivery, Service};
 
-use crate::database::{Row, Value};
 use crate::queue::Position;
 use crate::{Error, ErrorKind};
 
@@ -38,18 +38,26 @@ impl Job {
 
     /// Reads a row of `COLUMNS`.
     pub(crate) fn read(row: Row) -> Result<Self, Error> {
-        let unreadable = || Error::new(ErrorKind::Database, "a row of the table cannot be read");
-        let mut columns = row.into_iter();
-        let mut next = || columns.next().unwrap_or(Value::Null);
-        let [id, token, attempts, received_at] = std::array::from_fn(|_| next().int());
-        let scope = next().text();
-        let [service, event, key] = std::array::from_fn(|_| next().text().unwrap_or_default());
-        let body = next().bytes().ok_or_else(unreadable)?;
-        let service: Service = service.parse().map_err(|_| unreadable())?;
+        type Columns = (
+            i64,
+            i64,
+            u32,
+            i64,
+            Option<String>,
+            String,
+            String,
+            String,
+            Vec<u8>,
+        );
+        let row: Columns = read(row)?;
+        let (id, token, attempt, received_at, scope, service, event, key, body) = row;
+        let service: Service = service
+            .parse()
+            .map_err(|_| Error::new(ErrorKind::Database, "a delivery of an unknown service"))?;
         Ok(Self {
             id,
             token,
-            attempt: u32::try_from(attempts).unwrap_or(0),
+            attempt,
             scope: scope.map(Arc::from),
             delivery: Delivery::from_storage(service, &event, key, body),
             received_at: time(received_at),
@@ -124,24 +132,23 @@ impl DeadLetter {
     pub(crate) const COLUMNS: &str =
         "id, attempts, received_at, ended_at, scope, event, key, error";
 
-    pub(crate) fn read(row: Row) -> Self {
-        let mut columns = row.into_iter();
-        let mut next = || columns.next().unwrap_or(Value::Null);
-        let [id, attempts, received_at, failed_at] = std::array::from_fn(|_| next().int());
-        let scope = next().text();
-        let [event, key, error] = std::array::from_fn(|_| next().text().unwrap_or_default());
+    pub(crate) fn read(row: DeadLetterColumns) -> Self {
+        let (id, attempts, received_at, failed_at, scope, event, key, error) = row;
         Self {
             id,
             scope,
             event,
             key,
-            attempts: u32::try_from(attempts).unwrap_or(0),
+            attempts,
             error,
             received_at: time(received_at),
             failed_at: time(failed_at),
         }
     }
 }
+
+/// [`DeadLetter::COLUMNS`].
+pub(crate) type DeadLetterColumns = (i64, u32, i64, i64, Option<String>, String, String, String);
 
 pub(crate) fn time(since_epoch: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(since_epoch.max(0) as u64)

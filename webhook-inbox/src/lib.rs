@@ -36,12 +36,13 @@ pub use rusqlite;
 pub use sqlx;
 
 pub use database::Database;
-pub use error::{BoxError, Error, ErrorKind, Failed};
+pub use error::{BoxError, Failed};
 pub use inbox::{Accepted, Inbox};
 pub use job::{DeadLetter, Job};
 pub use operations::{Backlog, Select};
 #[cfg(any(feature = "postgres", feature = "sqlx"))]
 pub use simple_query::Isolation;
 #[cfg(feature = "sqlite")]
-pub use sqlite::Sqlite;
+pub use svc_sql::sqlite::Sqlite;
+pub use svc_sql::{Error, ErrorKind};
 pub use worker::Worker;

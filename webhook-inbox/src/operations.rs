@@ -7,10 +7,11 @@
 use std::ops::{Bound, RangeBounds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use svc_sql::{Value, params};
 use tokio::time::sleep;
 use webhook_verify::Delivery;
 
-use crate::database::{Database, Value};
+use crate::database::{Database, within};
 use crate::queue::COLUMNS;
 use crate::{DeadLetter, Error, Inbox, Job};
 
@@ -83,14 +84,13 @@ impl Select {
 
     /// The conditions, and the parameters `$1` to `$6`.
     fn condition(&self) -> (&'static str, Vec<Value>) {
-        let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::Text);
-        let parameters = vec![
-            Value::Int(self.first_id),
-            Value::Int(self.last_id),
-            Value::Int(self.from),
-            Value::Int(self.to),
-            text(&self.tenant),
-            text(&self.event),
+        let parameters = params![
+            self.first_id,
+            self.last_id,
+            self.from,
+            self.to,
+            self.tenant.as_deref(),
+            self.event.as_deref(),
         ];
         let condition = "id BETWEEN $1 AND $2 AND received_at BETWEEN $3 AND $4 \
              AND ($5 IS NULL OR coalesce(scope, '') = $5) AND ($6 IS NULL OR event = $6)";
@@ -142,7 +142,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn until_idle(&self) -> Result<(), Error> {
         let pending = "SELECT id FROM webhook_inbox WHERE status = 'pending' LIMIT 1";
-        while !self.query(pending, vec![]).await?.is_empty() {
+        while self.run(pending, params![]).await? > 0 {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())
@@ -155,16 +155,16 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
         let backlog = include_str!("sql/backlog.sql");
-        let rows = self.query(backlog, vec![]).await?;
-        let tenants = rows.into_iter().map(|mut row| {
-            let [pending, oldest, dead] = [1, 2, 3].map(|column: usize| row[column].int());
-            Backlog {
-                tenant: row.swap_remove(0).text().unwrap_or_default(),
-                pending: pending.unsigned_abs(),
+        let rows = self.query(backlog, params![]).await?;
+        let tenants = rows
+            .into_iter()
+            .map(|(tenant, pending, oldest, dead): (_, _, i64, _)| Backlog {
+                tenant,
+                pending,
+                // Negative if the clock was set back.
                 oldest: Duration::from_millis(oldest.max(0).unsigned_abs()),
-                dead: dead.unsigned_abs(),
-            }
-        });
+                dead,
+            });
         Ok(tenants.collect())
     }
 
@@ -180,8 +180,8 @@ impl<D: Database> Inbox<D> {
             "SELECT {columns} FROM webhook_inbox \
              WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2"
         );
-        let parameters = vec![Value::Int(after), Value::Int(limit.into())];
-        let rows = self.query(list, parameters).await?;
+        let limit = u64::from(limit);
+        let rows = self.query(&list, params![after, limit]).await?;
         Ok(rows.into_iter().map(DeadLetter::read).collect())
     }
 
@@ -194,7 +194,7 @@ impl<D: Database> Inbox<D> {
     pub async fn delivery(&self, id: i64) -> Result<Option<Delivery>, Error> {
         let read =
             format!("SELECT {COLUMNS} FROM webhook_inbox WHERE id = $1 AND length(body) > 0");
-        let row = self.query(read, vec![Value::Int(id)]).await?.pop();
+        let row = within(self.database.query(&read, params![id])).await?.pop();
         Ok(row.map(Job::read).transpose()?.map(|job| job.delivery))
     }
 
@@ -263,8 +263,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn pause(&self, tenant: &str) -> Result<(), Error> {
         let pause = "INSERT INTO webhook_inbox_paused (scope) VALUES ($1) ON CONFLICT DO NOTHING";
-        let tenant = vec![Value::Text(tenant.to_owned())];
-        self.query(pause, tenant).await.map(drop)
+        self.run(pause, params![tenant]).await.map(drop)
     }
 
     /// Ends a [`pause`](Self::pause).
@@ -274,8 +273,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn resume(&self, tenant: &str) -> Result<(), Error> {
         let resume = "DELETE FROM webhook_inbox_paused WHERE scope = $1";
-        let tenant = vec![Value::Text(tenant.to_owned())];
-        self.query(resume, tenant).await.map(drop)
+        self.run(resume, params![tenant]).await.map(drop)
     }
 
     /// Changes the selected rows in slices. Returns how many.
@@ -287,9 +285,9 @@ impl<D: Database> Inbox<D> {
         );
         let mut count = 0;
         loop {
-            let rows = self.query(statement.clone(), parameters.clone()).await?;
+            let rows: Vec<(i64,)> = self.query(&statement, parameters.clone()).await?;
             count += rows.len() as u64;
-            let Some(last) = rows.iter().map(|row| row[0].int()).max() else {
+            let Some((last,)) = rows.iter().max() else {
                 return Ok(count);
             };
             parameters[0] = Value::Int(last.saturating_add(1));

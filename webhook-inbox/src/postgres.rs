@@ -4,15 +4,18 @@
 //! has claimed it. A connection is given back only after success; otherwise it is closed. The texts
 //! of the statements are made in `simple_query.rs`. `sqlx_postgres.rs` does the same with sqlx.
 
+use deadpool_postgres::tokio_postgres;
 use deadpool_postgres::tokio_postgres::error::SqlState;
-use deadpool_postgres::tokio_postgres::{self, SimpleQueryMessage, SimpleQueryRow};
-use deadpool_postgres::{GenericClient, Object, Pool, PoolError, Transaction};
+use deadpool_postgres::{GenericClient, Pool, Transaction};
 use futures_util::future::join;
+use svc_sql::postgres::{acquire, rows};
+use svc_sql::{Row, Value, with_literals};
+use tokio::time::timeout;
 use webhook_verify::Delivery;
 
-use crate::database::{Row, Statement, Value, within};
+use crate::database::within;
 use crate::queue::accepted;
-use crate::simple_query::{self, Borrowed, CLAIM_LOST, COMMIT, CREATE};
+use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE, RESPONSE};
 use crate::worker::Failure;
 use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
 
@@ -54,9 +57,8 @@ impl Inbox<Pool> {
         tx: &tokio_postgres::Transaction<'_>,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        let insert = simple_query::with_literals(&self.insert(), &self.entry(delivery));
-        let messages = tx.simple_query(&insert).await.map_err(error_of)?;
-        Ok(accepted(&rows_of(&messages)))
+        let insert = with_literals(&self.insert(), &self.entry(delivery));
+        Ok(accepted(&rows(&tx.simple_query(&insert).await?)))
     }
 }
 
@@ -170,7 +172,7 @@ async fn transaction(
         worker.handler_timeout,
         worker.keep_bodies,
     );
-    let starts = async { connection.get().transaction().await.map_err(error_of) };
+    let starts = async { connection.get().transaction().await.map_err(Error::from) };
     let tx = within(starts).await?;
     let write_and_commit = async {
         write(&tx).await?;
@@ -179,16 +181,16 @@ async fn transaction(
         let committed = tx.batch_execute(COMMIT).await;
         committed.map_err(|error| {
             let code = error.code().cloned();
-            simple_query::commit_failed(code.as_ref().map(SqlState::code), error_of(error))
+            simple_query::commit_failed(code.as_ref().map(SqlState::code), error.into())
         })
     };
     let (begun, committed) = join(tx.batch_execute(&begin), write_and_commit).await;
     // Ends the transaction, or the empty one that `COMMIT` has begun.
     drop(tx);
     if let Err(error) = begun {
-        return Err(match code(&error) {
+        return Err(match error.code().map(SqlState::code) {
             Some(CLAIM_LOST) => Failure::ClaimLost,
-            _ => error_of(error).into(),
+            _ => Failure::Database(error.into()),
         });
     }
     committed?;
@@ -206,50 +208,22 @@ impl Database for Pool {
 
     async fn create(&self) -> Result<(), Error> {
         let mut connection = acquire(self).await?;
-        let created = connection.get().batch_execute(CREATE).await;
-        created.map_err(error_of)?;
+        connection.get().batch_execute(CREATE).await?;
         connection.give_back();
         Ok(())
     }
 
-    async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+    async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
         let mut connection = acquire(self).await?;
-        let text = simple_query::single(&statement, &parameters);
-        let messages = connection.get().simple_query(&text).await;
-        let rows = rows_of(&messages.map_err(error_of)?);
+        let text = simple_query::single(statement, &parameters);
+        let response = timeout(RESPONSE, connection.get().simple_query(&text)).await;
+        let messages = response.map_err(|elapsed| {
+            // What has lost this connection has lost those that wait in the pool, too.
+            self.retain(|_, _| false);
+            Error::new(ErrorKind::Unavailable, elapsed)
+        })?;
+        let rows = rows(&messages?);
         connection.give_back();
         Ok(rows)
     }
-}
-
-async fn acquire(pool: &Pool) -> Result<Borrowed<Object>, Error> {
-    let connection = pool.get().await.map_err(|error| match error {
-        PoolError::Backend(error) => error_of(error),
-        PoolError::Timeout(_) => Error::new(ErrorKind::NoConnection, error),
-        error => Error::new(ErrorKind::Unavailable, error),
-    })?;
-    Ok(Borrowed::new(connection, |closed| {
-        drop(Object::take(closed));
-    }))
-}
-
-fn rows_of(messages: &[SimpleQueryMessage]) -> Vec<Row> {
-    let value = |row: &SimpleQueryRow, column| {
-        let text = row.get(column).map(str::to_owned);
-        text.map_or(Value::Null, Value::Text)
-    };
-    let rows = messages.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| value(row, at)).collect()),
-        _ => None,
-    });
-    rows.collect()
-}
-
-fn code(error: &tokio_postgres::Error) -> Option<&str> {
-    error.code().map(SqlState::code)
-}
-
-fn error_of(error: tokio_postgres::Error) -> Error {
-    let code = error.code().cloned();
-    Error::postgres(code.as_ref().map(SqlState::code), error)
 }

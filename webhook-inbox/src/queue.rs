@@ -1,24 +1,22 @@
 //! The statements of the inbox: store a delivery, survey what is due, claim, finish, fail, give
-//! back and purge. They are PostgreSQL's; `sqlite.rs` translates them. What is true for any table
-//! with claims, such as tokens and leases, is in `claims.rs`. A claim returns `Job`s, each with a
-//! token, and `finish` and `fail` change a row only if its token is still the newest. `worker.rs`
-//! decides when each of them runs.
+//! back and purge. Their SQL is in `sql/`. A claim returns `Job`s, each with a token, and `finish` and
+//! `fail` change a row only if its token is still the newest. `worker.rs` decides when each of them
+//! runs.
 
 use std::time::Duration;
 
+use serde::de::{DeserializeOwned, IgnoredAny};
+use svc_sql::{Row, Value, params, read};
 use webhook_verify::Delivery;
 
-use crate::claims::Claims;
-use crate::database::{Database, Row, Statement, Value, within};
+use crate::database::{Database, within};
 use crate::{Accepted, Error, ErrorKind, Inbox, Job};
 
 /// The newest version of the tables that this crate knows.
 const VERSION: i64 = 2;
 
-pub(crate) const CLAIMS: Claims = Claims {
-    rows: "webhook_inbox",
-    workers: "webhook_inbox_workers",
-};
+/// Ends the claim of a delivery, with the parameters of `claim_of`.
+pub(crate) const FINISH: &str = include_str!("sql/finish.sql");
 
 /// What `Job::read` reads.
 pub(crate) const COLUMNS: &str =
@@ -26,29 +24,27 @@ pub(crate) const COLUMNS: &str =
 
 /// The statement that stores a delivery, with the parameters of `entry`. It may notify workers of
 /// other processes.
-pub(crate) fn insert(notifies: bool) -> Statement {
+pub(crate) fn insert(notifies: bool) -> String {
     let insert = include_str!("sql/insert.sql");
     if !notifies {
-        return insert.into();
+        return insert.to_owned();
     }
     let notify = "SELECT id, pg_notify('webhook_inbox', '') IS NULL FROM stored";
-    format!("WITH stored AS ({insert}) {notify}").into()
+    format!("WITH stored AS ({insert}) {notify}")
 }
 
 /// What `insert` needs to store a delivery.
 pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
-    // PostgreSQL does not store NUL in a text.
-    let text = |text: &str| Value::Text(text.replace('\0', "\u{fffd}"));
     let key = match scope {
-        Some(scope) => text(&delivery.key_in_namespace(scope)),
-        None => text(delivery.key()),
+        Some(scope) => delivery.key_in_namespace(scope),
+        None => delivery.key().to_owned(),
     };
-    vec![
-        key,
-        scope.or(delivery.tenant()).map_or(Value::Null, text),
-        text(delivery.service().name()),
-        text(delivery.event().as_str()),
-        Value::Bytes(delivery.body().to_vec()),
+    params![
+        &key,
+        scope.or(delivery.tenant()),
+        delivery.service().name(),
+        delivery.event().as_str(),
+        &**delivery.body(),
     ]
 }
 
@@ -60,12 +56,10 @@ pub(crate) fn accepted(rows: &[Row]) -> Accepted {
     }
 }
 
-/// Ends the claim of a delivery.
-pub(crate) fn finish(job: &Job, keep_bodies: bool) -> (String, Vec<Value>) {
-    let body = if keep_bodies { "body" } else { "''" };
-    let finish = CLAIMS.sql(include_str!("sql/finish.sql"));
-    let claim = vec![Value::Int(job.id), Value::Int(job.token)];
-    (finish.replace("{body}", body), claim)
+/// What `FINISH` needs to end a claim.
+pub(crate) fn claim_of(job: &Job, keep_bodies: bool) -> Vec<Value> {
+    let nothing: &[u8] = &[];
+    params![job.id, job.token, i64::from(keep_bodies), nothing]
 }
 
 /// A tenant whose deliveries may be due.
@@ -87,6 +81,7 @@ pub(crate) struct Position {
 }
 
 /// What waits in the table.
+#[derive(Default)]
 pub(crate) struct Survey {
     pub(crate) tenants: Vec<String>,
     pub(crate) paused: Vec<String>,
@@ -95,20 +90,30 @@ pub(crate) struct Survey {
 }
 
 impl<D: Database> Inbox<D> {
-    pub(crate) async fn query(
+    /// Runs a statement, and returns its rows as tuples.
+    pub(crate) async fn query<T: DeserializeOwned>(
         &self,
-        statement: impl Into<Statement> + Send,
+        statement: &str,
         parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, Error> {
-        within(self.database.query(statement.into(), parameters)).await
+    ) -> Result<Vec<T>, Error> {
+        let rows = within(self.database.query(statement, parameters)).await?;
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Runs a statement, and returns how many rows it has returned.
+    pub(crate) async fn run(
+        &self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> Result<usize, Error> {
+        Ok(self.query::<IgnoredAny>(statement, parameters).await?.len())
     }
 
     /// Whether the tables exist and can be used.
     pub(crate) async fn check_schema(&self) -> Result<(), Error> {
-        let versions = "SELECT version, (SELECT max(version) FROM webhook_inbox_expanded) \
-                        FROM webhook_inbox_schema ORDER BY version DESC LIMIT 1";
-        let rows = self.query(versions, vec![]).await?;
-        let oldest = rows.first().map_or(0, |row| row[0].int());
+        let versions = include_str!("sql/schema_version.sql");
+        let found: Vec<(i64, Option<i64>)> = self.query(versions, params![]).await?;
+        let oldest = found.first().map_or(0, |(oldest, _)| *oldest);
         if oldest <= VERSION {
             return Ok(());
         }
@@ -117,18 +122,13 @@ impl<D: Database> Inbox<D> {
     }
 
     pub(crate) async fn survey(&self) -> Result<Survey, Error> {
-        let survey = CLAIMS.sql(include_str!("sql/survey.sql"));
-        let mut found = Survey {
-            tenants: Vec::new(),
-            paused: Vec::new(),
-            alone: false,
-        };
-        for row in self.query(survey, vec![]).await? {
-            let mut columns = row.into_iter().filter_map(Value::text);
-            let (what, tenant) = (columns.next(), columns.next().unwrap_or_default());
-            match what.as_deref() {
-                Some("due") => found.tenants.push(tenant),
-                Some("paused") => found.paused.push(tenant),
+        let survey = include_str!("sql/survey.sql");
+        let mut found = Survey::default();
+        let rows: Vec<(String, String)> = self.query(survey, params![]).await?;
+        for (what, tenant) in rows {
+            match what.as_str() {
+                "due" => found.tenants.push(tenant),
+                "paused" => found.paused.push(tenant),
                 _ => found.alone = true,
             }
         }
@@ -143,12 +143,11 @@ impl<D: Database> Inbox<D> {
         turns: &[Turn],
         limit: usize,
     ) -> Result<Vec<Job>, Error> {
-        let mut parameters = vec![Value::Int(owner), Value::millis(time_limit)];
+        let mut parameters = params![owner, time_limit];
         let mut parts = Vec::new();
-        let part = CLAIMS.sql(include_str!("sql/turn.sql"));
         for turn in turns {
-            parameters.push(Value::Text(turn.tenant.clone()));
-            let part = part
+            parameters.push(Value::from(&turn.tenant));
+            let part = include_str!("sql/turn.sql")
                 .replace("{tenant}", &format!("${}", parameters.len()))
                 .replace("{due_at}", &turn.after.due_at.to_string())
                 .replace("{id}", &turn.after.id.to_string())
@@ -166,19 +165,21 @@ impl<D: Database> Inbox<D> {
         owner: i64,
         time_limit: Duration,
     ) -> Result<Option<Job>, Error> {
-        let ids = CLAIMS.sql(include_str!("sql/alone.sql"));
-        let parameters = vec![Value::Int(owner), Value::millis(time_limit)];
-        Ok(self.claim_rows(&ids, parameters).await?.pop())
+        let ids = include_str!("sql/alone.sql");
+        let jobs = self.claim_rows(ids, params![owner, time_limit]).await;
+        Ok(jobs?.pop())
     }
 
     async fn claim_rows(&self, ids: &str, parameters: Vec<Value>) -> Result<Vec<Job>, Error> {
-        let rows = self.query(CLAIMS.claim(ids, COLUMNS), parameters).await?;
+        let claim = include_str!("sql/claim.sql")
+            .replace("{ids}", ids)
+            .replace("{columns}", COLUMNS);
+        let rows = within(self.database.query(&claim, parameters)).await?;
         let jobs = rows.into_iter().filter_map(|row| {
-            let id = row[0].int();
+            let id = row[0].clone();
             let job = Job::read(row);
-            if let Err(error) = &job {
-                let source = error.to_string();
-                tracing::error!(id, error = source, "a row of webhook_inbox cannot be read");
+            if job.is_err() {
+                tracing::error!(?id, "a row of webhook_inbox cannot be read");
             }
             job.ok()
         });
@@ -199,31 +200,51 @@ impl<D: Database> Inbox<D> {
         } else {
             "dead"
         };
-        let parameters = vec![
-            Value::Int(job.id),
-            Value::Int(job.token),
-            Value::Text(status.to_owned()),
-            Value::millis(retry_in.unwrap_or_default()),
-            Value::Text(error.to_owned()),
-            Value::Int(i64::from(!counts)),
-        ];
-        Ok(!self.query(CLAIMS.fail(), parameters).await?.is_empty())
+        let (delay, uncounted) = (retry_in.unwrap_or_default(), i64::from(!counts));
+        let parameters = params![job.id, job.token, status, delay, error, uncounted];
+        Ok(self.run(include_str!("sql/fail.sql"), parameters).await? > 0)
     }
 
     /// Gives back what a worker holds, and that has ended; what a transaction still holds follows
     /// when that has ended. Returns whether that is all.
     pub(crate) async fn leave(&self, owner: i64) -> Result<bool, Error> {
-        let owner = vec![Value::Int(owner)];
-        self.query(CLAIMS.release(&[]), owner.clone()).await?;
-        self.query(CLAIMS.leave(), owner.clone()).await?;
-        let held = self.query(CLAIMS.held(), owner).await?;
-        Ok(held[0][0].int() == 0)
+        self.release(owner, &[]).await?;
+        self.remove_worker(owner).await?;
+        let held = include_str!("sql/held.sql");
+        let held: Vec<(u64,)> = self.query(held, params![owner]).await?;
+        Ok(held == [(0,)])
+    }
+
+    /// Gives back what a worker holds, but for these deliveries.
+    pub(crate) async fn release(&self, owner: i64, except: &[i64]) -> Result<(), Error> {
+        // No row has the id 0, and a list must not be empty.
+        let mut held = "0".to_owned();
+        for id in except {
+            held.push_str(&format!(", {id}"));
+        }
+        let release = include_str!("sql/release.sql").replace("{held}", &held);
+        self.run(&release, params![owner]).await?;
+        Ok(())
+    }
+
+    /// Removes a worker, if it holds nothing.
+    pub(crate) async fn remove_worker(&self, owner: i64) -> Result<(), Error> {
+        self.run(include_str!("sql/leave.sql"), params![owner])
+            .await?;
+        Ok(())
+    }
+
+    /// Shows that a worker runs. Returns the number of its beat, and the time of the database.
+    pub(crate) async fn beat(&self, owner: i64, lease: Duration) -> Result<(i64, i64), Error> {
+        let beat = include_str!("sql/beat.sql");
+        let beats = self.query(beat, params![owner, lease]).await?;
+        let missing = || Error::new(ErrorKind::Database, "the statement returned no row");
+        beats.into_iter().next().ok_or_else(missing)
     }
 
     /// Deletes some of the deliveries that were handled longer ago than `retention`. Returns whether there may be more.
     pub(crate) async fn purge(&self, retention: Duration) -> Result<bool, Error> {
-        let purge = CLAIMS.sql(include_str!("sql/purge.sql"));
-        let rows = self.query(purge, vec![Value::millis(retention)]).await?;
-        Ok(!rows.is_empty())
+        let purge = include_str!("sql/purge.sql");
+        Ok(self.run(purge, params![retention]).await? > 0)
     }
 }

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use crate::database::{TIMEOUT, Value};
-use crate::queue::finish;
+use svc_sql::{Value, with_literals};
+
+use crate::queue::{FINISH, claim_of};
 use crate::worker::Failure;
 use crate::{Error, Job};
 
@@ -57,8 +58,7 @@ pub(crate) fn begin(
     keep_bodies: bool,
 ) -> String {
     let (isolation, limit) = (isolation.clause(), time_limit.as_millis());
-    let (finish, claim) = finish(job, keep_bodies);
-    let finish = with_literals(&finish, &claim);
+    let finish = with_literals(FINISH, &claim_of(job, keep_bodies));
     format!(
         "{isolation}SET LOCAL statement_timeout = {limit}; \
          SET LOCAL idle_in_transaction_session_timeout = {limit}; \
@@ -66,103 +66,24 @@ pub(crate) fn begin(
     )
 }
 
-/// The clock of the database.
-const NOW: &str = "(extract(epoch FROM now()) * 1000)::bigint";
-
 /// The code of a division by zero, which `begin` provokes.
 pub(crate) const CLAIM_LOST: &str = "22012";
 
-/// A statement in a transaction of its own, with its parameters as literals. The server cancels it
-/// when the inbox has given it up.
+/// How long the server may take for a statement of the inbox. It then says what the statement has
+/// waited for, before the inbox gives it up.
+const STATEMENT: Duration = Duration::from_secs(4);
+
+/// After this time, no response will come: the network has lost the connection.
+#[cfg(feature = "postgres")]
+pub(crate) const RESPONSE: Duration = Duration::from_millis(4500);
+
+/// A statement in a transaction of its own, with its parameters as literals.
 pub(crate) fn single(statement: &str, parameters: &[Value]) -> String {
-    let limit = TIMEOUT.as_millis();
+    let limit = STATEMENT.as_millis();
     let statement = with_literals(statement, parameters);
     format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {limit}; {statement}"
     )
-}
-
-/// A statement with its parameters as literals, in a transaction of the application.
-pub(crate) fn with_literals(statement: &str, parameters: &[Value]) -> String {
-    let statement = statement.replace("now_ms()", NOW);
-    let mut parts = statement.split('$');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (number, rest) = part.split_at(digits);
-        let index = number.parse::<usize>().unwrap_or_default();
-        push_literal(
-            &mut text,
-            index.checked_sub(1).and_then(|at| parameters.get(at)),
-        );
-        text.push_str(rest);
-    }
-    text
-}
-
-/// A connection of a pool. Unless it is given back, it is closed: what was dropped halfway, such as
-/// a handler at its time limit, may still run in the server, and after a failover the server may
-/// be the wrong one.
-pub(crate) struct Borrowed<C> {
-    connection: Option<C>,
-    close: fn(C),
-}
-
-impl<C> Borrowed<C> {
-    pub(crate) fn new(connection: C, close: fn(C)) -> Self {
-        Self {
-            connection: Some(connection),
-            close,
-        }
-    }
-
-    pub(crate) fn get(&mut self) -> &mut C {
-        self.connection
-            .as_mut()
-            .expect("only `give_back` and `drop` take it")
-    }
-
-    pub(crate) fn give_back(mut self) {
-        self.connection = None;
-    }
-}
-
-impl<C> Drop for Borrowed<C> {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            (self.close)(connection);
-        }
-    }
-}
-
-fn push_literal(text: &mut String, value: Option<&Value>) {
-    match value {
-        None | Some(Value::Null) => text.push_str("NULL::text"),
-        Some(Value::Int(value)) => text.push_str(&format!("({value})::bigint")),
-        Some(Value::Bytes(bytes)) => push_bytes(text, bytes),
-        Some(Value::Text(value)) if is_plain(value) => text.push_str(&format!("'{value}'")),
-        Some(Value::Text(value)) => {
-            text.push_str("convert_from(");
-            push_bytes(text, value.as_bytes());
-            text.push_str(", 'UTF8')");
-        }
-    }
-}
-
-/// Whether a text is the same in every literal: no quote, no backslash, and ASCII only.
-fn is_plain(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b" .:/@_-".contains(&byte))
-}
-
-fn push_bytes(text: &mut String, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    text.push_str("decode('");
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text.push_str("', 'hex')");
 }
 
 /// What it means if `COMMIT` fails.
@@ -174,26 +95,5 @@ pub(crate) fn commit_failed(code: Option<&str>, error: Error) -> Failure {
             Failure::Handler(text.into())
         }
         _ => error.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_literal_says_what_its_parameter_says() {
-        let parameters = [
-            Value::Text("it's \\ ü".to_owned()),
-            Value::Int(-1),
-            Value::Null,
-            Value::Bytes(vec![0, 255]),
-            Value::Text("email.sent".to_owned()),
-        ];
-        assert_eq!(
-            with_literals("SELECT $1, $2, $3, $4, $5, $2", &parameters),
-            "SELECT convert_from(decode('69742773205c20c3bc', 'hex'), 'UTF8'), (-1)::bigint, \
-             NULL::text, decode('00ff', 'hex'), 'email.sent', (-1)::bigint"
-        );
     }
 }

@@ -1,39 +1,22 @@
 //! An inbox in SQLite: one connection, which accepts deliveries and runs handlers, on a thread of
-//! its own. Closures reach it through `Sqlite::call`; one whose caller has gone is not started.
-//! `transaction` commits a handler's writes together with the end of its delivery, unless the claim
-//! is lost or the time limit has passed. `query` translates the statements of `queue.rs`, which are
-//! PostgreSQL's.
+//! its own, that of `svc-sql`. Closures reach it through `Sqlite::call`; one whose caller has gone is not
+//! started. `transaction` commits a handler's writes together with the end of its delivery, unless the
+//! claim is lost or the time limit has passed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{
-    Connection, ErrorCode, InterruptHandle, ToSql, Transaction, TransactionBehavior,
-    params_from_iter,
-};
-use tokio::sync::{mpsc, oneshot};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use svc_sql::sqlite::{Sqlite, query};
+use svc_sql::{Row, Value};
 use webhook_verify::Delivery;
 
-use crate::database::{Row, Statement, TIMEOUT, Value};
-use crate::queue::{accepted, finish};
+use crate::database::TIMEOUT;
+use crate::queue::{FINISH, accepted, claim_of};
 use crate::worker::Failure;
-use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Job, Worker};
-
-/// The database of an [`Inbox`] in SQLite (feature `sqlite`).
-///
-/// One connection, because SQLite has one writer at a time, in a thread of its own: a handler that
-/// never returns does not keep the program from ending. The thread ends with the last clone.
-#[derive(Clone)]
-pub struct Sqlite {
-    tasks: mpsc::Sender<Task>,
-    interrupt: Arc<InterruptHandle>,
-}
-
-type Task = Box<dyn FnOnce(&mut Connection) + Send>;
+use crate::{Accepted, BoxError, Database, Error, Inbox, Job, Worker};
 
 impl Inbox<Sqlite> {
     /// Opens the database file of your application, or creates it.
@@ -46,26 +29,8 @@ impl Inbox<Sqlite> {
     ///
     /// The error of SQLite.
     pub fn sqlite(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let open = || {
-            let connection = Connection::open(path)?;
-            connection.busy_timeout(TIMEOUT)?;
-            use_write_ahead_log(&connection)?;
-            connection.pragma_update(None, "synchronous", "full")?;
-            Ok(connection)
-        };
-        let mut connection = open().map_err(error)?;
-        let interrupt = Arc::new(connection.get_interrupt_handle());
-        let (tasks, mut queue) = mpsc::channel::<Task>(64);
-        let thread = std::thread::Builder::new().name("webhook-inbox".to_owned());
-        let work = move || {
-            while let Some(task) = queue.blocking_recv() {
-                task(&mut connection);
-            }
-        };
-        thread
-            .spawn(work)
-            .map_err(|error| Error::new(ErrorKind::Unavailable, error))?;
-        Ok(Self::new(Sqlite { tasks, interrupt }))
+        let database = Sqlite::open(path.as_ref(), "webhook-inbox", TIMEOUT)?;
+        Ok(Self::new(database))
     }
 
     /// Stores a verified delivery in your own transaction, unless it is stored already.
@@ -202,18 +167,16 @@ async fn transaction(
     write: impl FnOnce(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + 'static,
 ) -> Result<(), Failure> {
     let database = &worker.inbox.database;
-    let (finish, claim) = finish(&job, worker.keep_bodies);
+    let claim = claim_of(&job, worker.keep_bodies);
     let running = Arc::new(AtomicBool::new(false));
     let _interrupt = InterruptOnDrop {
         running: running.clone(),
-        handle: &database.interrupt,
+        database,
     };
     let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
-        let behavior = TransactionBehavior::Immediate;
-        let tx = connection
-            .transaction_with_behavior(behavior)
-            .map_err(error)?;
-        if query(&tx, &finish, &claim)?.is_empty() {
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let tx = begun.map_err(Error::from)?;
+        if query(&tx, FINISH, &claim)?.is_empty() {
             return Err(Failure::ClaimLost);
         }
         running.store(true, Ordering::SeqCst);
@@ -224,7 +187,7 @@ async fn transaction(
         if given_up() {
             return Err(Failure::ClaimLost);
         }
-        Ok(tx.commit().map_err(error)?)
+        Ok(tx.commit().map_err(Error::from)?)
     };
     database.call(commit).await.map_err(Failure::from)?
 }
@@ -232,40 +195,14 @@ async fn transaction(
 /// Interrupts the statement of a handler that is dropped.
 struct InterruptOnDrop<'a> {
     running: Arc<AtomicBool>,
-    handle: &'a InterruptHandle,
+    database: &'a Sqlite,
 }
 
 impl Drop for InterruptOnDrop<'_> {
     fn drop(&mut self) {
         if self.running.load(Ordering::SeqCst) {
-            self.handle.interrupt();
+            self.database.interrupt();
         }
-    }
-}
-
-impl Sqlite {
-    /// Runs a function with the connection, unless it is given up before: its future is dropped.
-    /// A panic is resumed.
-    async fn call<T: Send + 'static>(
-        &self,
-        function: impl FnOnce(&mut Connection, &dyn Fn() -> bool) -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        let (sender, result) = oneshot::channel();
-        let task = Box::new(move |connection: &mut Connection| {
-            if !sender.is_closed() {
-                let run = || function(connection, &|| sender.is_closed());
-                let result = catch_unwind(AssertUnwindSafe(run));
-                // Fails if it was given up.
-                let _ = sender.send(result);
-            }
-        });
-        let ended = |error: BoxError| Error::new(ErrorKind::Unavailable, error);
-        self.tasks
-            .send(task)
-            .await
-            .map_err(|error| ended(error.to_string().into()))?;
-        let result = result.await.map_err(|error| ended(error.into()))?;
-        Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
@@ -280,7 +217,8 @@ impl Database for Sqlite {
 
     async fn create(&self) -> Result<(), Error> {
         /// The tables of version 1: one has no column for the owner.
-        const IS_FIRST: &str = "SELECT count(*) > 0 AND NOT sum(name = 'owner')              FROM pragma_table_info('webhook_inbox')";
+        const IS_FIRST: &str = "SELECT count(*) > 0 AND NOT sum(name = 'owner') \
+            FROM pragma_table_info('webhook_inbox')";
         let create = |connection: &mut Connection| {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             if tx.query_row(IS_FIRST, [], |row| row.get(0))? {
@@ -289,83 +227,11 @@ impl Database for Sqlite {
             tx.execute_batch(Self::SCHEMA)?;
             tx.commit()
         };
-        self.call(move |connection, _| create(connection).map_err(error))
+        self.call(move |connection, _| create(connection).map_err(Error::from))
             .await?
     }
 
-    async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
-        self.call(move |connection, _| query(connection, &statement, &parameters))
-            .await?
+    async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+        self.query(statement, parameters).await
     }
-}
-
-fn query(
-    connection: &Connection,
-    statement: &str,
-    parameters: &[Value],
-) -> Result<Vec<Row>, Error> {
-    const SQLITE_NOW: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
-    let statement = statement
-        .replace("now_ms()", SQLITE_NOW)
-        .replace(" FOR UPDATE SKIP LOCKED", "")
-        .replace("encode(body, 'hex')", "body")
-        .replace("body = ''", "body = x''")
-        .replace('$', "?");
-    let run = || {
-        let mut statement = connection.prepare_cached(&statement)?;
-        let columns = statement.column_count();
-        let rows = statement.query_map(params_from_iter(parameters), |row| {
-            let value = |column| match row.get_ref(column)? {
-                ValueRef::Null => Ok(Value::Null),
-                ValueRef::Integer(value) => Ok(Value::Int(value)),
-                ValueRef::Blob(bytes) => Ok(Value::Bytes(bytes.to_vec())),
-                text => Ok(Value::Text(text.as_str()?.to_owned())),
-            };
-            (0..columns).map(value).collect()
-        });
-        rows?.collect::<rusqlite::Result<_>>()
-    };
-    run().map_err(error)
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Int(value) => ValueRef::Integer(*value),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Bytes(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-/// SQLite does not wait for another connection that opens the new file at the same time.
-fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        let result = connection.pragma_update(None, "journal_mode", "wal");
-        let is_busy =
-            |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-        if !result.as_ref().is_err_and(is_busy) || Instant::now() > deadline {
-            return result;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn error(error: rusqlite::Error) -> Error {
-    let kind = match error.sqlite_error_code() {
-        Some(
-            ErrorCode::CannotOpen | ErrorCode::OperationInterrupted | ErrorCode::SystemIoFailure,
-        ) => ErrorKind::Unavailable,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Locked,
-        Some(ErrorCode::DiskFull) => ErrorKind::DiskFull,
-        Some(ErrorCode::ReadOnly) => ErrorKind::ReadOnly,
-        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
-            ErrorKind::Denied
-        }
-        _ if error.to_string().contains("no such table: webhook_inbox") => ErrorKind::NotMigrated,
-        _ => ErrorKind::Database,
-    };
-    Error::new(kind, error)
 }

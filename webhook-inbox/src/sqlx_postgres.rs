@@ -13,11 +13,12 @@ use sqlx::{
     Connection as _, Executor as _, PgConnection, PgPool, Postgres, QueryBuilder, Row as _,
     Transaction, ValueRef as _,
 };
+use svc_sql::{Borrowed, Row, Value, with_literals};
 use webhook_verify::Delivery;
 
-use crate::database::{Row, Statement, Value, within};
+use crate::database::within;
 use crate::queue::accepted;
-use crate::simple_query::{self, Borrowed, CLAIM_LOST, COMMIT, CREATE};
+use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE};
 use crate::worker::Failure;
 use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
 
@@ -58,7 +59,7 @@ impl Inbox<PgPool> {
         tx: &mut PgConnection,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        let insert = simple_query::with_literals(&self.insert(), &self.entry(delivery));
+        let insert = with_literals(&self.insert(), &self.entry(delivery));
         let rows = rows(tx, insert).await.map_err(error_of)?;
         Ok(accepted(&rows))
     }
@@ -212,9 +213,9 @@ impl Database for PgPool {
         Ok(())
     }
 
-    async fn query(&self, statement: Statement, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+    async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
         let mut connection = acquire(self).await?;
-        let text = simple_query::single(&statement, &parameters);
+        let text = simple_query::single(statement, &parameters);
         let rows = rows(connection.get(), text).await.map_err(error_of)?;
         connection.give_back();
         Ok(rows)

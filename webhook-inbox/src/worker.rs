@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use svc_sql::params;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -21,10 +22,8 @@ use tracing::Instrument as _;
 use tracing::instrument::WithSubscriber as _;
 
 use crate::claims::{Backoff, Clock, Watch};
-use crate::database::Value;
 use crate::error::text_of;
 use crate::inbox::Phase;
-use crate::queue::CLAIMS;
 use crate::turns::Turns;
 use crate::{BoxError, Database, Error, ErrorKind, Failed, Inbox, Job};
 
@@ -306,9 +305,7 @@ impl<D: Database> Worker<D> {
 
     async fn try_enter(&self, owner: i64) -> Result<(), Error> {
         self.inbox.check_schema().await?;
-        let beat = vec![Value::Int(owner), Value::millis(self.lease)];
-        self.inbox.query(CLAIMS.beat(), beat).await?;
-        Ok(())
+        self.inbox.beat(owner, self.lease).await.map(drop)
     }
 
     /// Claims what is due for the free slots, and sets the time of the next look.
@@ -338,8 +335,7 @@ impl<D: Database> Worker<D> {
         let signals = &self.inbox.signals;
         let now = Instant::now();
         if now >= looks.release_at {
-            let release = CLAIMS.release(&looks.held);
-            self.inbox.query(release, vec![Value::Int(owner)]).await?;
+            self.inbox.release(owner, &looks.held).await?;
             looks.release_at = now + self.lease / 3;
         }
         let news = std::mem::take(&mut *signals.news());
@@ -622,23 +618,22 @@ async fn keep_alive<D: Database>(
     let mut known = std::collections::BTreeSet::new();
     loop {
         let beat = async {
-            let parameters = vec![Value::Int(owner), Value::millis(lease)];
-            let row = inbox.query(CLAIMS.beat(), parameters).await?.remove(0);
+            let (number, now) = inbox.beat(owner, lease).await?;
             // Its row was removed since the last beat: `enter` made it.
-            if row[0].int() == 1 {
+            if number == 1 {
                 tracing::warn!("other workers took this worker of the webhook inbox for dead");
                 taken_for_dead.send_replace(());
             }
-            if clock.was_set_back(&row[1]) {
-                inbox.query(CLAIMS.bound(), vec![]).await?;
+            if clock.was_set_back(now) {
+                inbox.run(include_str!("sql/bound.sql"), params![]).await?;
             }
-            let all = inbox.query(CLAIMS.beats(), vec![Value::millis(lease)]);
-            for vanished in watch.vanished(&all.await?) {
-                let vanished = vec![Value::Int(vanished)];
-                let rows = inbox.query(CLAIMS.abandon(), vanished.clone()).await?;
-                inbox.query(CLAIMS.leave(), vanished).await?;
-                if !rows.is_empty() {
-                    let count = rows.len();
+            let beats = include_str!("sql/beats.sql");
+            let beats = inbox.query(beats, params![lease]).await?;
+            for vanished in watch.vanished(beats) {
+                let abandon = include_str!("sql/abandon.sql");
+                let count = inbox.run(abandon, params![vanished]).await?;
+                inbox.remove_worker(vanished).await?;
+                if count > 0 {
                     tracing::warn!(
                         count,
                         "a worker vanished; its webhook deliveries are tried again"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use svc_bulk::{
-    Again, BulkSend, ErrorKind, Ledger, LedgerErrorKind, NewRow, NewSend, RowStatus, SendState,
+    BulkSend, ErrorKind, Ledger, LedgerErrorKind, NewRow, NewSend, RowStatus, SendState,
 };
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
@@ -82,8 +82,8 @@ async fn invalid_and_refused_rows_are_sent_again_only_on_request() {
         .unwrap();
     assert_eq!((totals.refused, totals.invalid), (1, 1));
 
-    let again = Again::new(true, true, false);
-    assert_eq!(ledger.reopen(&news.id, again).await.unwrap(), 2);
+    let again = [RowStatus::Refused, RowStatus::Invalid];
+    assert_eq!(ledger.reopen(&news.id, &again).await.unwrap(), 2);
     let any = |to: &String| Ok::<_, String>(Email::new("a@x.test", to.as_str(), "N").text("T"));
     let totals = sender(&service).run(&ledger, &news.id, any).await.unwrap();
     assert_eq!(totals.accepted, 5);
@@ -144,8 +144,8 @@ async fn rows_that_are_settled_are_not_in_a_repeated_request() {
         .unwrap();
     let totals = sender().run(&ledger, &news.id, render).await.unwrap();
     assert_eq!((totals.accepted, totals.unknown), (5, 1));
-    let again = Again::new(false, false, true);
-    ledger.reopen(&news.id, again).await.unwrap();
+    let again = [RowStatus::Unknown];
+    ledger.reopen(&news.id, &again).await.unwrap();
     let totals = sender().run(&ledger, &news.id, render).await.unwrap();
     assert_eq!((totals.accepted, totals.unknown), (6, 0));
 }

@@ -37,7 +37,13 @@ pub struct ColumnOptions {
     /// Column that does not say who has opted out; repeatable
     #[arg(long, hide_short_help = true, value_name = "COLUMN")]
     pub ignore: Vec<String>,
+    /// Whether an earlier file with the same columns was declared so.
+    #[arg(skip)]
+    is_recalled: bool,
 }
+
+/// In place of a column that opts out.
+const NONE: &str = "none";
 
 /// What was declared of a file.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
@@ -80,48 +86,55 @@ impl ColumnOptions {
             (&self.ignore, About::Ignored),
         ];
         for (columns, about) in declared {
-            for column in columns {
+            for column in columns.iter().filter(|column| *column != NONE) {
                 rule.choose(column, about);
             }
         }
-        rule.is_none_other = self.is_none_other();
+        rule.is_none_other = self.opt_out.iter().any(|column| column == NONE);
+        rule.is_recalled = self.is_recalled;
         rule
     }
 
-    /// Stores in this file what the options declare of a file with these columns, or takes over what
-    /// they declared before.
-    pub fn remember(&mut self, file: &Path, columns: &[Arc<str>]) -> Result<(), Failure> {
-        let key = columns.join("\n");
-        let text = std::fs::read(file).unwrap_or_default();
-        // What cannot be read is declared anew.
-        let mut known =
-            serde_json::from_slice::<BTreeMap<String, Declared>>(&text).unwrap_or_default();
-        let declared = Declared {
-            opt_out: self.opt_out.clone(),
-            opt_in: self.opt_in.clone(),
-            ignore: self.ignore.clone(),
-        };
-        if declared != Declared::default() {
-            known.insert(key, declared);
-            let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
-            return Ok(private::replace(file, &text)?);
+    /// Takes over what was declared of an earlier file with these columns, unless the options declare
+    /// something.
+    pub fn recall(&mut self, columns: &[Arc<str>], file: &Path) {
+        if self.declared() != Declared::default() || !self.opt_out.is_empty() {
+            return;
         }
-        if let Some(declared) = known.remove(&key) {
+        if let Some(declared) = known(file).remove(&columns.join("\n")) {
             self.opt_out = declared.opt_out;
             self.opt_in = declared.opt_in;
             self.ignore = declared.ignore;
+            self.is_recalled = true;
         }
-        Ok(())
     }
 
-    fn is_none_other(&self) -> bool {
-        self.opt_out.iter().any(|column| column == "none")
+    /// Stores in this file what the options declare of files with these columns.
+    pub fn remember(&self, columns: &[Arc<str>], file: &Path) -> Result<(), Failure> {
+        let declared = self.declared();
+        if declared == Declared::default() || self.is_recalled {
+            return Ok(());
+        }
+        let mut known = known(file);
+        known.insert(columns.join("\n"), declared);
+        let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
+        Ok(private::replace(file, &text)?)
+    }
+
+    /// Without `none`, which is a word about all columns of one run.
+    fn declared(&self) -> Declared {
+        let opt_out = self.opt_out.iter().filter(|column| *column != NONE);
+        Declared {
+            opt_out: opt_out.cloned().collect(),
+            opt_in: self.opt_in.clone(),
+            ignore: self.ignore.clone(),
+        }
     }
 
     /// Refuses columns that are named twice, and those that a CSV file does not have.
     pub fn check(&self, columns: Option<&[Arc<str>]>) -> Result<(), Failure> {
         let named = self.column.iter().map(|(column, _)| ("--column", column));
-        let opt_out = self.opt_out.iter().filter(|column| *column != "none");
+        let opt_out = self.opt_out.iter().filter(|column| *column != NONE);
         let named = named
             .chain(opt_out.map(|column| ("--opt-out", column)))
             .chain(self.opt_in.iter().map(|column| ("--opt-in", column)))
@@ -174,6 +187,12 @@ impl ColumnOptions {
             at => Ok(at),
         }
     }
+}
+
+/// What was declared, by the columns of a file. What cannot be read is declared anew.
+fn known(file: &Path) -> BTreeMap<String, Declared> {
+    let text = std::fs::read(file).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// Which columns a file has.

@@ -16,6 +16,8 @@ use crate::private;
 /// Maximum input size, in bytes, so that an endless input does not exhaust memory.
 const LIMIT: u64 = 256 << 20;
 
+const TOO_LARGE: &str = "larger than 256 MiB";
+
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Reads files, and standard input at most once.
@@ -113,6 +115,18 @@ impl Inputs {
         })?))
     }
 
+    /// A copy of a file, or of standard input for `-`, that can be read several times, whatever happens
+    /// to the original. It has no name, and ends with the process.
+    pub fn copy(&self, printer: &Printer, path: &Path) -> Result<File, Failure> {
+        let mut copy = tempfile::tempfile()?;
+        let mut original = self.open(printer, path)?.take(LIMIT + 1);
+        let failed = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
+        if io::copy(&mut original, &mut copy).map_err(failed)? > LIMIT {
+            return Err(failed(io::Error::other(TOO_LARGE)));
+        }
+        Ok(copy)
+    }
+
     fn file(&self, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         let found = self.cwd.join(path);
         File::open(&found).and_then(read_all).map_err(|error| {
@@ -153,7 +167,7 @@ pub fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LIMIT {
-        return Err(io::Error::other("larger than 256 MiB"));
+        return Err(io::Error::other(TOO_LARGE));
     }
     Ok(bytes)
 }

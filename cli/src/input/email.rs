@@ -72,6 +72,14 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     if local.contains(odd) || domain.contains(odd) {
         return Err(AMBIGUOUS);
     }
+    // An address that a program has quoted is another one, without them.
+    if local.starts_with(is_quote) || domain.ends_with(is_quote) {
+        return Err("the address begins or ends with a quotation mark");
+    }
+    // The same letters as one character each would be another address.
+    if local.contains(|c| matches!(c, '\u{300}'..='\u{36f}')) {
+        return Err("the address has a letter and its accent as two characters");
+    }
     let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
     if !is_dotted(local) || !is_dotted(domain) || local.len() > 64 || domain.len() > 253 {
         return Err("not an email address");
@@ -91,6 +99,14 @@ pub fn invisible_character(text: &str) -> Option<String> {
     Some(format!(
         "the address has an invisible character, U+{code:04X}, at position {position}"
     ))
+}
+
+/// Whether a character is a quotation mark, of any language.
+pub fn is_quote(c: char) -> bool {
+    matches!(
+        c,
+        '"' | '\'' | '`' | '´' | '«' | '»' | '‹' | '›' | '\u{2018}'..='\u{201f}' | '\u{ff07}'
+    )
 }
 
 /// Whether a character is invisible, or a variant of an ASCII character that some programs take for

@@ -6,8 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::email::{self, is_invisible};
 use super::records::Record;
+use crate::command_line::shell_quoted;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::prepared::confirm;
@@ -17,6 +20,12 @@ pub const NOT_SAID: &str = "the row does not say whether the person is subscribe
 
 /// How many unknown words are kept to be shown.
 const SHOWN: usize = 5;
+
+/// A column with more different values says something else of each person.
+const FEW: usize = 10;
+
+/// With so many rows, a column with two values divides the people.
+const MANY: usize = 10;
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +60,14 @@ impl About {
             "subscribed" | "issubscribed" | "optin" | "optedin" => Self::Subscribed,
             "unsubscribed" | "isunsubscribed" | "unsubscribedat" | "optout" | "optedout"
             | "optoutat" | "optedoutat" | "bounced" | "bouncedat" | "complained"
-            | "complainedat" | "suppressed" | "suppressedat" | "donotemail" => Self::OptedOut,
-            "status" | "subscriptionstatus" => Self::Status,
-            "name" | "topics" | "metadata" => Self::Ignored,
+            | "complainedat" | "suppressed" | "suppressedat" | "cleanedat" | "blacklisted"
+            | "isblacklisted" | "donotemail" => Self::OptedOut,
+            "status" | "subscriptionstatus" | "emailstatus" | "liststatus" => Self::Status,
+            "name" | "firstname" | "lastname" | "surname" | "givenname" | "familyname"
+            | "fullname" | "vorname" | "nachname" | "company" | "city" | "country"
+            | "salutation" | "anrede" | "title" | "gender" | "language" | "topics" | "metadata" => {
+                Self::Ignored
+            }
             _ => Self::Other,
         }
     }
@@ -63,6 +77,8 @@ impl About {
 #[derive(Default)]
 pub struct OptOuts {
     columns: BTreeMap<Arc<str>, Column>,
+    /// Whether what the user says was said of an earlier file with the same columns.
+    pub is_recalled: bool,
     /// Whether the user says that no other column says who has opted out.
     pub is_none_other: bool,
     /// Whether a column or key says who is subscribed. Then every record has to.
@@ -74,14 +90,24 @@ pub struct OptOuts {
     pub contradiction: Option<(u64, Arc<str>, Arc<str>)>,
 }
 
-/// A column, and which kinds of values it has.
+/// A column, and which values it has.
 struct Column {
     about: About,
-    kinds: BTreeSet<Kind>,
+    /// Whether the user says what it is about.
+    is_chosen: bool,
+    /// The first different values, one more than a few.
+    values: BTreeSet<String>,
+    /// How many records have a value, and how many have none or something like `-`.
+    filled: usize,
+    blank: usize,
+    dates: usize,
+    urls: usize,
+    /// Whether a value is a word such as `unsubscribed`.
+    has_word: bool,
 }
 
 /// A kind of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nothing,
     Yes,
@@ -94,48 +120,76 @@ enum Kind {
 }
 
 impl Column {
-    fn of(column: &str) -> Self {
+    fn new(about: About, is_chosen: bool) -> Self {
         Self {
-            about: About::of(column),
-            kinds: BTreeSet::new(),
+            about,
+            is_chosen,
+            values: BTreeSet::new(),
+            filled: 0,
+            blank: 0,
+            dates: 0,
+            urls: 0,
+            has_word: false,
         }
     }
 
-    /// Whether its values look as if they said yes or no of each person.
-    fn has_two_kinds(&self) -> bool {
-        let has = |kind| self.kinds.contains(&kind);
-        if has(Kind::Text) || has(Kind::Url) {
+    fn see(&mut self, text: &str) {
+        let kind = kind(text);
+        if matches!(kind, Kind::Nothing | Kind::Zero) || text.trim() == "-" {
+            self.blank += 1;
+            return;
+        }
+        self.filled += 1;
+        self.dates += usize::from(kind == Kind::Date);
+        self.urls += usize::from(kind == Kind::Url);
+        let word = compact(text);
+        self.has_word |= OPTED_OUT.contains(&word.as_str()) || SUBSCRIBED.contains(&word.as_str());
+        if self.values.len() <= FEW {
+            self.values.insert(text.trim().to_lowercase());
+        }
+    }
+
+    /// Whether its values look as if they divided the people into those who want emails and others.
+    fn may_say_who(&self) -> bool {
+        if self.filled == 0 || self.has_only_urls() {
             return false;
         }
-        if has(Kind::Date) {
-            return self
-                .kinds
-                .iter()
-                .all(|kind| matches!(kind, Kind::Date | Kind::Nothing))
-                && has(Kind::Nothing);
+        if self.has_word {
+            return true;
         }
-        // A column with the same number everywhere counts something.
-        has(Kind::Yes)
-            || has(Kind::No)
-            || (self.kinds.len() > 1 && (has(Kind::One) || has(Kind::Zero)))
+        if self.dates == self.filled {
+            return self.blank > 0;
+        }
+        let count = self.values.len();
+        if count > FEW {
+            return false;
+        }
+        let says_yes_or_no = |text: &String| matches!(kind(text), Kind::Yes | Kind::No);
+        if self.values.iter().any(says_yes_or_no) {
+            return true;
+        }
+        let divides = count == 2 || (count == 1 && self.blank > 0);
+        divides && (self.values.iter().all(|it| is_code(it)) || self.filled + self.blank >= MANY)
     }
 
     fn has_only_urls(&self) -> bool {
-        self.kinds.contains(&Kind::Url)
-            && self
-                .kinds
-                .iter()
-                .all(|kind| matches!(kind, Kind::Url | Kind::Nothing))
+        self.filled > 0 && self.urls == self.filled
     }
+}
+
+/// Whether a text is a letter, 1 or 2: what others write for yes and no.
+fn is_code(text: &str) -> bool {
+    let is_letter = text.chars().count() == 1 && text.chars().all(char::is_alphabetic);
+    is_letter
+        || text
+            .parse::<f64>()
+            .is_ok_and(|number| number == 1.0 || number == 2.0)
 }
 
 impl OptOuts {
     /// What the user says of a column.
     pub fn choose(&mut self, column: &str, about: About) {
-        let chosen = Column {
-            about,
-            kinds: BTreeSet::new(),
-        };
+        let chosen = Column::new(about, true);
         self.columns.insert(column.into(), chosen);
     }
 
@@ -163,20 +217,11 @@ impl OptOuts {
         let mut no = None;
         let mut unclear = None;
         let mut is_blank = false;
-        for (at, (name, value)) in record.fields.iter().enumerate() {
-            if Some(at) == address {
-                continue;
-            }
-            let text = match value.as_str() {
-                Some(text) => text.to_owned(),
-                None => value.to_string(),
-            };
-            let column = self
-                .columns
-                .entry(Arc::clone(name))
-                .or_insert_with(|| Column::of(name));
-            column.kinds.insert(kind(&text));
-            self.is_told |= column.about == About::Subscribed && !value.is_null();
+        for Said { name, key, text } in said(record, address) {
+            let column = self.columns.entry(Arc::clone(&name));
+            let column = column.or_insert_with(|| Column::new(About::of(&key), false));
+            column.see(&text);
+            self.is_told |= column.about == About::Subscribed && text != NULL;
             match read(column.about, &text) {
                 Word::Nothing => is_blank |= column.about == About::Subscribed,
                 Word::Yes => yes = yes.or(Some(name)),
@@ -197,10 +242,10 @@ impl OptOuts {
         if let Some(no) = no {
             // A key that is given twice is a problem of its record alone.
             if let Some(yes) = yes.filter(|yes| *yes != no) {
-                let place = || (record.number, Arc::clone(yes), Arc::clone(no));
+                let place = || (record.number, yes, Arc::clone(&no));
                 self.contradiction.get_or_insert_with(place);
             }
-            return Subscribed::No(Arc::clone(no));
+            return Subscribed::No(no);
         }
         if let Some(problem) = unclear {
             return Subscribed::Unclear(problem);
@@ -215,24 +260,36 @@ impl OptOuts {
         }
     }
 
-    /// Which columns say who has opted out, once all records are read.
+    /// Which columns say who has opted out, and how, once all records are read.
     pub fn describe(&self) -> String {
-        let read = self.columns.keys().filter(|column| self.reads(column));
-        let read = read.map(|column| format!("`{column}`"));
+        let read = self.columns.iter().filter(|(column, _)| self.reads(column));
+        let read = read.map(|(name, column)| match (column.is_chosen, column.about) {
+            (true, About::OptedOut) => format!("`{name}` (yes: opted out)"),
+            (true, About::Subscribed) => format!("`{name}` (yes: subscribed)"),
+            _ => format!("`{name}`"),
+        });
         let read = read.collect::<Vec<_>>().join(", ");
-        if read.is_empty() {
-            return "no column says who has opted out; name one with --opt-out or --opt-in"
-                .to_owned();
+        let recalled = match self.is_recalled {
+            true => ", as declared for an earlier file with these columns",
+            false => "",
+        };
+        if !read.is_empty() {
+            return format!("who has opted out is read from {read}{recalled}");
         }
-        format!("who has opted out is read from {read}")
+        match self.is_none_other || self.is_recalled {
+            true => format!("no column says who has opted out{recalled}"),
+            false => {
+                "no column says who has opted out; name one with --opt-out or --opt-in".to_owned()
+            }
+        }
     }
 
     /// The option by which a column that opts out decides.
     pub fn keep(&self, column: &str) -> String {
         match self.about(column) {
-            About::Subscribed => format!("--opt-in '{column}'"),
-            About::Status => format!("--column '{column}=status'"),
-            _ => format!("--opt-out '{column}'"),
+            About::Subscribed => format!("--opt-in {}", shell_quoted(column)),
+            About::Status => format!("--column {}", shell_quoted(&format!("{column}=status"))),
+            _ => format!("--opt-out {}", shell_quoted(column)),
         }
     }
 
@@ -253,14 +310,19 @@ impl OptOuts {
         let is_one = open.len() == 1;
         let columns = if is_one { "the column" } else { "the columns" };
         let problem = format!("{columns} {shown} may say who gets no email");
+        let first = shell_quoted(first);
+        let ways_out = format!(
+            "if yes means opted out: --opt-out {first}\nif yes means subscribed: --opt-in {first}\n\
+             if it says something else: --ignore {first}, or of all columns: --opt-out none"
+        );
         if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
             let question = format!("{problem}. Send to everybody, whatever it says?");
-            return confirm(context, &question).await;
+            let answer = confirm(context, &question).await;
+            return answer.map_err(|failure| failure.hint(ways_out));
         }
-        Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
-            "if yes means opted out: --opt-out '{first}'\nif yes means subscribed: --opt-in '{first}'\n\
-             if it says something else: --ignore '{first}', or of all columns: --opt-out none"
-        )))
+        Err(Failure::input(problem)
+            .code("opt_outs_unclear")
+            .hint(ways_out))
     }
 
     /// The columns that nobody has declared, and that look as if they said who gets no email.
@@ -271,7 +333,7 @@ impl OptOuts {
         let is_open = |name: &str, column: &Column| {
             column.about == About::Other
                 && !column.has_only_urls()
-                && (column.has_two_kinds() || is_about_consent(name))
+                && (column.may_say_who() || is_about_consent(name))
         };
         let columns = self.columns.iter();
         let open = columns.filter(|(name, column)| is_open(name, column));
@@ -298,16 +360,56 @@ impl OptOuts {
         Err(Failure::input(problem)
             .code("opt_outs_unclear")
             .hint(format!(
-                "if this column says something else: --ignore '{column}'\nif not, add a column \
-             `unsubscribed` with yes or no"
+                "if this column says something else: --ignore {}\nif not, add a column \
+                 `unsubscribed` with yes or no",
+                shell_quoted(column)
             )))
     }
 }
 
 /// Whether the name of a column has a word about consent.
 fn is_about_consent(name: &str) -> bool {
-    const STARTS: [&str; 5] = ["newsletter", "marketing", "consent", "subscri", "unsub"];
-    const WORDS: [&str; 6] = ["opt", "opts", "opted", "optin", "optout", "dnc"];
+    /// Also in other languages: a question too many harms nobody.
+    const STARTS: [&str; 37] = [
+        "newsletter",
+        "marketing",
+        "consent",
+        "subscri",
+        "unsub",
+        "blacklist",
+        "blocklist",
+        "suppress",
+        "bounce",
+        "complain",
+        "cleaned",
+        "gdpr",
+        "dsgvo",
+        "rgpd",
+        "werb",
+        "abmeld",
+        "abgemeld",
+        "abbestell",
+        "abonn",
+        "gesperrt",
+        "sperr",
+        "widerruf",
+        "einwillig",
+        "nieuwsbrief",
+        "afmeld",
+        "uitschr",
+        "toestemming",
+        "nyhetsbrev",
+        "désabon",
+        "desabon",
+        "désinscri",
+        "desinscri",
+        "consenti",
+        "baja",
+        "согласи",
+        "рассыл",
+        "отпис",
+    ];
+    const WORDS: [&str; 7] = ["opt", "opts", "opted", "optin", "optout", "dnc", "dne"];
     let words = words(name);
     let joined = words.concat();
     let is_word = |word: &String| {
@@ -345,17 +447,76 @@ enum Word {
 }
 
 /// The words of a status that opt out, and those that do not.
-const OPTED_OUT: [&str; 8] = [
+const OPTED_OUT: [&str; 12] = [
     "unsubscribed",
+    "notsubscribed",
     "optedout",
     "optout",
+    "inactive",
     "bounced",
     "complained",
     "cleaned",
     "suppressed",
     "blocked",
+    "blacklisted",
+    "abgemeldet",
 ];
-const SUBSCRIBED: [&str; 4] = ["subscribed", "optedin", "active", "confirmed"];
+const SUBSCRIBED: [&str; 5] = ["subscribed", "optedin", "optin", "active", "confirmed"];
+
+/// Yes and no, as people write them in many languages, and spreadsheets.
+const YES: &str = "yes y true t x ✓ ✔ on j ja jah da o oui s si sí sì sim tak ano igen evet kyllä aan ein \
+    wahr vrai vero verdadero waar да так はい 是 有 예 네 نعم כן";
+const NO: &str = "no n false f - off nein nee nej nei non não nao nie ne nem hayır ei uit aus falsch faux \
+    falso onwaar ✗ ✘ нет ні いいえ 否 無 아니요 아니오 لا לא";
+
+/// JSON without a value.
+const NULL: &str = "null";
+
+/// A value of a record, or one within an object in it. A column or key is judged by the last name.
+struct Said {
+    name: Arc<str>,
+    key: Arc<str>,
+    text: String,
+}
+
+fn said(record: &Record, address: Option<usize>) -> Vec<Said> {
+    let text = |value: &Value| {
+        let text = value.as_str().map(str::to_owned);
+        text.unwrap_or_else(|| value.to_string())
+    };
+    let mut all = Vec::with_capacity(record.fields.len());
+    for (at, (name, value)) in record.fields.iter().enumerate() {
+        if Some(at) == address {
+            continue;
+        }
+        all.push(Said {
+            name: Arc::clone(name),
+            key: Arc::clone(name),
+            text: text(value),
+        });
+        for (key, value) in within(name, value) {
+            if matches!(About::of(&key), About::Subscribed | About::OptedOut) {
+                all.push(Said {
+                    name: format!("{name}.{key}").into(),
+                    key: key.into(),
+                    text: text(&value),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// The entries of an object. In CSV, metadata is a text with one, as an export writes it.
+fn within(name: &str, value: &Value) -> Map<String, Value> {
+    match value {
+        Value::Object(entries) => entries.clone(),
+        Value::String(text) if text.starts_with('{') && compact(name) == "metadata" => {
+            serde_json::from_str(text).unwrap_or_default()
+        }
+        _ => Map::new(),
+    }
+}
 
 fn read(about: About, text: &str) -> Word {
     let kind = kind(text);
@@ -378,26 +539,30 @@ fn read(about: About, text: &str) -> Word {
 
 fn kind(text: &str) -> Kind {
     let word = text.trim().to_lowercase();
+    let is_in = |words: &str| words.split_whitespace().any(|each| each == word);
     match word.as_str() {
-        "" | "null" | "n/a" | "0000-00-00" | "0000-00-00 00:00:00" => Kind::Nothing,
-        "yes" | "y" | "true" | "t" | "x" | "✓" | "on" | "ja" | "oui" | "si" | "sí" | "wahr" => {
-            Kind::Yes
-        }
-        "no" | "n" | "false" | "f" | "-" | "off" | "nein" | "nee" | "non" | "falsch" => Kind::No,
-        "1" => Kind::One,
-        "0" => Kind::Zero,
+        "" | NULL | "n/a" | "0000-00-00" | "0000-00-00 00:00:00" => Kind::Nothing,
+        "1" | "1.0" => Kind::One,
+        "0" | "0.0" => Kind::Zero,
         word if word.starts_with("http://") || word.starts_with("https://") => Kind::Url,
         word if is_date(word) => Kind::Date,
+        _ if is_in(YES) => Kind::Yes,
+        _ if is_in(NO) => Kind::No,
         _ => Kind::Text,
     }
 }
 
-/// Whether a text begins with a date such as 2026-01-31, 31.1.2026 or 1/31/26.
+/// Whether a text begins with a date such as 2026-01-31, 31.1.2026 or 1/31/26, or is a day as a
+/// spreadsheet counts it, from 2000 to 2050.
 fn is_date(text: &str) -> bool {
     let day = text.split([' ', 't']).next().unwrap_or_default();
     let parts = day.split(['-', '.', '/']).collect::<Vec<_>>();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
-    parts.len() == 3 && parts.iter().all(is_number)
+    let is_serial = || {
+        let number = text.parse::<f64>();
+        number.is_ok_and(|day| (36_526.0..54_789.0).contains(&day))
+    };
+    (parts.len() == 3 && parts.iter().all(is_number)) || is_serial()
 }
 
 /// The addresses of a row that opts out, however they are spelt: several in a cell, with `mailto:`,
@@ -407,9 +572,18 @@ pub fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
     if let Ok(address) = email::check(text.trim()) {
         return Ok(vec![address]);
     }
+    let mut text = text.to_owned();
+    for (entity, character) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+    ] {
+        text = text.replace(entity, character);
+    }
     let visible = text.chars().filter(|c| !is_invisible(*c)).map(narrow);
     let visible = visible.collect::<String>();
-    let is_between = |c: char| c.is_whitespace() || ",;|<>()[]{}\"'`".contains(c);
+    let is_between = |c: char| c.is_whitespace() || email::is_quote(c) || ",;|<>()[]{}".contains(c);
     let mut found = Vec::new();
     for part in visible.split(is_between) {
         let part = part.trim_matches(['.', ':']);
@@ -505,6 +679,20 @@ mod tests {
             ("Werbung erlaubt", ["1", "0"]),
             ("vip", ["true", ""]),
             ("left", ["2026-01-02", ""]),
+            ("Abmeldung am", ["01.02.2026", "-"]),
+            ("Post", ["45123", ""]),
+            ("Werbung erlaubt", ["J", "N"]),
+            ("Werbung erlaubt", ["1.0", "0.0"]),
+            ("Post", ["1", "2"]),
+            ("Post", ["aan", "uit"]),
+            ("Post", ["да", "нет"]),
+            ("Post", ["はい", "いいえ"]),
+            ("Post", ["subscribed", "unsubscribed"]),
+            ("Post", ["opted in", "opted out"]),
+            ("Post", ["active", "inactive"]),
+            ("lifecycle", ["lead", "unsubscribed"]),
+            ("Sperrvermerk", ["a", "b"]),
+            ("согласие", ["a", "b"]),
             ("marketing", ["a", "b"]),
             ("Do Not Contact", ["a", "b"]),
             ("emailOptIn", ["a", "b"]),
@@ -516,14 +704,43 @@ mod tests {
         for (column, values) in [
             ("name", ["Ada", ""]),
             ("orders", ["1", "1"]),
-            ("orders", ["1", "2"]),
+            ("orders", ["3", "2"]),
             ("born", ["2026-01-02", "2026-01-03"]),
             ("unsubscribe_url", ["https://x.test/1", "https://x.test/2"]),
-            ("option", ["a", "b"]),
+            ("option", ["blue", "red"]),
         ] {
             let rows = values.map(|value| [(column, value)]);
             let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
             assert!(judged(&rows).0.undeclared().is_empty(), "{column}");
+        }
+    }
+
+    #[test]
+    fn a_third_word_does_not_hide_the_other_two() {
+        for values in [["Ja", "Nein", "weiß nicht"], ["yes", "no", "perhaps"]] {
+            let rows = values.map(|value| [("VIP", value)]);
+            let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
+            assert_eq!(judged(&rows).0.undeclared(), ["VIP"]);
+        }
+        let rows = ["red", "green"].map(|value| [("color", value)]).repeat(5);
+        let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
+        assert_eq!(judged(&rows).0.undeclared(), ["color"]);
+    }
+
+    #[test]
+    fn metadata_says_who_has_opted_out() {
+        let mut rule = OptOuts::default();
+        for metadata in [
+            json!({"subscribed": false}),
+            json!(r#"{"subscribed": false}"#),
+        ] {
+            let record = Record {
+                number: 2,
+                fields: vec![("metadata".into(), metadata)],
+                problem: None,
+            };
+            let said = rule.judge(&record, None);
+            assert_eq!(said, Subscribed::No("metadata.subscribed".into()));
         }
     }
 
@@ -539,6 +756,12 @@ mod tests {
             "\u{200b}a@b.test",
             "a\u{ff20}b.test",
             "Ada Lovelace (a@b.test)",
+            "'a@b.test'",
+            "'a@b.test",
+            "\u{201c}a@b.test\u{201d}",
+            "`a@b.test`",
+            "«a@b.test»",
+            "&lt;a@b.test&gt;",
         ] {
             assert_eq!(addresses(text), Ok(vec!["a@b.test".to_owned()]), "{text}");
         }

@@ -83,15 +83,23 @@ impl Records {
 
     /// The next record; `None` at the end.
     pub fn next(&mut self) -> Result<Option<Record>, Failure> {
-        self.format
-            .next()
-            .map_err(|failure| in_file(&self.name, failure))
+        let next = self.format.next();
+        let mut next = next.map_err(|failure| in_file(&self.name, failure))?;
+        if let Some(record) = &mut next {
+            let wrong = record.fields.iter().find(|(_, value)| is_misread(value));
+            let wrong = wrong.map(|(name, _)| format!("`{name}`: {MISREAD}"));
+            record.problem = record.problem.take().or(wrong);
+        }
+        Ok(next)
     }
 }
 
 impl Format {
     fn of(mut reader: Box<dyn BufRead + Send>) -> Result<Self, Failure> {
         let start = reader.fill_buf()?;
+        if start.starts_with(b"PK\x03\x04") {
+            return Err(Failure::input(WORKBOOK).hint(FROM_WORKBOOK));
+        }
         let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
         if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
             return Err(Failure::input(BINARY).hint(FROM_UTF_16));
@@ -186,6 +194,16 @@ impl Format {
         }
     }
 }
+
+/// Whether a text has control characters that only a wrong conversion makes: those of windows-1252, such
+/// as the euro, read as Latin-1.
+fn is_misread(value: &Value) -> bool {
+    let is_control = |c: char| matches!(c, '\u{80}'..='\u{9f}');
+    value.as_str().is_some_and(|text| text.contains(is_control))
+}
+
+const MISREAD: &str = "a control character, as if the file had been converted from latin1; it is rather \
+    windows-1252";
 
 /// A value in JSON.
 #[derive(Deserialize)]
@@ -460,7 +478,10 @@ impl Csv {
 }
 
 const NOT_UTF8: &str = "not UTF-8 text";
-const FROM_LATIN_1: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
+const FROM_LATIN_1: &str =
+    "save it as \"CSV UTF-8\", or convert it: iconv -f windows-1252 -t utf-8 FILE";
+const WORKBOOK: &str = "a workbook or an archive, not text";
+const FROM_WORKBOOK: &str = "open it in the spreadsheet, and save it as \"CSV UTF-8\"";
 const BINARY: &str = "UTF-16 or binary, not UTF-8 text";
 const FROM_UTF_16: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE";
 

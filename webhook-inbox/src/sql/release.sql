@@ -1,5 +1,5 @@
 -- Gives back what the worker $1 holds, but for some rows. Their attempts do not count.
-UPDATE {rows} SET owner = NULL, token = token + 1, attempts = attempts - 1, due_at = 0
+UPDATE webhook_inbox SET owner = NULL, token = token + 1, attempts = attempts - 1, due_at = 0
 WHERE id IN (
-    SELECT id FROM {rows} WHERE owner = $1 AND status = 'pending' AND id NOT IN ({held}) FOR UPDATE SKIP LOCKED
+    SELECT id FROM webhook_inbox WHERE owner = $1 AND status = 'pending' AND id NOT IN ({held}) FOR UPDATE SKIP LOCKED
 ) RETURNING id

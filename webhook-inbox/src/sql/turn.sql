@@ -4,13 +4,13 @@
 SELECT id FROM (
     SELECT id FROM (
         SELECT id FROM webhook_inbox
-        WHERE {waiting} AND coalesce(scope, '') = {tenant} AND due_at <= now_ms() AND delay > 0
+        WHERE status = 'pending' AND owner IS NULL AND crashes = 0 AND coalesce(scope, '') = {tenant} AND due_at <= now_ms() AND delay > 0
         ORDER BY due_at, id LIMIT {retries} FOR UPDATE SKIP LOCKED
     ) retries
     UNION ALL
     SELECT id FROM (
         SELECT id FROM webhook_inbox
-        WHERE {waiting} AND coalesce(scope, '') = {tenant} AND due_at <= now_ms() AND delay = 0
+        WHERE status = 'pending' AND owner IS NULL AND crashes = 0 AND coalesce(scope, '') = {tenant} AND due_at <= now_ms() AND delay = 0
         AND (due_at, id) > (
             CASE WHEN {due_at} < now_ms() - 1000 THEN {due_at} ELSE now_ms() - 1000 END,
             CASE WHEN {due_at} < now_ms() - 1000 THEN {id} ELSE 0 END

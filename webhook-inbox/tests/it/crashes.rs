@@ -25,10 +25,16 @@ use crate::support::{Behavior, Bench, SECRET, always_ok, body, delivery, eventua
 /// PostgreSQL.
 const DATABASE: &str = "SVC_TEST_INBOX";
 
+/// How many times as long as usual these tests take: `just chaos`.
+pub(crate) fn longer() -> usize {
+    let times = std::env::var("SVC_CHAOS").ok();
+    times.and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_processes_lose_nothing_in_sqlite() {
     let bench = SqliteBench::start().await.unwrap();
-    survive_kills(&bench, &bench.path(), 150, 5).await;
+    survive_kills(&bench, &bench.path(), 150 * longer(), 5 * longer()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +42,8 @@ async fn killed_processes_lose_nothing_in_postgres() {
     let Some(bench) = PostgresBench::start().await else {
         return;
     };
-    survive_kills(&bench, &bench.settings(), 10_000, 40).await;
+    let (deliveries, kills) = (10_000 * longer(), 40 * longer());
+    survive_kills(&bench, &bench.settings(), deliveries, kills).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -138,6 +138,10 @@ impl PostgresBench {
         self.config.get_dbname().unwrap()
     }
 
+    pub(crate) fn config(&self) -> &tokio_postgres::Config {
+        &self.config
+    }
+
     /// The settings as text, for another process.
     pub(crate) fn settings(&self) -> String {
         let [tokio_postgres::config::Host::Unix(path)] = self.config.get_hosts() else {

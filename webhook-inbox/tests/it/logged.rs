@@ -86,7 +86,7 @@ async fn logs_subprocess() {
         "DEBUG webhook_delivery{id=2 attempt=1 tenant=\"fine\" event=\"email.bounced\"}: \
          webhook_inbox::worker: a webhook delivery was handled",
         "INFO webhook_inbox::operations: webhook deliveries are due at once count=1",
-        "ERROR webhook_inbox::worker: the worker of the webhook inbox has ended cause=\"the tables of the webhook inbox belong to a newer version",
+        "ERROR webhook_inbox::worker: the worker of the webhook inbox has ended cause=\"the tables belong to a newer version of the crate",
     ] {
         assert!(log.contains(expected), "{expected} is not in:\n{log}");
     }

@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::crashes::{LEASE, Process, Sender, assert_each_once};
-use crate::databases::PostgresBench;
+use webhook_inbox::Inbox;
+
+use crate::crashes::{LEASE, Process, Sender, assert_each_once, longer};
+use crate::databases::{PostgresBench, pool};
+use crate::proxy::Proxy;
 use crate::server::Server;
-use crate::support::{Bench, always_ok, body, eventually, quick, stop};
+use crate::support::{Bench, always_ok, body, delivery, eventually, quick, stop};
 
 const DELIVERIES: usize = 1200;
 
@@ -30,7 +33,7 @@ async fn outages_of_postgres_lose_nothing() {
         Outage::Crash,
         Outage::Pause,
     ];
-    survive(&outages).await;
+    survive(&outages.repeat(longer())).await;
 }
 
 /// What a handler committed is on the standby, and what the primary did not confirm is handled
@@ -38,6 +41,33 @@ async fn outages_of_postgres_lose_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_of_postgres_loses_nothing() {
     survive(&[Outage::FailOver]).await;
+}
+
+/// A firewall that forgets connections: nobody is told, and what was sent on them is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_held_half_open_lose_nothing() {
+    let Some(bench) = PostgresBench::start().await else {
+        return;
+    };
+    let proxy = Proxy::start(bench.config(), Duration::ZERO);
+    let inbox = Inbox::new(pool(proxy.config(bench.config()), 10));
+    let limit = Duration::from_secs(2);
+    let worker = PostgresBench::run(quick(&inbox).handler_timeout(limit), always_ok());
+    let rounds = 3 * longer();
+    for round in 0..rounds {
+        for number in 0..20 {
+            let delivery = delivery(&(20 * round + number).to_string());
+            let accepted = async || inbox.accept(&delivery).await.ok();
+            eventually("the inbox accepts", accepted).await;
+            if number == 10 {
+                proxy.forget_connections();
+            }
+        }
+        bench.wait_for(20 * (round + 1)).await;
+    }
+    stop(&inbox, worker).await;
+    assert_each_once(&bench.handled().await, 20 * rounds);
+    assert!(bench.inbox().dead_letters(0, 1).await.unwrap().is_empty());
 }
 
 async fn survive(outages: &[Outage]) {

@@ -97,7 +97,7 @@ async fn postgres_cancels_what_was_given_up() {
     let tx = client.transaction().await.unwrap();
     inbox.accept_in(&tx, &delivery("1")).await.unwrap();
     let error = inbox.accept(&delivery("1")).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(error.kind(), ErrorKind::Locked);
     // This transaction's own last statement stays visible.
     tx.batch_execute("SELECT").await.unwrap();
     let canceled = async || (bench.count(RUNNING).await == 0).then_some(());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use webhook_verify::Delivery;
 use webhook_verify::dedup::{
@@ -244,10 +244,21 @@ async fn command(server: &Server, words: &[&str]) {
     command.query_async::<()>(&mut connection).await.unwrap();
 }
 
-/// The old primary answers READONLY, or answers nothing any more. Its connection is not kept.
+/// What becomes of an old primary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    /// It answers READONLY.
+    Demoted,
+    /// It answers MASTERDOWN.
+    WithoutPrimary,
+    /// It answers nothing any more.
+    Silent,
+}
+
+/// Its connection is not kept.
 #[tokio::test]
 async fn a_demoted_or_silent_redis_is_left_for_the_new_primary() {
-    for is_silent in [false, true] {
+    for fate in [Fate::Demoted, Fate::WithoutPrimary, Fate::Silent] {
         let (Some(old), Some(new)) = (Server::start().await, Server::start().await) else {
             return;
         };
@@ -256,17 +267,61 @@ async fn a_demoted_or_silent_redis_is_left_for_the_new_primary() {
         let handled = async |body: &str| dedup.run_once(delivery(body), handle).await;
         assert_eq!(handled(BODY).await.unwrap(), RunOnce::Handled(()));
         address.lead_to(&new);
-        if is_silent {
-            old.signal("STOP").await;
-        } else {
-            command(&old, &["REPLICAOF", "127.0.0.1", "1"]).await;
+        if fate == Fate::WithoutPrimary {
+            let stale = ["CONFIG", "SET", "replica-serve-stale-data", "no"];
+            command(&old, &stale).await;
+        }
+        match fate {
+            Fate::Silent => old.signal("STOP").await,
+            _ => command(&old, &["REPLICAOF", "127.0.0.1", "1"]).await,
         }
         let other = r#"{"event":"email.sent","id":"2"}"#;
-        assert!(matches!(handled(other).await, Err(DedupError::Store(_))));
+        let error = handled(other).await.expect_err("the old primary is asked");
+        let DedupError::Store(error) = error;
+        let says_so = fate != Fate::WithoutPrimary || format!("{error:?}").contains("MasterDown");
+        assert!(says_so, "{fate:?}: {error:?}");
         assert_eq!(handled(other).await.unwrap(), RunOnce::Handled(()));
         assert_eq!(handled(other).await.unwrap(), RunOnce::Duplicate);
         old.signal("CONT").await;
     }
+}
+
+/// A server that has just started answers LOADING to everything.
+#[tokio::test]
+async fn a_redis_that_is_loading_is_asked_again() {
+    let Some(server) = Server::start().await else {
+        return;
+    };
+    let address = Address::of(&server);
+    let loading = address.directory.path().join("loading.sock");
+    let listener = tokio::net::UnixListener::bind(&loading).unwrap();
+    let answering = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while let Ok(1..) = stream.read(&mut buffer).await {
+                    // As many answers as commands: each begins with `*`.
+                    let commands = buffer.iter().filter(|byte| **byte == b'*').count();
+                    let answers =
+                        "-LOADING Redis is loading the dataset in memory\r\n".repeat(commands);
+                    let _ = stream.write_all(answers.as_bytes()).await;
+                    buffer.fill(0);
+                }
+            });
+        }
+    });
+    std::fs::remove_file(address.path()).unwrap();
+    std::os::unix::fs::symlink(&loading, address.path()).unwrap();
+    let dedup = Dedup::new(Arc::new(address.store()));
+    let handled = async || dedup.run_once(delivery(BODY), handle).await;
+    for _ in 0..2 {
+        let error = handled().await.expect_err("it is loading");
+        assert!(format!("{error:?}").contains("oading"), "{error:?}");
+    }
+    address.lead_to(&server);
+    assert_eq!(handled().await.unwrap(), RunOnce::Handled(()));
+    answering.abort();
 }
 
 #[tokio::test]

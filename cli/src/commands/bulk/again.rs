@@ -39,9 +39,14 @@ impl Candidate<'_> {
         if self.plan.only_to.is_some() {
             return Ok(());
         }
+        let before = self.ledger.got_before(self.id).await?;
         let mut found: Option<(u64, StoredJob)> = None;
         for (people, job) in self.others(context).await? {
             let is_same = job.record.email.as_deref() == self.email;
+            let people = match &before {
+                Some(before) if is_same => (people + before.people).min(self.count),
+                _ => people,
+            };
             let is_refused = match is_same {
                 // This very email is half sent: that job is to be continued, whatever else.
                 true => !again || !job.has_ended(),
@@ -58,7 +63,7 @@ impl Candidate<'_> {
         if again {
             return Ok(());
         }
-        let Some(before) = self.ledger.got_before(self.id).await? else {
+        let Some(before) = before else {
             return Ok(());
         };
         let when = context.out.local_time(&before.last.to_rfc3339());
@@ -106,7 +111,7 @@ impl Candidate<'_> {
 
     /// Whether another job with so many of these people is not complete, or has just ended.
     fn is_too_soon(&self, people: u64, job: &StoredJob) -> bool {
-        let age = Utc::now() - job.sent_at();
+        let age = self.plan.time(Utc::now()) - job.sent_at();
         let is_recent =
             age.to_std().is_ok_and(|age| age <= RECENT) || age < chrono::TimeDelta::zero();
         let is_half = people * 2 >= self.count || people * 2 >= job.record.totals.total();
@@ -123,7 +128,7 @@ impl Candidate<'_> {
         let are = if people == 1 { "is" } else { "are" };
         let people = self.part(people);
         let (message, next) = if job.has_ended() {
-            let got = match job.sent_at() > Utc::now() {
+            let got = match job.sent_at() > self.plan.time(Utc::now()) {
                 true => "will get",
                 false => "already got",
             };

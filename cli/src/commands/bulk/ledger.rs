@@ -230,9 +230,10 @@ impl StoredJob {
 
     /// When its emails are sent or were sent last.
     pub fn sent_at(&self) -> chrono::DateTime<chrono::Utc> {
+        let changed_at = self.plan.time(self.record.changed_at);
         self.plan
             .scheduled_at()
-            .map_or(self.record.changed_at, |at| at.max(self.record.changed_at))
+            .map_or(changed_at, |at| at.max(changed_at))
     }
 
     /// A command about the job, as a command line.
@@ -422,19 +423,19 @@ pub struct JobSummary {
     workers: u64,
 }
 
-/// Table columns of a job.
+/// Table columns of a job. The status names those that are refused or unknown.
 pub const VIEW: View = View(&[
     Column::id("JOB", "/job"),
     Column::new("STATUS", "/summary", Show::Status),
     Column::new("TOTAL", "/total", Show::Number),
     Column::new("ACCEPTED", "/accepted", Show::Number),
-    Column::new("REFUSED", "/refused", Show::Number),
-    Column::new("UNKNOWN", "/unknown", Show::Number),
     Column::new("NOT SENT", "/not_sent", Show::Number),
-    Column::new("LEFT OUT", "/left_out", Show::Number),
+    Column::text("SUBJECT", "/subject"),
+    Column::new("CREATED", "/created", Show::Time).droppable(),
+    Column::new("REFUSED", "/refused", Show::Number).droppable(),
+    Column::new("UNKNOWN", "/unknown", Show::Number).droppable(),
+    Column::new("LEFT OUT", "/left_out", Show::Number).droppable(),
     Column::new("WORKERS", "/workers", Show::Number).droppable(),
-    Column::new("CREATED", "/created", Show::Time),
-    Column::text("SUBJECT", "/subject").droppable(),
     Column::text("FILE", "/file").droppable(),
     Column::text("PROFILE", "/profile").droppable(),
 ]);

@@ -29,6 +29,7 @@ use crate::input::records::Records;
 use crate::output::{Column, Items, Show, View};
 use crate::output_schema::of;
 use crate::prepared::confirm;
+use crate::wait::FailureBudget;
 
 /// List the jobs, newest first
 ///
@@ -205,7 +206,8 @@ impl Report {
         if self.refresh {
             job.plan.check_service(context)?;
             let client = context.email_client().await?;
-            let open = refresh(context, &client, &job).await?;
+            let mut failures = FailureBudget::default();
+            let open = refresh(context, &client, &job, &mut failures).await?;
             if open > 0 {
                 context
                     .out

@@ -58,6 +58,8 @@ pub struct People {
     pub unused_columns: BTreeSet<&'static str>,
     /// The columns of the rows.
     columns: BTreeSet<Arc<str>>,
+    /// What the options say of the columns of a CSV file.
+    pub declared: Option<(ColumnOptions, Vec<Arc<str>>)>,
 }
 
 /// Which rows are sent, beside what the file says.
@@ -136,6 +138,7 @@ impl People {
             unclear: HashMap::new(),
             unused_columns: BTreeSet::new(),
             columns: BTreeSet::new(),
+            declared: None,
         }
     }
 
@@ -146,6 +149,7 @@ impl People {
             self.add(person, &file.options)?;
         }
         self.opt_outs = file.opt_outs;
+        self.declared = file.columns.map(|columns| (file.options, columns));
         self.flush()
     }
 

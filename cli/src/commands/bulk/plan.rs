@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -49,6 +49,9 @@ pub struct Plan {
     /// Who may get emails, according to the recipient guard.
     pub recipients: Option<String>,
     pub left_out: LeftOut,
+    /// How many seconds the clock of the service is ahead, as that of a sandbox may be.
+    #[serde(default)]
+    pub ahead: i64,
 }
 
 /// A row of a job: its address, the values of its placeholders, and whether it says that the person
@@ -135,6 +138,11 @@ impl Plan {
             ),
         };
         Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
+    }
+
+    /// The time of the service's clock at this time.
+    pub fn time(&self, at: DateTime<Utc>) -> DateTime<Utc> {
+        at + TimeDelta::seconds(self.ahead)
     }
 
     /// When the service is to send the emails.

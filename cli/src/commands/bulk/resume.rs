@@ -5,7 +5,7 @@
 //! may have unsubscribed.
 
 use clap::{Args, ValueEnum};
-use svc_bulk::{Again, RowStatus, SendState, Totals};
+use svc_bulk::{RowStatus, SendState, Totals};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
@@ -79,8 +79,13 @@ enum Unknown {
 
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let is_resent = self.unknown == Unknown::Resend;
-        let again = Again::new(self.refused, self.invalid, is_resent);
+        let asked = [
+            (self.refused, RowStatus::Refused),
+            (self.invalid, RowStatus::Invalid),
+            (self.unknown == Unknown::Resend, RowStatus::Unknown),
+        ];
+        let asked = asked.iter().filter(|(is_asked, _)| *is_asked);
+        let again = &*asked.map(|(_, status)| *status).collect::<Vec<_>>();
         let mut job = self.job.find(context).await?;
         refuse_cancelled(context, &job)?;
         let (url, key) = context.endpoint(Service::Email).await?;
@@ -148,19 +153,15 @@ fn refuse_cancelled(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 }
 
 /// How many emails are to be sent.
-fn left(job: &StoredJob, again: Again) -> u64 {
+fn left(job: &StoredJob, again: &[RowStatus]) -> u64 {
     let totals = job.record.totals;
-    let mut count = totals.not_sent;
-    if again.refused {
-        count += totals.refused;
-    }
-    if again.invalid {
-        count += totals.invalid;
-    }
-    if again.unknown {
-        count += totals.unknown;
-    }
-    count
+    let counts = again.iter().map(|status| match status {
+        RowStatus::Refused => totals.refused,
+        RowStatus::Invalid => totals.invalid,
+        RowStatus::Unknown => totals.unknown,
+        _ => 0,
+    });
+    totals.not_sent + counts.sum::<u64>()
 }
 
 /// Asks whether emails whose time is over are sent now.
@@ -186,7 +187,7 @@ pub async fn show_left(
     context: &Context,
     client: &EmailClient,
     job: &StoredJob,
-    again: Again,
+    again: &[RowStatus],
 ) -> Result<(), Failure> {
     let Totals {
         accepted,
@@ -200,7 +201,7 @@ pub async fn show_left(
         0 => "nothing is left to send".to_owned(),
         count => format!("{count} emails are left to send"),
     });
-    if unknown > 0 && !again.unknown {
+    if unknown > 0 && !again.contains(&RowStatus::Unknown) {
         let resend = job.svc(context, "resume");
         context.out.note(&format!(
             "the outcome of {unknown} is unknown; to send them again: {resend} --unknown resend"
@@ -210,18 +211,7 @@ pub async fn show_left(
         return Ok(());
     }
 
-    let mut statuses = vec![RowStatus::Waiting, RowStatus::Held];
-    let asked = [
-        (again.refused, RowStatus::Refused),
-        (again.invalid, RowStatus::Invalid),
-        (again.unknown, RowStatus::Unknown),
-    ];
-    statuses.extend(
-        asked
-            .iter()
-            .filter(|(is_asked, _)| *is_asked)
-            .map(|it| it.1),
-    );
+    let statuses = [&[RowStatus::Waiting, RowStatus::Held], again].concat();
     let rows = job.ledger.rows(job.id(), 0, &statuses).await?;
     let renderer = job.renderer().await?;
     let mut first = Vec::new();

@@ -186,14 +186,15 @@ fn report(
         refused,
         invalid,
         unknown,
-        left_out,
         ..
     } = job.record.totals;
+    let left_out = job.plan.left_out.describe();
+    let left_out = left_out.map(|it| format!("; {it}")).unwrap_or_default();
     let total = job.record.totals.total();
     let not_sent = job.not_sent();
     let sentence = format!(
         "job {id}: {accepted} of {total} emails accepted, {refused} refused, {invalid} invalid, \
-         {unknown} unknown, {not_sent} not sent; {left_out} rows left out"
+         {unknown} unknown, {not_sent} not sent{left_out}"
     );
     context.out.done(&sentence, &job.summary())?;
     let svc = |verb: &str| job.svc(context, verb);

@@ -10,6 +10,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::Utc;
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
 use futures_util::future::try_join;
@@ -47,6 +48,7 @@ use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
+use crate::times;
 
 const ATTACH: &str = "Attachment, the same for all, at most 20; repeatable
 
@@ -268,6 +270,9 @@ impl Send {
             return Ok(Prepared::DryRun);
         }
         check_sender(context, client, &draft.plan.email.from).await?;
+        if let Some((options, columns)) = &people.declared {
+            options.remember(columns, &context.settings.state_dir.join(DECLARED))?;
+        }
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
         }
@@ -424,6 +429,10 @@ impl Send {
             concurrency: usize::from(self.concurrency),
             key: plan::fingerprint(job, key),
             recipients: context.settings.guard.recipients(),
+            ahead: match context.settings.dry_run {
+                true => 0,
+                false => (times::now(context).await?.to_utc() - Utc::now()).num_seconds(),
+            },
             left_out: LeftOut::default(),
         })
     }
@@ -496,7 +505,7 @@ impl Send {
             let reader = BufReader::with_capacity(64 * 1024, file);
             let records = Records::new(Box::new(reader), &path)?;
             if let Some(names) = records.columns() {
-                columns.remember(&declared, names)?;
+                columns.recall(names, &declared);
             }
             people.read(PeopleFile::new(records, &columns)?, stop)?;
             people.close();

@@ -4,7 +4,7 @@
 //! failure of sending, if there is one: it comes before a failed delivery. Short outages are
 //! survived with the `FailureBudget` of `crate::wait`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
@@ -83,111 +83,72 @@ impl Wait {
     }
 }
 
-/// The final statuses of the accepted emails of a job, and the emails without one.
-struct Deliveries {
-    known: HashMap<u64, FinalStatus>,
-    open: Vec<(u64, String)>,
-}
-
-impl Deliveries {
-    async fn of(job: &StoredJob) -> Result<Self, Failure> {
-        let mut known = HashMap::new();
-        let mut open = Vec::new();
-        job.each_row(&[RowStatus::Accepted], |row| {
-            match (row.final_status, row.id) {
-                (Some(status), _) => _ = known.insert(row.number, status),
-                (None, Some(id)) => open.push((row.number, id)),
-                (None, None) => {}
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(Self { known, open })
-    }
-
-    /// Asks for each email without a final status once.
-    async fn ask(
-        &mut self,
-        context: &Context,
-        client: &EmailClient,
-        job: &StoredJob,
-        failures: &mut FailureBudget,
-    ) -> Result<(), Failure> {
-        let progress = context.out.progress("waiting for delivery");
-        let mut still_open = Vec::new();
-        let mut found = Vec::new();
-        let mut asked = stream::iter(std::mem::take(&mut self.open))
-            .map(async |(row, id)| (client.emails().get(&id).await, row, id))
-            .buffer_unordered(CONCURRENCY);
-        while let Some((answer, row, id)) = asked.next().await {
-            let email = match answer {
-                Ok(email) => email,
-                Err(error) => {
-                    failures.with(context, Failure::from(error))?;
-                    still_open.push((row, id));
-                    continue;
-                }
-            };
-            *failures = FailureBudget::default();
-            let Some(status) = &email.status else {
-                let message =
-                    "the response contains no status, so svc cannot wait for the final one";
-                return Err(Failure::other(message));
-            };
-            if status.is_final() {
-                let status = FinalStatus {
-                    status: status.to_string(),
-                    reason: wait::reason(&email),
-                };
-                self.known.insert(row, status.clone());
-                found.push((row, status));
-            } else {
-                still_open.push((row, id));
-            }
-            if found.len() >= RECORDED {
-                job.ledger.set_final(job.id(), &found).await?;
-                found.clear();
-            }
-            let (done, left) = (self.known.len(), still_open.len());
-            progress.set_text(format!(
-                "waiting for delivery: {done} final, {left} in progress"
-            ));
-        }
-        drop(asked);
-        job.ledger.set_final(job.id(), &found).await?;
-        still_open.sort_unstable();
-        self.open = still_open;
-        Ok(())
-    }
-}
-
-/// Asks the service once for the emails of a job without a final status. Returns how many still have
-/// none.
+/// Asks the service once for each accepted email of a job without a final status, and records those
+/// that have one now. Returns how many still have none.
 pub async fn refresh(
     context: &Context,
     client: &EmailClient,
     job: &StoredJob,
-) -> Result<usize, Failure> {
-    let mut deliveries = Deliveries::of(job).await?;
-    let mut failures = FailureBudget::default();
-    deliveries.ask(context, client, job, &mut failures).await?;
-    Ok(deliveries.open.len())
+    failures: &mut FailureBudget,
+) -> Result<u64, Failure> {
+    let mut open = Vec::new();
+    job.each_row(&[RowStatus::Accepted], |row| {
+        let id = row.id.filter(|_| row.final_status.is_none());
+        open.extend(id.map(|id| (row.number, id)));
+        Ok(())
+    })
+    .await?;
+    let all = open.len();
+    let progress = context.out.progress("waiting for delivery");
+    let (mut found, mut left, mut done) = (Vec::new(), 0, 0);
+    let mut asked = stream::iter(open)
+        .map(async |(row, id)| (client.emails().get(&id).await, row))
+        .buffer_unordered(CONCURRENCY);
+    while let Some((answer, row)) = asked.next().await {
+        done += 1;
+        let email = match answer {
+            Ok(email) => email,
+            Err(error) => {
+                failures.with(context, Failure::from(error))?;
+                left += 1;
+                continue;
+            }
+        };
+        *failures = FailureBudget::default();
+        let Some(status) = &email.status else {
+            let message = "the response contains no status, so svc cannot wait for the final one";
+            return Err(Failure::other(message));
+        };
+        if status.is_final() {
+            let (status, reason) = (status.to_string(), wait::reason(&email));
+            found.push((row, FinalStatus { status, reason }));
+        } else {
+            left += 1;
+        }
+        if found.len() >= RECORDED {
+            job.ledger.set_final(job.id(), &found).await?;
+            found.clear();
+        }
+        progress.set_text(format!(
+            "waiting for delivery: {done} of {all} asked for, {left} in progress"
+        ));
+    }
+    job.ledger.set_final(job.id(), &found).await?;
+    Ok(left)
 }
 
 /// Asks for the accepted emails until each has a final status.
 async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Result<(), Failure> {
-    let mut deliveries = Deliveries::of(job).await?;
     let deadline = Instant::now() + LIMIT;
     let mut pause = FIRST_PAUSE;
     let mut failures = FailureBudget::default();
     loop {
-        deliveries.ask(context, client, job, &mut failures).await?;
-        if deliveries.open.is_empty() {
-            return verdict(context, &deliveries.known);
+        let left = refresh(context, client, job, &mut failures).await?;
+        if left == 0 {
+            return verdict(context, job).await;
         }
         if Instant::now() + pause > deadline {
-            let left = deliveries.open.len();
-            let all = left + deliveries.known.len();
+            let all = job.record.totals.accepted;
             let message =
                 format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
             return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
@@ -198,18 +159,21 @@ async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Res
 }
 
 /// Fails if an email was not delivered.
-fn verdict(context: &Context, known: &HashMap<u64, FinalStatus>) -> Result<(), Failure> {
+async fn verdict(context: &Context, job: &StoredJob) -> Result<(), Failure> {
     let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
-    for delivery in known.values() {
-        *counts.entry(delivery.status.as_str()).or_default() += 1;
-        let status = EmailStatus::from(delivery.status.as_str());
-        failed += u64::from(status.is_undelivered());
-    }
+    job.each_row(&[RowStatus::Accepted], |row| {
+        if let Some(FinalStatus { status, .. }) = row.final_status {
+            failed += u64::from(EmailStatus::from(status.as_str()).is_undelivered());
+            *counts.entry(status).or_default() += 1;
+        }
+        Ok(())
+    })
+    .await?;
+    let total = counts.values().sum::<u64>();
     let counts = counts
         .iter()
         .map(|(status, count)| format!("{count} {status}"));
     let counts = counts.collect::<Vec<_>>().join(", ");
-    let total = known.len();
     if failed > 0 {
         let message = format!("{failed} of {total} accepted emails were not delivered: {counts}");
         return Err(Failure::check(message).code("bulk_not_delivered"));

@@ -1,7 +1,6 @@
 //! The `svc bulk work` command.
 
 use clap::Args;
-use svc_bulk::Again;
 use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
@@ -98,7 +97,7 @@ impl Work {
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
         may_continue(context, &job.plan, job.id(), key).await?;
-        let shown = show_left(context, client, &job, Again::default());
+        let shown = show_left(context, client, &job, &[]);
         if !decided(context, None, shown).await? {
             return Ok(());
         }

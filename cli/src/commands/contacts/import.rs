@@ -6,9 +6,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io::{BufReader, Seek as _};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
@@ -96,17 +96,17 @@ enum Existing {
 
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        // Kept, because another program may change the file between its two readings.
-        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let bytes = Arc::<[u8]>::from(bytes);
+        // Another program may change the file between its two readings.
+        let copy = context.inputs.copy(&context.out, &self.file)?;
         let open = || {
-            let reader = Box::new(std::io::Cursor::new(Arc::clone(&bytes)));
-            Records::new(reader, &self.file)
+            let mut file = copy.try_clone()?;
+            file.rewind()?;
+            Records::new(Box::new(BufReader::new(file)), &self.file)
         };
         let mut columns = self.columns.clone();
-        if let Some(names) = open()?.columns() {
-            columns.remember(&context.settings.state_dir.join(DECLARED), names)?;
-        }
+        let declared = context.settings.state_dir.join(DECLARED);
+        let names = open()?.columns().map(<[_]>::to_vec).unwrap_or_default();
+        columns.recall(&names, &declared);
         let rows = Rows::read(context, open, &columns).await?;
         let total = rows.total;
         // Signals are handled from here on, so that the rows that were sent are always reported.
@@ -129,6 +129,7 @@ impl Import {
         });
         let audience = context.unless_stopped(&mut stop, read).await?;
         context.out.note(&format!("columns: {}", rows.mapping));
+        context.out.note(&rows.opt_outs);
         let ready = Ready {
             importer: Importer {
                 client,
@@ -141,6 +142,7 @@ impl Import {
         let Some(Ready { importer, rows }) = Prepared::new(ready).decide(context).await? else {
             return Ok(());
         };
+        columns.remember(&names, &declared)?;
         let progress = context.out.progress(format!("importing {total} rows"));
         let stopped = Cell::new(false);
         let (importer, mut rows) = (&importer, rows.into_inner());

@@ -87,8 +87,12 @@ fn any_other_column_that_may_say_who_has_opted_out_is_declared_or_the_file_is_re
             "{run:?}"
         );
         let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
+        let quoted = match column.contains(' ') {
+            true => format!("'{column}'"),
+            false => column.to_owned(),
+        };
         for option in ["--opt-out", "--opt-in", "--ignore"] {
-            assert!(hint.contains(&format!("{option} '{column}'")), "{hint}");
+            assert!(hint.contains(&format!("{option} {quoted}")), "{hint}");
         }
         for (declared, expected) in [
             (["--opt-in", column], [1, 1, 0]),
@@ -116,6 +120,11 @@ fn an_address_that_opts_out_counts_however_it_is_spelt() {
         "<a@example.test>",
         "\u{200b}a@example.test",
         "a\u{ff20}example.test",
+        "'a@example.test'",
+        "'a@example.test",
+        "\u{201c}a@example.test\u{201d}",
+        "`a@example.test`",
+        "&lt;a@example.test&gt;",
     ] {
         let rows =
             format!("email,unsubscribed\n\"{spelt}\",yes\na@example.test,no\nb@example.test,no\n");
@@ -130,6 +139,90 @@ fn an_address_that_opts_out_counts_however_it_is_spelt() {
     assert_eq!(
         (run.code, run.error()["code"].as_str()),
         (2, Some("opt_out_unreadable")),
+        "{run:?}"
+    );
+}
+
+/// Whatever the language, the code or a third word.
+#[test]
+fn a_column_with_two_kinds_of_values_is_asked_about() {
+    let home = Home::new();
+    for [first, second] in [
+        ["J", "N"],
+        ["1.0", "0.0"],
+        ["1", "2"],
+        ["aan", "uit"],
+        ["да", "нет"],
+        ["はい", "いいえ"],
+        ["subscribed", "unsubscribed"],
+        ["opted in", "opted out"],
+        ["active", "inactive"],
+        ["-", "01.02.2026"],
+        ["45123", ""],
+        ["Ja\nc@example.test,weiß nicht", "Nein"],
+    ] {
+        let rows = format!("email,Post\na@example.test,{first}\nb@example.test,{second}\n");
+        let run = send(&home, &rows, &[]);
+        assert_eq!(run.code, 2, "{rows} {run:?}");
+        assert_eq!(run.error()["code"], "opt_outs_unclear", "{rows}");
+    }
+}
+
+/// What was declared means the same in a later run only if emails were sent by it, and a note says so.
+#[test]
+fn a_dry_run_declares_nothing_for_later() {
+    let home = Home::new();
+    let rows = "email,Werbung erlaubt\na@example.test,ja\nb@example.test,nein\n";
+    let declared = ["--opt-in", "Werbung erlaubt"];
+    let run = send(&home, rows, &[&declared[..], &["--dry-run"]].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = send(&home, rows, &["--opt-out", "none"]);
+    assert_eq!((run.code, counts(&run)), (0, [2, 0, 0]), "{run:?}");
+    assert_eq!(send(&home, rows, &[]).code, 2);
+
+    let run = send(&home, rows, &declared);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
+    let run = send(&home, rows, &[]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
+    let note = "`Werbung erlaubt` (yes: subscribed), as declared for an earlier file";
+    assert!(run.stderr.contains(note), "{run:?}");
+}
+
+#[test]
+fn a_file_in_another_encoding_is_refused_or_its_rows_are() {
+    let home = Home::new();
+    std::fs::write(
+        home.path("ansi.csv"),
+        b"email,price\na@example.test,5 \x80\n",
+    )
+    .expect("a file");
+    let options = [
+        "--from",
+        "hello@sandbox.test",
+        "--subject",
+        "s",
+        "--text",
+        "{{ price }}",
+    ];
+    let send_file = |name: &str| {
+        let file = home.path(name).display().to_string();
+        home.run(&[&["--sandbox", "bulk", "send", &file, "--yes"][..], &options].concat())
+    };
+    let run = send_file("ansi.csv");
+    assert!(
+        run.code == 2 && run.stderr.contains("iconv -f windows-1252"),
+        "{run:?}"
+    );
+    home.file(
+        "wrong.csv",
+        "email,price\na@example.test,5 \u{80}\nb@example.test,5\n",
+    );
+    let run = send_file("wrong.csv");
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 1]), "{run:?}");
+    std::fs::write(home.path("people.xlsx"), b"PK\x03\x04\x14\0\x06\0").expect("a file");
+    let run = send_file("people.xlsx");
+    assert!(
+        run.code == 2 && run.stderr.contains("a workbook"),
         "{run:?}"
     );
 }
@@ -152,7 +245,8 @@ fn options_say_who_gets_no_email() {
     let run = send(&home, rows, &["--opt-out", "gone"]);
     assert_eq!((run.code, counts(&run)), (0, [2, 1, 0]), "{run:?}");
     assert!(
-        run.stderr.contains("who has opted out is read from `gone`"),
+        run.stderr
+            .contains("who has opted out is read from `gone` (yes: opted out)"),
         "{run:?}"
     );
     for content in [
@@ -184,6 +278,14 @@ fn options_say_who_gets_no_email() {
         let run = send(&home, rows, &["--suppress", &file]);
         assert!(
             run.code == 2 && run.stderr.contains("b@example.test` is not an address"),
+            "{run:?}"
+        );
+    }
+    for quoted in ["'a@example.test'", "\u{201c}a@example.test\u{201d}"] {
+        let file = home.file("suppress", quoted);
+        let run = send(&home, rows, &["--suppress", &file]);
+        assert!(
+            run.code == 2 && run.stderr.contains("is not an address"),
             "{run:?}"
         );
     }

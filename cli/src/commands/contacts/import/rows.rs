@@ -47,6 +47,8 @@ pub(super) struct Rows {
     addresses: Addresses,
     /// How the columns are read, such as `plan → metadata.plan`.
     pub(super) mapping: String,
+    /// From which columns it is read who has opted out.
+    pub(super) opt_outs: String,
     pub(super) total: usize,
 }
 
@@ -73,10 +75,12 @@ impl Rows {
             .and_then(|()| refuse_contradiction(&opt_outs, options))
             .map_err(|failure| records.in_file(failure))?;
         addresses.is_told = opt_outs.is_told;
+        let opt_outs = opt_outs.describe();
         Ok(Self {
             file: ImportFile::new(open()?, options)?,
             addresses,
             mapping,
+            opt_outs,
             total,
         })
     }

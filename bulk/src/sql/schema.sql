@@ -1,6 +1,7 @@
+-- For both databases, which call the types `{key}` and `{bytes}` differently.
 -- Times are milliseconds since 1970, in UTC.
 CREATE TABLE IF NOT EXISTS bulk_sends (
-    send         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    send         {key},
     id           text NOT NULL UNIQUE,
     state        text NOT NULL DEFAULT 'draft' CHECK (state IN ('draft', 'running', 'paused', 'cancelled')),
     email        text,                          -- the identity of the email; none if it does not count
@@ -23,7 +24,7 @@ CREATE TABLE IF NOT EXISTS bulk_rows (
     status  text NOT NULL DEFAULT 'waiting' CHECK (status IN
         ('waiting', 'held', 'in_flight', 'accepted', 'refused', 'invalid', 'unknown', 'left_out')),
     address text NOT NULL,
-    person  bytea NOT NULL,                     -- a keyed hash of the address, empty if there is none
+    person  {bytes} NOT NULL,                   -- a keyed hash of the address, empty if there is none
     data    text NOT NULL,
     request text,                               -- while held, in flight or unknown
     again   bigint NOT NULL DEFAULT 0,         -- 1 if an earlier request may have sent it
@@ -60,7 +61,7 @@ CREATE TABLE IF NOT EXISTS bulk_workers (
 CREATE TABLE IF NOT EXISTS bulk_files (
     send    bigint NOT NULL,
     name    text NOT NULL,
-    content bytea NOT NULL,
+    content {bytes} NOT NULL,
     PRIMARY KEY (send, name)
 );
 CREATE TABLE IF NOT EXISTS bulk_emails (
@@ -69,7 +70,7 @@ CREATE TABLE IF NOT EXISTS bulk_emails (
 );
 CREATE TABLE IF NOT EXISTS bulk_sent (
     email  text NOT NULL,
-    person bytea NOT NULL,
+    person {bytes} NOT NULL,
     at     bigint NOT NULL,
     PRIMARY KEY (email, person)
 );

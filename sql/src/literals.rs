@@ -1,0 +1,113 @@
+//! How statements are sent to PostgreSQL, with any driver: the simple query protocol. Several are
+//! one message, so they need one round trip, and nothing has a name that PgBouncer would have to
+//! know.
+
+use crate::Value;
+
+/// The clock of the database. It does not stand still within a transaction, and an index can use it.
+const NOW: &str = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+
+/// A statement with its parameters as literals.
+pub fn with_literals(statement: &str, parameters: &[Value]) -> String {
+    let statement = statement.replace("now_ms()", NOW);
+    let mut parts = statement.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, rest) = part.split_at(digits);
+        let index = number.parse::<usize>().unwrap_or_default();
+        let value = index.checked_sub(1).and_then(|at| parameters.get(at));
+        push_literal(&mut text, value);
+        text.push_str(rest);
+    }
+    text
+}
+
+fn push_literal(text: &mut String, value: Option<&Value>) {
+    match value {
+        None | Some(Value::Null) => text.push_str("NULL::text"),
+        Some(Value::Int(value)) => text.push_str(&format!("({value})::bigint")),
+        Some(Value::Bytes(bytes)) => push_bytes(text, bytes),
+        Some(Value::Text(value)) if is_plain(value) => text.push_str(&format!("'{value}'")),
+        Some(Value::Text(value)) => {
+            text.push_str("convert_from(");
+            push_bytes(text, value.as_bytes());
+            text.push_str(", 'UTF8')");
+        }
+    }
+}
+
+/// Whether a text is the same in every literal: no quote, no backslash, and ASCII only.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b" .:,@/_-{}[]\"".contains(&byte))
+}
+
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    text.push_str("decode('");
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text.push_str("', 'hex')");
+}
+
+/// A connection of a pool. Unless it is given back, it is closed: what was dropped halfway, such as
+/// a handler at its time limit, may still run in the server, and after a failover the server may
+/// be the wrong one.
+pub struct Borrowed<C> {
+    connection: Option<C>,
+    close: fn(C),
+}
+
+impl<C> Borrowed<C> {
+    /// A connection, and how it is closed.
+    pub fn new(connection: C, close: fn(C)) -> Self {
+        Self {
+            connection: Some(connection),
+            close,
+        }
+    }
+
+    /// The connection.
+    pub fn get(&mut self) -> &mut C {
+        self.connection
+            .as_mut()
+            .expect("only `give_back` and `drop` take it")
+    }
+
+    /// Returns it to its pool.
+    pub fn give_back(mut self) {
+        self.connection = None;
+    }
+}
+
+impl<C> Drop for Borrowed<C> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            (self.close)(connection);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_says_what_its_parameter_says() {
+        let parameters = [
+            Value::Text("it's \\ ü".to_owned()),
+            Value::Int(-1),
+            Value::Null,
+            Value::Bytes(vec![0, 255]),
+            Value::Text("email.sent".to_owned()),
+        ];
+        assert_eq!(
+            with_literals("SELECT $1, $2, $3, $4, $5, $2", &parameters),
+            "SELECT convert_from(decode('69742773205c20c3bc', 'hex'), 'UTF8'), (-1)::bigint, \
+             NULL::text, decode('00ff', 'hex'), 'email.sent', (-1)::bigint"
+        );
+    }
+}
