@@ -3,17 +3,17 @@
 
 use serde_json::Value;
 
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::http::ControlCall;
 use crate::mail::template;
-use crate::model::error::Failure;
+use crate::model::Result;
 use crate::templates::template_rows::{self, check};
 use crate::templates::template_wire::{
     NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
 };
 
 /// Lists one page of the templates, by ID.
-pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>, Failure> {
+pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>> {
     let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let found = call.data.read(move |reader, organization| {
         template_rows::list(reader, organization, &cursor, limit as i64 + 1)
@@ -22,7 +22,7 @@ pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>, Fai
 }
 
 /// Creates or replaces a template.
-pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, Failure> {
+pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template> {
     let (id, new) = (call.id(), call.body);
     let permit = call.data.app.templates.permit().await;
     let new = template::run(permit, move || check(&new).map(|()| new)).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, Fail
 }
 
 /// Renders a template as an email with it would be, but sends nothing.
-pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate, Failure> {
+pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTemplate> {
     let id = call.id();
     let found = call.data.read(move |reader, of| reader.get(&id, of));
     let Template {
