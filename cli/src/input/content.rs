@@ -1,4 +1,7 @@
-//! Reads `TEXT|@file|-` values: text from the command line, a file, or standard input.
+//! Reads values of the form `TEXT|@file|-`, and files. `Inputs` belongs to one run: paths are
+//! relative to its directory, and standard input is read at most once, by one option. Content is
+//! limited to `LIMIT`, except from `open` and `stdin_stream`, whose readers take it piece by piece.
+//! If the name of a missing file may be a key or secret itself, the error does not repeat it.
 
 use std::fs::File;
 use std::io::{self, Read};
