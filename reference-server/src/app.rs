@@ -12,11 +12,10 @@ use url::{Position, Url};
 
 use crate::http::request_log::RequestLog;
 use crate::jobs::clock::Clock;
-use crate::jobs::engine_handle::{Command, EngineHandle};
+use crate::jobs::{Command, EngineHandle};
 use crate::mail::dns::{Resolver, Zone};
 use crate::mail::relay::Relay;
-use crate::model::addresses::Addresses;
-use crate::model::error::{Code, Failure};
+use crate::model::{Addresses, Code, Result};
 use crate::net::outbound::Outbound;
 use crate::runtime::limit::Limit;
 use crate::runtime::stop::Stop;
@@ -66,8 +65,8 @@ impl App {
     /// full, waits until there is room, or the server stops.
     pub(crate) async fn record(
         &self,
-        write: impl Fn(&mut Tx<'_>) -> Result<(), Failure> + Clone + Send + 'static,
-    ) -> Result<(), Failure> {
+        write: impl Fn(&mut Tx<'_>) -> Result<()> + Clone + Send + 'static,
+    ) -> Result<()> {
         loop {
             let error = match self.store.write_relaxed(write.clone()).await {
                 Err(error)

@@ -54,7 +54,7 @@ pub use crate::model::status::{RecipientState, Status as EmailStatus};
 pub use crate::model::timestamp::Timestamp;
 pub use crate::notifications::notification_wire::{Notification, NotificationPage, ResetReason};
 pub use crate::organizations::organization_wire::{
-    NewOrganization, Organization, OrganizationSummary, Tenant,
+    NewOrganization, NewOrganizationWebhook, Organization, OrganizationSummary, Tenant,
 };
 pub use crate::requests::request_wire::{
     LoggedRequest, RecordedBody, RequestFilter, RequestHandled,

@@ -12,3 +12,9 @@ pub(crate) mod client;
 pub(crate) mod endpoint;
 #[cfg(feature = "server")]
 pub(crate) mod query;
+
+pub(crate) use client::{Client, Error, Request};
+pub(crate) use endpoint::{
+    ACCEPTED, CREATED, Cursor, DELETE, Declaration, Endpoint, GET, NoQuery, POST, PUT, Page,
+    Subject, is_nothing,
+};

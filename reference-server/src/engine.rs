@@ -17,12 +17,10 @@ use crate::app::{App, Shared};
 use crate::clock::clock_wire::Clock;
 use crate::deliveries::delivery_rows::{self, Pending, State as DeliveryState};
 use crate::emails::{email_rows, email_rules};
-use crate::jobs::engine_handle::{Command, Reply};
-use crate::jobs::job::{Job, Queue};
-use crate::jobs::{clock, job_rows};
+use crate::jobs::engine_handle::Reply;
+use crate::jobs::{Command, Job, Queue, clock, job_rows};
 use crate::messages::message_rules;
-use crate::model::error::{Code, Failure};
-use crate::model::time::{self, Millis};
+use crate::model::{Code, Failure, Millis, Result, time};
 use crate::relaying::relaying_rules;
 use crate::store::{Reader, Tx, meta};
 use crate::webhooks::{webhook_rows, webhook_rules};
@@ -44,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct Engine {
     app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
-    tasks: JoinSet<Result<Done, Failure>>,
+    tasks: JoinSet<Result<Done>>,
     /// The job of each task that was not aborted.
     running: HashMap<Id, (Job, AbortHandle)>,
     /// The number of failures in a row, and when the next job may begin, in real time.
@@ -125,7 +123,7 @@ impl Engine {
     }
 
     /// Starts the jobs that are due, within the limits. Returns when the first of the others is due.
-    async fn start_due(&mut self) -> Result<Millis, Failure> {
+    async fn start_due(&mut self) -> Result<Millis> {
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let running = self.running.values().map(|(job, _)| job.clone()).collect();
         let find = move |reader: Reader<'_>| find(reader, now, &running, has_relay);
@@ -150,7 +148,7 @@ impl Engine {
         Ok(found.next)
     }
 
-    async fn on_end(&mut self, ended: Result<(Id, Result<Done, Failure>), JoinError>) {
+    async fn on_end(&mut self, ended: Result<(Id, Result<Done>), JoinError>) {
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         // None if the job was aborted.
         let Some((job, _)) = self.running.remove(&task) else {
@@ -289,7 +287,7 @@ impl Engine {
     }
 
     /// Saves the state of the clock, so that it continues from there after a restart.
-    async fn save_clock(&self) -> Result<(), Failure> {
+    async fn save_clock(&self) -> Result<()> {
         let mode = self.app.clock.lasting_mode();
         self.app
             .store
@@ -316,7 +314,7 @@ impl Engine {
     }
 
     /// Follows the clock of the system again, after a reset of the whole server.
-    async fn restart(&mut self) -> Result<Clock, Failure> {
+    async fn restart(&mut self) -> Result<Clock> {
         self.fail_advances(&Failure::new(
             Code::Unavailable,
             "the server was reset during the advance",
@@ -328,7 +326,7 @@ impl Engine {
 
     /// Aborts the attempts to deleted webhooks. Other webhooks, including those of other
     /// organizations, are not affected.
-    async fn reload(&mut self) -> Result<Clock, Failure> {
+    async fn reload(&mut self) -> Result<Clock> {
         let webhooks = self.app.store.read(webhook_rows::ids).await?;
         self.running.retain(|_, (job, task)| {
             let is_wanted = !matches!(&job.queue, Queue::Webhook(id) if !webhooks.contains(id));
@@ -340,7 +338,7 @@ impl Engine {
         self.state().await
     }
 
-    async fn state(&self) -> Result<Clock, Failure> {
+    async fn state(&self) -> Result<Clock> {
         let computer = clock::system();
         let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
         let read = self.app.store.read(move |reader| {
@@ -371,18 +369,13 @@ impl Engine {
 /// Jobs that can begin.
 struct Found {
     /// Each with its delivery, or why that cannot be read.
-    jobs: Vec<(Job, Result<Option<Pending>, Failure>)>,
+    jobs: Vec<(Job, Result<Option<Pending>>)>,
     /// When the first of the other jobs is due, but for those that wait for the end of one.
     next: Millis,
 }
 
 /// Finds jobs within the limits, besides those that run. Queues with few running jobs come first.
-fn find(
-    reader: Reader<'_>,
-    now: Millis,
-    running: &HashSet<Job>,
-    has_relay: bool,
-) -> Result<Found, Failure> {
+fn find(reader: Reader<'_>, now: Millis, running: &HashSet<Job>, has_relay: bool) -> Result<Found> {
     let mut queues = job_rows::queues(reader, has_relay)?;
     let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
     queues.sort_by_cached_key(|(queue, _)| busy(queue));
@@ -446,11 +439,7 @@ fn is_webhook(queue: &Queue) -> bool {
 }
 
 /// Does a job.
-async fn run(
-    app: Shared,
-    job: Job,
-    pending: Result<Option<Pending>, Failure>,
-) -> Result<Done, Failure> {
+async fn run(app: Shared, job: Job, pending: Result<Option<Pending>>) -> Result<Done> {
     match (&job.queue, pending?) {
         (Queue::Relay, _) => relaying_rules::hand_over(&app, job.subject).await?,
         (Queue::Received, _) => message_rules::announce(&app, job).await?,
@@ -467,7 +456,7 @@ async fn run(
 
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for
 /// ever.
-async fn set_aside(app: &App, job: Job) -> Result<(), Failure> {
+async fn set_aside(app: &App, job: Job) -> Result<()> {
     app.set_aside.fetch_add(1, Ordering::Relaxed);
     tracing::error!(
         ?job,
@@ -487,7 +476,7 @@ async fn set_aside(app: &App, job: Job) -> Result<(), Failure> {
 
 /// Processes emails that are due up to `until`. Moves on to the next due time only if nothing else
 /// is due before it. Returns the time that it has reached.
-async fn send_due(app: Shared, until: Millis) -> Result<Millis, Failure> {
+async fn send_due(app: Shared, until: Millis) -> Result<Millis> {
     let write = |limit| {
         let context = Arc::clone(&app);
         app.store

@@ -4,3 +4,6 @@ pub(crate) mod clock;
 pub(crate) mod engine_handle;
 pub(crate) mod job;
 pub(crate) mod job_rows;
+
+pub(crate) use engine_handle::{Command, EngineHandle};
+pub(crate) use job::{Job, Queue};

@@ -30,3 +30,20 @@ pub(crate) mod network;
 pub(crate) mod redact;
 #[cfg(feature = "server")]
 pub(crate) mod terms;
+#[cfg(feature = "server")]
+pub(crate) mod typed;
+
+pub(crate) use dns::{Record, RecordKind};
+pub(crate) use event::Event;
+pub(crate) use status::{Change, RecipientState, Status};
+pub(crate) use timestamp::Timestamp;
+
+#[cfg(feature = "server")]
+pub(crate) use {
+    address::{Address, DomainName, Mailbox},
+    addresses::Addresses,
+    error::{Code, ErrorObject, Failure, Problems, Result},
+    network::Network,
+    terms::{MAX_SEARCHED, Terms},
+    time::Millis,
+};

@@ -27,7 +27,7 @@ use crate::keys::key_api;
 use crate::keys::key_wire::{self, Key};
 use crate::messages::message_api;
 use crate::messages::message_wire::{self, MessageSummary};
-use crate::model::error::Code;
+use crate::model::Code;
 use crate::notifications::{notification_api, notification_wire};
 use crate::organizations::{organization_api, organization_wire};
 use crate::requests::{request_api, request_wire};
@@ -98,7 +98,7 @@ fn services(r: &mut Routes) {
         "List the contacts of an audience",
         contact_api::list,
     );
-    list.query = contact_api::NumberedPage::parameters;
+    list.query = contact_api::describe_page;
     r.documented(O::ContactsUpdate, "Update a contact", contact_api::update);
     r.documented(O::ContactsDelete, "Delete a contact", contact_api::delete);
 

@@ -28,15 +28,12 @@ use crate::domains::domain_rows;
 use crate::faults::fault_rows;
 use crate::http::listen;
 use crate::http::request_log::RequestLog;
-use crate::jobs::engine_handle::EngineHandle;
+use crate::jobs::EngineHandle;
 use crate::keys::key_rows::{self, random_hex};
 use crate::mail::dns::{self, Resolver, Zone};
 use crate::mail::relay::Relay;
-use crate::model::addresses::Addresses;
 use crate::model::addresses::reachable;
-use crate::model::error::Failure;
-use crate::model::network::Network;
-use crate::model::timestamp::Timestamp;
+use crate::model::{Addresses, Failure, Network, Timestamp};
 use crate::net::outbound::Outbound;
 use crate::retention::retention_rules;
 use crate::runtime::limit::Limit;
@@ -252,14 +249,12 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     };
     let directory = settings.data_dir.clone();
     let max_bytes = settings.limits.max_database_bytes;
-    let open = move || Store::open(directory.as_deref(), max_bytes);
+    let dialect = settings.dialect.clone();
+    let open = move || Store::open(directory.as_deref(), max_bytes, dialect);
     let (store, clock) = match tokio::task::spawn_blocking(open).await {
         Ok(opened) => opened.map_err(|error| StartError::Database(error.to_string()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
-    // Nothing has set it before.
-    let _ = store.wake.dialect.set(settings.dialect.clone());
-
     let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let dns_addr = settings.dns;
     let listener = TcpListener::bind(addr)

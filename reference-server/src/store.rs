@@ -27,18 +27,20 @@ mod writer;
 use std::path::Path;
 use std::sync::Arc;
 
+use svc_sdk::Dialect;
 use tokio::sync::oneshot;
 
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 pub(crate) use organization::{NO_ORGANIZATION, SANDBOX, find_named};
 use readers::Read;
+pub(crate) use rows::{Json, MAX_LEVELS, Row, json, levels};
 use threads::{Queue, Threads};
 pub(crate) use tx::{AllKeys, Hash, Reader, Tx, Wake};
 use writer::{Write, Writer};
 
 use crate::jobs::clock::Clock;
-use crate::model::error::Failure;
+use crate::model::{Failure, Result};
 
 /// Handle to the database, shared by the whole server.
 pub(crate) struct Store {
@@ -56,6 +58,7 @@ impl Store {
     pub(crate) fn open(
         directory: Option<&Path>,
         max_bytes: Option<u64>,
+        dialect: Dialect,
     ) -> Result<(Self, Arc<Clock>), OpenError> {
         let path = directory.map(|directory| directory.join("svc.db"));
         let connection = path.as_deref().map_or_else(open::memory, open::file)?;
@@ -63,7 +66,10 @@ impl Store {
             open::limit_size(&connection, bytes)?;
         }
         let clock = Arc::new(meta::restore_clock_and_ids(Reader::new(&connection))?);
-        let wake = Arc::<Wake>::default();
+        let wake = Arc::new(Wake {
+            dialect,
+            ..Wake::default()
+        });
         let readers = path.as_deref().map(readers::start).transpose()?;
         let writer = Writer::new(connection, path, Arc::clone(&clock), Arc::clone(&wake));
         let write = move |queue: Queue<Write>| writer.run(&queue);
@@ -81,29 +87,29 @@ impl Store {
     /// Runs a closure in a transaction and returns once its data is on disk.
     ///
     /// If it fails, nothing that it wrote is kept.
-    pub(crate) async fn write<T, F>(&self, write: F) -> Result<T, Failure>
+    pub(crate) async fn write<T, F>(&self, write: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
         self.submit(true, write).await
     }
 
     /// Like [`Store::write`], for the work of the engine. After a power failure the work may have
     /// to be done again; after a killed process it is not lost.
-    pub(crate) async fn write_relaxed<T, F>(&self, write: F) -> Result<T, Failure>
+    pub(crate) async fn write_relaxed<T, F>(&self, write: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
         self.submit(false, write).await
     }
 
     /// Reads committed data on a reader thread.
-    pub(crate) async fn read<T, F>(&self, read: F) -> Result<T, Failure>
+    pub(crate) async fn read<T, F>(&self, read: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(Reader<'_>) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(Reader<'_>) -> Result<T> + Send + 'static,
     {
         let Some(readers) = &self.readers else {
             return self.submit(false, move |tx| read(tx.reader())).await;
@@ -127,10 +133,10 @@ impl Store {
         self.writer.close();
     }
 
-    async fn submit<T, F>(&self, durable: bool, write: F) -> Result<T, Failure>
+    async fn submit<T, F>(&self, durable: bool, write: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
         let (done, committed) = oneshot::channel();
         let (sender, mut result) = oneshot::channel();
@@ -157,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
-        let (store, _) = Store::open(None, None).unwrap();
+        let (store, _) = Store::open(None, None, Dialect::default()).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), Failure> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())

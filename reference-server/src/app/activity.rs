@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use crate::jobs::engine_handle::{Command, EngineHandle};
+use crate::jobs::{Command, EngineHandle};
 use crate::runtime::stop::Stop;
 
 /// Counts the requests in progress and the open leases.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::audiences::audience_rows::{self, Audience};
 use crate::http::input::required_name;
 use crate::http::{Call, Reply};
-use crate::model::error::Failure;
+use crate::model::Result;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateAudience")]
@@ -15,21 +15,17 @@ pub(crate) struct New {
     name: Option<String>,
 }
 
-pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>, Failure> {
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>> {
     let name = required_name(call.read().await?.name)?;
     call.create(move |tx, _, organization| audience_rows::insert(tx, organization, name, None))
         .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>, Failure> {
-    call.reply(
-        call.data
-            .read(|reader, of| reader.page(of, "", i64::MAX))
-            .await?,
-    )
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>> {
+    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
 }
 
-pub(crate) async fn get(call: Call) -> Result<Reply<Audience>, Failure> {
+pub(crate) async fn get(call: Call) -> Result<Reply<Audience>> {
     let id = call.id();
     call.reply(
         call.data
@@ -40,7 +36,7 @@ pub(crate) async fn get(call: Call) -> Result<Reply<Audience>, Failure> {
 
 /// Deletes an audience with its contacts
 /// (`docs/undocumented/services.md#audience-deletion`).
-pub(crate) async fn delete(call: Call) -> Result<Reply<()>, Failure> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>> {
     let id = call.id();
     call.reply(
         call.data

@@ -3,11 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::error::{Code, Failure};
-use crate::model::id;
-use crate::model::timestamp::Timestamp;
-use crate::store::Tx;
-use crate::store::rows::Row;
+use crate::model::{Code, Failure, Result, Timestamp, id};
+use crate::store::{Row, Tx};
 
 /// A list of contacts.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -21,10 +18,6 @@ pub(crate) struct Audience {
 
 impl Row for Audience {
     const TABLE: &'static str = "audience";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 /// Inserts an audience, by default with a new ID.
@@ -33,7 +26,7 @@ pub(crate) fn insert(
     organization: i64,
     name: String,
     id: Option<String>,
-) -> Result<Audience, Failure> {
+) -> Result<Audience> {
     let id = id.unwrap_or_else(|| id::new(id::AUDIENCE));
     let audience = Audience {
         id,

@@ -2,8 +2,7 @@
 
 use svc_sdk::email::Audience;
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, Endpoint, Page};
+use crate::control::{Client, Cursor, Endpoint, Page, Request};
 
 // A seed file may give an audience any ID.
 pub(crate) const LIST: Endpoint<(), Page<Audience>> = Endpoint::list(

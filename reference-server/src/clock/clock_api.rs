@@ -4,19 +4,17 @@
 use std::sync::Arc;
 
 use crate::clock::clock_wire::{Clock, ClockChange, Due, SETTLE_TIMEOUT, Settle};
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::control::query::timeout;
 use crate::http::ControlCall;
-use crate::jobs::engine_handle::Command;
-use crate::jobs::job_rows;
-use crate::model::error::{Code, Failure};
-use crate::model::time;
+use crate::jobs::{Command, job_rows};
+use crate::model::{Code, Failure, Result, time};
 
-pub(crate) async fn get(call: ControlCall) -> Result<Clock, Failure> {
+pub(crate) async fn get(call: ControlCall) -> Result<Clock> {
     call.data.app.engine.send(Command::State).await
 }
 
-pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, Failure> {
+pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock> {
     let (app, change) = (&call.data.app, &call.body);
     let command = match (change.freeze, &change.advance, change.resume, change.real) {
         (Some(true), None, None, None) => Command::Freeze,
@@ -40,7 +38,7 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, Failure
 }
 
 /// Waits until nothing is in progress and nothing is due. Returns 408 after `timeout`, in real time.
-pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, Failure> {
+pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock> {
     let timeout = timeout(call.body.timeout.as_deref(), SETTLE_TIMEOUT)?;
     let settled = call.data.app.engine.send(Command::Settle);
     match tokio::time::timeout(timeout, settled).await {
@@ -56,7 +54,7 @@ pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, Failure> 
 }
 
 /// Lists what is due, earliest first.
-pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>, Failure> {
+pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>> {
     let (limit, app) = (call.limit, Arc::clone(&call.data.app));
     let offset = call.cursor.as_deref().unwrap_or("0").parse::<u32>();
     let invalid = |_| Failure::field("cursor", "must be the `next` value of the previous page");
@@ -70,7 +68,7 @@ pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>, Failure> {
 }
 
 /// Runs what is due later about one subject now.
-pub(crate) async fn run(call: ControlCall) -> Result<(), Failure> {
+pub(crate) async fn run(call: ControlCall) -> Result<()> {
     let id = call.id();
     let run = call
         .data

@@ -9,11 +9,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, Endpoint, GET, POST, Page};
-use crate::model::schema;
+use crate::control::{Client, Cursor, Endpoint, GET, POST, Page, Request};
 use crate::model::time::duration_text;
-use crate::model::timestamp::Timestamp;
+use crate::model::{Timestamp, schema};
 
 pub(crate) const CLOCK: Endpoint<(), Clock> =
     Endpoint::new(GET, "sandboxClockGet", "/_sandbox/clock", "Get the clock").of_server();

@@ -11,10 +11,10 @@ use svc_sdk::{Dialect, Point};
 
 use crate::audiences::audience_rows::Audience;
 use crate::contacts::contact_rows::{self, Contact, check_size};
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::http::{Call, ControlCall, Reply};
-use crate::model::address::{Address, without_final_dot};
-use crate::model::error::{Failure, Problems};
+use crate::model::address::without_final_dot;
+use crate::model::{Address, Failure, Problems, Result};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateContact")]
@@ -42,7 +42,7 @@ pub(crate) struct Update {
     subscribed: Option<bool>,
 }
 
-pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>, Failure> {
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>> {
     let (audience, wanted) = (call.id(), call.id());
     call.data
         .read(move |reader, of| reader.get::<Audience>(&wanted, of))
@@ -67,22 +67,27 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>, Failure> {
     create.await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Paged<Contact>>, Failure> {
-    let audience = call.id();
-    let page = NumberedPage::from_query(&call.input.query(), call.dialect());
+pub(crate) async fn list(call: Call) -> Result<Reply<ContactPage>> {
+    let (audience, first) = (call.id(), first(call.dialect()));
+    let page = read_page(&call.input.query(), first);
     let found = call.data.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
         reader.get::<Audience>(&audience, organization)?;
-        let page = page?;
+        let (page, page_size) = page?;
+        let offset = (page - first) * page_size;
         let total = contact_rows::count(reader, &audience)?;
-        let contacts = contact_rows::list(reader, &audience, "", page.size, page.offset())?;
-        Ok((page, contacts, total))
+        Ok(ContactPage {
+            data: contact_rows::list(reader, &audience, "", page_size, offset)?,
+            page,
+            page_size,
+            total,
+            total_pages: (total + page_size - 1) / page_size,
+        })
     });
-    let (page, contacts, total) = found.await?;
-    page.reply(&call, contacts, total)
+    call.reply(found.await?)
 }
 
-pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, Failure> {
+pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>> {
     let (id, update) = (call.id(), call.read().await);
     let updated = call.data.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
@@ -97,7 +102,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>, Failure
 impl Update {
     /// Updates the contact and returns whether anything changed
     /// (`docs/undocumented/README.md#empty-updates`).
-    fn apply(self, contact: &mut Contact) -> Result<bool, Failure> {
+    fn apply(self, contact: &mut Contact) -> Result<bool> {
         if self
             .email
             .is_some_and(|email| without_final_dot(email) != contact.email)
@@ -128,7 +133,7 @@ impl Update {
     }
 }
 
-pub(crate) async fn delete(call: Call) -> Result<Reply<()>, Failure> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>> {
     let id = call.id();
     call.reply(
         call.data
@@ -151,101 +156,61 @@ const DEFAULT_SIZE: i64 = 20;
 const MAX_PAGE_SIZE: i64 = 100;
 const LAST_PAGE: i64 = i32::MAX as i64;
 
-/// The requested page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NumberedPage {
-    /// In the numbering of the client.
-    number: i64,
-    /// The number of the first page.
-    first: i64,
-    pub(crate) size: i64,
-}
-
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "{T}NumberedPage")]
-pub(crate) struct Paged<T> {
-    data: Vec<T>,
+#[schemars(rename = "ContactNumberedPage")]
+pub(crate) struct ContactPage {
+    data: Vec<Contact>,
     page: i64,
     page_size: i64,
     total: i64,
     total_pages: i64,
 }
 
-impl NumberedPage {
-    pub(crate) fn from_query(
-        query: &HashMap<String, String>,
-        dialect: &Dialect,
-    ) -> Result<Self, Failure> {
-        let first = first(dialect);
-        let mut problems = Problems::default();
-        let mut number = |name: &str, min: i64, max: i64, default: i64| match query.get(name) {
-            None => default,
-            Some(text) => match text
-                .parse()
-                .ok()
-                .filter(|number| (min..=max).contains(number))
-            {
-                Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
-                _ => {
-                    problems.add(name, format!("must be an integer from {min} to {max}"));
-                    default
-                }
-            },
+/// The number and the size of the requested page.
+fn read_page(query: &HashMap<String, String>, first: i64) -> Result<(i64, i64)> {
+    let mut problems = Problems::default();
+    let mut number = |name: &str, min: i64, max: i64, default: i64| {
+        let Some(text) = query.get(name) else {
+            return default;
         };
-        let page = Self {
-            number: number("page", first, LAST_PAGE, first),
-            size: number("pageSize", 1, MAX_PAGE_SIZE, DEFAULT_SIZE),
-            first,
-        };
-        problems.check()?;
-        Ok(page)
-    }
+        let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if is_digits && (min..=max).contains(&number) => number,
+            _ => {
+                problems.add(name, format!("must be an integer from {min} to {max}"));
+                default
+            }
+        }
+    };
+    let page = number("page", first, LAST_PAGE, first);
+    let size = number("pageSize", 1, MAX_PAGE_SIZE, DEFAULT_SIZE);
+    problems.check()?;
+    Ok((page, size))
+}
 
-    /// The two query parameters, for the OpenAPI description.
-    pub(crate) fn parameters(dialect: &Dialect) -> Vec<Value> {
-        let first = first(dialect);
-        let parameter = |name, description, min, max, default| {
-            json!({
-                "name": name,
-                "in": "query",
-                "description": description,
-                "schema":
-                    {"type": "integer", "minimum": min, "maximum": max, "default": default},
-            })
-        };
-        vec![
-            parameter("page", "The number of the page.", first, LAST_PAGE, first),
-            parameter(
-                "pageSize",
-                "Contacts per page.",
-                1,
-                MAX_PAGE_SIZE,
-                DEFAULT_SIZE,
-            ),
-        ]
-    }
-
-    /// The number of items before the page.
-    pub(crate) const fn offset(self) -> i64 {
-        (self.number - self.first) * self.size
-    }
-
-    pub(crate) fn reply<T: Serialize>(
-        self,
-        call: &Call,
-        data: Vec<T>,
-        total: i64,
-    ) -> Result<Reply<Paged<T>>, Failure> {
-        let total_pages = (total + self.size - 1) / self.size;
-        call.reply(Paged {
-            data,
-            page: self.number,
-            page_size: self.size,
-            total,
-            total_pages,
+/// The two query parameters, for the OpenAPI description.
+pub(crate) fn describe_page(dialect: &Dialect) -> Vec<Value> {
+    let first = first(dialect);
+    let parameter = |name, description, min, max, default| {
+        json!({
+            "name": name,
+            "in": "query",
+            "description": description,
+            "schema":
+                {"type": "integer", "minimum": min, "maximum": max, "default": default},
         })
-    }
+    };
+    vec![
+        parameter("page", "The number of the page.", first, LAST_PAGE, first),
+        parameter(
+            "pageSize",
+            "Contacts per page.",
+            1,
+            MAX_PAGE_SIZE,
+            DEFAULT_SIZE,
+        ),
+    ]
 }
 
 /// The number of the first page (`docs/undocumented/services.md#contact-pages`).
@@ -254,7 +219,7 @@ fn first(dialect: &Dialect) -> i64 {
 }
 
 /// Lists one page of the contacts of an audience, oldest first.
-pub(crate) async fn list_all(call: ControlCall) -> Result<Reply<Page<Contact>>, Failure> {
+pub(crate) async fn list_all(call: ControlCall) -> Result<Reply<Page<Contact>>> {
     let (audience, limit) = (call.id(), call.limit);
     let cursor = call.cursor.unwrap_or_default();
     let found = call.data.read(move |reader, organization| {

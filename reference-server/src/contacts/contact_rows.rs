@@ -5,13 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::audiences::audience_rows::Audience;
-use crate::model::address::Address;
-use crate::model::error::{Code, Failure};
-use crate::model::id;
-use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
-use crate::store::rows::{Json, Row, json};
-use crate::store::{Reader, Tx};
+use crate::model::{Address, Code, Failure, Millis, Result, Timestamp, id};
+use crate::store::{Json, Reader, Row, Tx, json};
 
 /// A contact of an audience.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,10 +25,6 @@ pub(crate) struct Contact {
 
 impl Row for Contact {
     const TABLE: &'static str = "contact";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 impl Contact {
@@ -63,7 +54,7 @@ pub(crate) fn email_key(email: &str) -> String {
 
 /// Inserts a contact. Returns 404 if there is no such audience, and 409 if it has a contact with
 /// this address.
-pub(crate) fn insert(tx: &Tx<'_>, organization: i64, contact: &Contact) -> Result<(), Failure> {
+pub(crate) fn insert(tx: &Tx<'_>, organization: i64, contact: &Contact) -> Result<()> {
     let audience: Audience = tx.reader().get(&contact.audience_id, organization)?;
     let sql = "INSERT INTO contact (id, organization, audience, email_key, data)
                VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
@@ -86,14 +77,14 @@ pub(crate) fn list(
     after: &str,
     limit: i64,
     offset: i64,
-) -> Result<Vec<Contact>, Failure> {
+) -> Result<Vec<Contact>> {
     let sql = "SELECT data FROM contact WHERE audience = ?1 AND id > ?2 ORDER BY id
                LIMIT ?3 OFFSET ?4";
     reader.all(sql, (audience, after, limit, offset), |row| json(row, 0))
 }
 
 /// How many contacts an audience has.
-pub(crate) fn count(reader: Reader<'_>, audience: &str) -> Result<i64, Failure> {
+pub(crate) fn count(reader: Reader<'_>, audience: &str) -> Result<i64> {
     let sql = "SELECT COUNT(*) FROM contact WHERE audience = ?1";
     Ok(reader
         .find(sql, [audience], |row| row.get(0))?
@@ -105,7 +96,7 @@ pub(crate) fn find_by_email(
     reader: Reader<'_>,
     audience: &str,
     email: &str,
-) -> Result<Option<Contact>, Failure> {
+) -> Result<Option<Contact>> {
     let sql = "SELECT data FROM contact WHERE audience = ?1 AND email_key = ?2";
     Ok(reader.find(sql, (audience, email_key(email)), |row| json(row, 0))?)
 }
@@ -118,7 +109,7 @@ pub(crate) fn check_size(
     name: Option<&str>,
     metadata: &Map<String, Value>,
     topics: &[String],
-) -> Result<(), Failure> {
+) -> Result<()> {
     let json = serde_json::to_string(&(name, metadata, topics)).map_err(Failure::internal)?;
     if json.len() <= MAX_SIZE {
         return Ok(());

@@ -2,8 +2,7 @@
 
 use svc_sdk::email::Contact;
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, Endpoint, Page};
+use crate::control::{Client, Cursor, Endpoint, Page, Request};
 
 pub(crate) const LIST: Endpoint<(), Page<Contact>> = Endpoint::list(
     "sandboxAudiencesListContacts",

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::control::endpoint::Page;
-use crate::model::address::{Address, Mailbox};
-use crate::model::error::Failure;
-use crate::model::time::{self, Millis};
+use crate::model::{Address, Failure, Mailbox, Millis, Result, time};
 
 /// The UUID of an ID.
 pub(crate) fn uuid(id: &str) -> Option<&str> {
@@ -24,7 +22,7 @@ pub(crate) enum Position {
 }
 
 impl Position {
-    pub(crate) fn read(field: &str, text: Option<&str>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(field: &str, text: Option<&str>) -> Result<Option<Self>> {
         let Some(text) = text else { return Ok(None) };
         // A `+` in a query that is not percent-encoded decodes to a space.
         let time = time::parse(text).or_else(|| time::parse(&text.replace(' ', "+")));
@@ -44,25 +42,26 @@ impl Position {
 }
 
 /// The bare address of a mailbox.
-pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>, Failure> {
+pub(crate) fn address(field: &str, text: Option<&str>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     // A space in it was a `+` that was not percent-encoded.
-    let with_plus = text.replace(' ', "+");
-    let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&with_plus));
-    let address = mailbox.map(|mailbox| mailbox.address).ok();
-    let address = address.or_else(|| Address::of_envelope(text));
-    let address = address.or_else(|| Address::of_envelope(&with_plus));
-    let invalid = || Failure::field(field, "must be an address such as ada@example.test");
-    address
-        .map(|address| Some(address.as_str().to_owned()))
-        .ok_or_else(invalid)
+    let texts = [text, &text.replace(' ', "+")];
+    let mailbox = texts.iter().find_map(|text| Mailbox::parse(text).ok());
+    let address = match mailbox {
+        Some(mailbox) => Some(mailbox.address),
+        None => texts.iter().find_map(|text| Address::of_envelope(text)),
+    };
+    match address {
+        Some(address) => Ok(Some(address.as_str().to_owned())),
+        None => Err(Failure::field(
+            field,
+            "must be an address such as ada@example.test",
+        )),
+    }
 }
 
 /// How long to wait, in real time.
-pub(crate) fn timeout(
-    text: Option<&str>,
-    [default, max]: [Duration; 2],
-) -> Result<Duration, Failure> {
+pub(crate) fn timeout(text: Option<&str>, [default, max]: [Duration; 2]) -> Result<Duration> {
     let Some(text) = text else { return Ok(default) };
     let wait = time::parse_duration(text).and_then(|ms| u64::try_from(ms).ok());
     let wait = wait.map(Duration::from_millis).filter(|wait| *wait <= max);

@@ -1,11 +1,11 @@
 //! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::deliveries::delivery_rows;
 use crate::deliveries::delivery_wire::{Delivery, DeliveryFilter, State};
 use crate::http::{ControlCall, memory};
 use crate::keys::key_rows::service_from;
-use crate::model::error::{Code, Failure};
+use crate::model::{Code, Failure, Result};
 use crate::webhooks::webhook_rules;
 use crate::webhooks::webhook_wire::Webhook;
 
@@ -13,7 +13,7 @@ use crate::webhooks::webhook_wire::Webhook;
 const MAX_ATTEMPTS: i64 = 100;
 
 /// Lists deliveries, newest first, without request and response bodies.
-pub(crate) async fn list(call: ControlCall<(), DeliveryFilter>) -> Result<Page<Delivery>, Failure> {
+pub(crate) async fn list(call: ControlCall<(), DeliveryFilter>) -> Result<Page<Delivery>> {
     let ControlCall {
         data,
         query,
@@ -30,7 +30,7 @@ pub(crate) async fn list(call: ControlCall<(), DeliveryFilter>) -> Result<Page<D
     page.await
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Delivery, Failure> {
+pub(crate) async fn get(call: ControlCall) -> Result<Delivery> {
     let id = call.id();
     let size = call
         .data
@@ -51,7 +51,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Delivery, Failure> {
 }
 
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
-pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, Failure> {
+pub(crate) async fn replay(call: ControlCall) -> Result<Delivery> {
     let id = call.id();
     let replayed = call.data.write(move |tx, _, organization| {
         let delivery = delivery_rows::find(tx.reader(), &id, organization)?;

@@ -6,15 +6,10 @@ use svc_sdk::Service;
 
 use crate::deliveries::delivery_wire::DeliveryFilter;
 pub(crate) use crate::deliveries::delivery_wire::{Attempt, Delivery, State};
-use crate::jobs::job::{Job, Queue};
-use crate::jobs::job_rows;
-use crate::model::error::Failure;
-use crate::model::id;
-use crate::model::terms::{MAX_SEARCHED, Terms};
-use crate::model::time::Millis;
+use crate::jobs::{Job, Queue, job_rows};
+use crate::model::{Failure, MAX_SEARCHED, Millis, Result, Terms, id};
 use crate::notifications::notification_wire::Notification;
-use crate::store::rows::{Json, json};
-use crate::store::{Reader, Tx};
+use crate::store::{Json, Reader, Tx, json};
 use crate::webhooks::webhook_wire::Webhook;
 
 /// The exact bytes of a delivery: `head`, the shared bytes, and `tail`, in this order.
@@ -46,12 +41,7 @@ pub(crate) fn new(webhook: String, service: Service, event: &str, now: Millis) -
 }
 
 /// Inserts a delivery, which is then scheduled or has its only attempt.
-pub(crate) fn insert(
-    tx: &Tx<'_>,
-    organization: i64,
-    new: &Delivery,
-    body: &Body,
-) -> Result<(), Failure> {
+pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: &Delivery, body: &Body) -> Result<()> {
     let Delivery {
         id,
         webhook,
@@ -87,7 +77,7 @@ pub(crate) struct Pending {
 }
 
 /// The delivery that is the subject of a job, if it was not deleted.
-pub(crate) fn pending(reader: Reader<'_>, job: &Job) -> Result<Option<Pending>, Failure> {
+pub(crate) fn pending(reader: Reader<'_>, job: &Job) -> Result<Option<Pending>> {
     let sql = "SELECT event, attempts, attempt,
                       (SELECT w.data FROM webhook w
                        WHERE w.organization = d.organization AND w.id = d.webhook AND active),
@@ -125,7 +115,7 @@ pub(crate) fn record(
     retries: i64,
     next: Option<Millis>,
     attempt: &Attempt,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let state = match (attempt.is_delivered(), next) {
         (true, _) => State::Delivered,
         (false, Some(_)) => State::Pending,
@@ -156,7 +146,7 @@ pub(crate) fn record(
 }
 
 /// Ends a pending delivery without another attempt.
-pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Result<(), Failure> {
+pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Result<()> {
     let sql = "UPDATE delivery SET state = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'pending'";
     tx.execute(sql, (id, state.as_str(), tx.now))?;
     job_rows::done(tx, &job(webhook, id))?;
@@ -165,7 +155,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
 }
 
 /// Drops the pending deliveries to a webhook.
-pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), Failure> {
+pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<()> {
     let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
                WHERE webhook = ?1 AND state = 'pending'
                AND id IN (SELECT subject FROM job WHERE queue = ?1) RETURNING id";
@@ -183,7 +173,7 @@ pub(crate) fn repeat(
     organization: i64,
     delivery: &Delivery,
     retry: i64,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let sql = "UPDATE delivery SET state = 'pending', updated_at = ?2 WHERE id = ?1";
     tx.execute(sql, (&delivery.id, tx.now))?;
     schedule(tx, organization, delivery, retry)
@@ -195,7 +185,7 @@ pub(crate) fn schedule(
     organization: i64,
     delivery: &Delivery,
     retry: i64,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let Delivery {
         id,
         webhook,
@@ -215,11 +205,7 @@ pub(crate) fn schedule(
 }
 
 /// The deliveries of the events of an email with their attempts, oldest first.
-pub(crate) fn of_email(
-    reader: Reader<'_>,
-    email: &str,
-    limit: i64,
-) -> Result<Vec<Delivery>, Failure> {
+pub(crate) fn of_email(reader: Reader<'_>, email: &str, limit: i64) -> Result<Vec<Delivery>> {
     let sql = format!("{SELECT} WHERE email = ?1 ORDER BY id LIMIT ?2");
     let mut found = reader.all(&sql, (email, limit), read)?;
     add_attempts(reader, &mut found)?;
@@ -227,7 +213,7 @@ pub(crate) fn of_email(
 }
 
 /// Adds their attempts to deliveries, without the bodies of the responses.
-pub(crate) fn add_attempts(reader: Reader<'_>, found: &mut [Delivery]) -> Result<(), Failure> {
+pub(crate) fn add_attempts(reader: Reader<'_>, found: &mut [Delivery]) -> Result<()> {
     for delivery in found {
         delivery.attempts = Some(attempts(reader, &delivery.id, false)?);
     }
@@ -244,7 +230,7 @@ pub(crate) fn list(
     filter: &DeliveryFilter,
     limit: usize,
     cursor: Option<&str>,
-) -> Result<Vec<Delivery>, Failure> {
+) -> Result<Vec<Delivery>> {
     let DeliveryFilter {
         webhook,
         event,
@@ -301,14 +287,14 @@ pub(crate) fn list(
     Ok(found)
 }
 
-pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Delivery, Failure> {
+pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Delivery> {
     let sql = format!("{SELECT} WHERE id = ?1 AND organization = ?2");
     let found = reader.find(&sql, (id, organization), read)?;
     found.ok_or_else(|| Failure::not_found("delivery"))
 }
 
 /// The exact request body of a delivery, which is JSON.
-pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>> {
     let sql = "SELECT CAST(head || COALESCE(bytes, x'') || tail AS BLOB)
                FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
     let bytes: Option<Vec<u8>> = reader.find(sql, [id], |row| row.get(0))?;
@@ -319,7 +305,7 @@ pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>, Failu
 }
 
 /// The size of the body of a delivery, in bytes, without reading it.
-pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, Failure> {
+pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize> {
     let sql = "SELECT octet_length(head) + COALESCE(octet_length(bytes), 0) + octet_length(tail)
                FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
@@ -363,7 +349,7 @@ pub(crate) fn attempts(
     reader: Reader<'_>,
     delivery: &str,
     with_bodies: bool,
-) -> Result<Vec<Attempt>, Failure> {
+) -> Result<Vec<Attempt>> {
     let sql = "SELECT data FROM attempt WHERE delivery = ?1 ORDER BY number";
     reader.all(sql, [delivery], |row| {
         let attempt: Attempt = json(row, 0)?;
@@ -384,7 +370,7 @@ mod tests {
     /// A delivery whose webhook was deleted meanwhile.
     #[tokio::test]
     async fn an_attempt_of_a_dropped_delivery_counts() {
-        let (store, _) = Store::open(None, None).unwrap();
+        let (store, _) = Store::open(None, None, svc_sdk::Dialect::default()).unwrap();
         let written = store.write(|tx| {
             let organization = organization_rows::insert(tx, None, 0)?.number;
             let new = new("whk_1".to_owned(), Service::Email, "email.sent", tx.now);

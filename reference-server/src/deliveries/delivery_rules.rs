@@ -4,7 +4,8 @@
 //! transaction that causes the event, so that neither exists without the other.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use svc_sdk::{Dialect, Point, Service};
 
@@ -12,11 +13,7 @@ use crate::deliveries::delivery_rows::{self, Delivery};
 use crate::emails::email_rows::StoredEmail;
 use crate::mail::mime::Incoming;
 use crate::messages::message_wire::{DkimResult, SpfVerdict};
-use crate::model::error::Failure;
-use crate::model::event::Event;
-use crate::model::schema;
-use crate::model::status::RecipientState;
-use crate::model::time::{self, Millis};
+use crate::model::{Event, Failure, Millis, RecipientState, Result, schema, time};
 use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
 use crate::webhooks::webhook_rows;
@@ -50,16 +47,19 @@ pub(crate) fn emit(
     organization: i64,
     event: Event,
     about: About<'_>,
-    data: impl FnOnce(&mut Tx<'_>) -> Result<Data, Failure>,
-) -> Result<Vec<String>, Failure> {
+    data: impl FnOnce(&mut Tx<'_>) -> Result<Data>,
+) -> Result<Vec<String>> {
     let subscribers = webhook_rows::subscribers(tx.reader(), organization, event)?;
     if subscribers.is_empty() {
         return Ok(Vec::new());
     }
     let mut data = data(tx)?;
-    if data.shared.is_none() && data.rest.len() >= MIN_SHARED {
-        let shared = NewBody::new(std::mem::take(&mut data.rest));
-        data.shared = Some(bodies::put(tx, &shared)?);
+    if data.shared.is_none() && data.own.get().len() >= MIN_SHARED {
+        let shared = NewBody::new(fields(&data.own)?);
+        data = Data {
+            shared: Some(bodies::put(tx, &shared)?),
+            own: to_raw_value(&SharedFields::default()).map_err(Failure::internal)?,
+        };
     }
     let mut ids = Vec::with_capacity(subscribers.len());
     for webhook in subscribers {
@@ -84,11 +84,40 @@ pub(crate) fn emit(
     Ok(ids)
 }
 
-/// The data of an event as JSON, in two parts.
+/// The data of an event, which is an object.
 pub(crate) struct Data {
-    /// The id of the first part, if it is stored once for all deliveries that have it.
+    /// The id of the fields that are stored once for all deliveries which have them.
     pub(crate) shared: Option<i64>,
-    pub(crate) rest: Vec<u8>,
+    /// The object; with [`SharedFields`] in their place, if there are any.
+    pub(crate) own: Box<RawValue>,
+}
+
+impl Data {
+    /// The data of a single delivery, or of those that do not share it yet.
+    pub(crate) fn of(object: &impl Serialize) -> Result<Self> {
+        Ok(Self {
+            shared: None,
+            own: to_raw_value(object).map_err(Failure::internal)?,
+        })
+    }
+}
+
+/// Stands for fields in an object.
+#[derive(Default, Serialize)]
+pub(crate) struct SharedFields {
+    #[serde(rename = "\u{1}")]
+    fields: (),
+}
+
+/// The JSON of [`SharedFields`] within an object. It comes before what clients sent.
+const SHARED_FIELDS: &str = r#""\u0001":null"#;
+
+/// The JSON that takes the place of [`SharedFields`]: an object without its braces.
+pub(crate) fn fields(object: &impl Serialize) -> Result<Vec<u8>> {
+    let mut json = serde_json::to_string(object).map_err(Failure::internal)?;
+    json.pop();
+    json.remove(0);
+    Ok(json.into())
 }
 
 /// Size, in bytes, from which data is stored once: a reference to less would cost as much.
@@ -103,42 +132,42 @@ pub(crate) fn body(
     id: &str,
     created: Millis,
     data: &Data,
-) -> Result<delivery_rows::Body, Failure> {
+) -> Result<delivery_rows::Body> {
     let name = |point: Point| match service {
         Service::Email => dialect.choice(point),
         _ => point.default_choice(),
     };
-    let is_array = name(Point::DeliveryBody) == "array";
+    let text = |text: &str| to_raw_value(text).map_err(Failure::internal);
     // The data goes last, and takes the place of what follows its name.
-    let mut head = if is_array {
-        b"[{".to_vec()
-    } else {
-        b"{".to_vec()
+    let envelope = Envelope([
+        (name(Point::DeliveryEvent), text(event)?),
+        (name(Point::DeliveryId), text(id)?),
+        (name(Point::DeliveryTime), text(&time::rfc3339(created))?),
+        (name(Point::DeliveryData), data.own.clone()),
+    ]);
+    let json = match name(Point::DeliveryBody) {
+        "array" => serde_json::to_string(&[envelope]),
+        _ => serde_json::to_string(&envelope),
     };
-    let created = time::rfc3339(created);
-    for (point, value) in [
-        (Point::DeliveryEvent, event),
-        (Point::DeliveryId, id),
-        (Point::DeliveryTime, &created),
-    ] {
-        let (name, value) = (Value::from(name(point)), Value::from(value));
-        head.extend_from_slice(format!("{name}:{value},").as_bytes());
-    }
-    let data_name = Value::from(name(Point::DeliveryData));
-    head.extend_from_slice(format!("{data_name}:").as_bytes());
-    let mut tail = Vec::new();
-    let end = if data.shared.is_some() {
-        &mut tail
-    } else {
-        &mut head
+    let json = json.map_err(Failure::internal)?;
+    let (head, tail) = match data.shared {
+        Some(_) => json.split_once(SHARED_FIELDS).unwrap_or((&json, "")),
+        None => (&*json, ""),
     };
-    end.extend_from_slice(&data.rest);
-    end.extend_from_slice(if is_array { b"}]" } else { b"}" });
     Ok(delivery_rows::Body {
-        head,
+        head: head.into(),
         shared: data.shared,
-        tail,
+        tail: tail.into(),
     })
+}
+
+/// An object with its fields in this order.
+struct Envelope<'a>([(&'a str, Box<RawValue>); 4]);
+
+impl Serialize for Envelope<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
 }
 
 /// Data of the events of an outgoing email. Each event is about one recipient.
@@ -207,14 +236,14 @@ pub(crate) struct TestEvent<'a> {
     pub(crate) timestamp: String,
 }
 
-/// The data of an event about one recipient, as JSON. `detail` describes the cause, if known.
+/// The data of an event about one recipient. `detail` describes the cause, if known.
 pub(crate) fn outgoing(
     email: &StoredEmail,
     recipient: &RecipientState,
     event: Event,
     detail: Option<&Value>,
     now: Millis,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Data> {
     let text = |name: &str| {
         detail
             .and_then(|detail| detail.get(name))
@@ -230,27 +259,26 @@ pub(crate) fn outgoing(
         tags: &email.tags,
         timestamp: time::rfc3339(now),
     };
-    let json = match event {
-        Event::EmailBounced => serde_json::to_vec(&Bounced {
+    match event {
+        Event::EmailBounced => Data::of(&Bounced {
             email,
             bounce: Bounce {
                 r#type: text("type").unwrap_or("hard"),
                 reason: reason.unwrap_or("550 5.1.1 no such mailbox"),
             },
         }),
-        Event::EmailClicked => serde_json::to_vec(&Clicked {
+        Event::EmailClicked => Data::of(&Clicked {
             email,
             click: Click {
                 url: text("url").or(detail_text),
             },
         }),
-        Event::EmailFailed | Event::EmailComplained => serde_json::to_vec(&WithReason {
+        Event::EmailFailed | Event::EmailComplained => Data::of(&WithReason {
             email,
             reason: reason.unwrap_or("no reason was given"),
         }),
-        _ => serde_json::to_vec(&email),
-    };
-    json.map_err(Failure::internal)
+        _ => Data::of(&email),
+    }
 }
 
 /// Describes the body of the deliveries of an event; `None` is that of a test.
@@ -271,7 +299,7 @@ pub(crate) fn schema(
         Event::EmailComplained | Event::EmailFailed => {
             generator.subschema_for::<Body<'_, WithReason<'_>>>()
         }
-        Event::EmailReceived => generator.subschema_for::<Body<'_, ReceivedEmail<'_>>>(),
+        Event::EmailReceived => generator.subschema_for::<Body<'_, ReceivedEmail<'_, Incoming>>>(),
         Event::ExtractionCompleted => generator.subschema_for::<Body<'_, Fields>>(),
         Event::ExtractionFailed if dialect.is(Point::ExtractionError, "string") => {
             generator.subschema_for::<Body<'_, FailedExtraction<String>>>()
@@ -304,9 +332,11 @@ struct FailureObject {
 /// The data of `email.received`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ReceivedEmail<'a> {
+#[schemars(rename = "ReceivedEmail")]
+pub(crate) struct ReceivedEmail<'a, M> {
+    /// The message, whose fields are shared.
     #[serde(flatten)]
-    pub(crate) message: Option<&'a Incoming>,
+    pub(crate) message: M,
     pub(crate) spf: SpfVerdict,
     pub(crate) dkim: &'a DkimResult,
     /// Address of the mailbox that received the message.

@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{ACCEPTED, Cursor, Endpoint, GET, POST, Page};
-use crate::model::timestamp::Timestamp;
+use crate::control::{ACCEPTED, Client, Cursor, Endpoint, GET, POST, Page, Request};
+use crate::model::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> = Endpoint::list(
     "sandboxDeliveriesList",

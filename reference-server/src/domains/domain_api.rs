@@ -6,15 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domains::domain_rows::{self, Domain, Flags};
-use crate::domains::domain_rules::{insert, publish_records, update_zone_of};
+use crate::domains::domain_rules::{insert, parse_name, publish_records, update_zone_of};
 use crate::domains::domain_wire::{Publish, Published};
 use crate::http::input::required_name;
 use crate::http::{Call, ControlCall, Input, Reply};
 use crate::mail::dkim;
 use crate::mail::dns::{self, is_reserved};
-use crate::model::address::DomainName;
-use crate::model::dns::{Record, RecordKind};
-use crate::model::error::Failure;
+use crate::model::{DomainName, Failure, Record, RecordKind, Result};
 use crate::runtime::heavy;
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,17 +31,9 @@ pub(crate) struct Deleted {
     ok: bool,
 }
 
-pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>, Failure> {
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>> {
     let name = required_name(call.read().await?.name)?;
-    let name = DomainName::parse(&name)
-        .ok()
-        .filter(|name| name.as_str().contains('.'));
-    let Some(name) = name else {
-        return Err(Failure::field(
-            "name",
-            "must be a domain name such as mail.example.com",
-        ));
-    };
+    let name = parse_name("name", &name)?;
     let exposed = call.data.app.settings.is_exposed();
     let is_reserved = is_reserved(name.as_str());
     let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
@@ -51,17 +41,13 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>, Failure> {
         .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>, Failure> {
-    call.reply(
-        call.data
-            .read(|reader, of| reader.page(of, "", i64::MAX))
-            .await?,
-    )
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>> {
+    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
-pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, Failure> {
+pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>> {
     let (id, wanted) = (call.id(), call.id());
     let found = call
         .data
@@ -73,13 +59,7 @@ pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, Failure> {
             .iter()
             .any(|check| check.kind == kind && check.passed)
     };
-    let flags = Flags {
-        mx_verified: passed(RecordKind::Mx),
-        spf_verified: passed(RecordKind::Spf),
-        dkim_verified: passed(RecordKind::Dkim),
-        dmarc_verified: passed(RecordKind::Dmarc),
-        verified: RecordKind::ALL.into_iter().all(passed),
-    };
+    let flags = Flags::of(passed);
     let domain = call.data.write(move |tx, _, organization| {
         let mut domain: Domain = tx.reader().get(&id, organization)?;
         domain_rows::set_flags(tx, organization, &mut domain, flags)?;
@@ -92,7 +72,7 @@ pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>, Failure> {
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
 /// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
-pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>, Failure> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>> {
     let id = call.id();
     call.data
         .write(move |tx, _, of| tx.delete::<Domain>(&id, of))
@@ -100,7 +80,7 @@ pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>, Failure> {
     call.reply(Deleted { ok: true })
 }
 
-pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Failure> {
+pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published> {
     let domain = domain_param(&call.input);
     let kinds = call
         .body
@@ -123,7 +103,7 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Fai
     published.await
 }
 
-pub(crate) async fn withdraw(call: ControlCall) -> Result<(), Failure> {
+pub(crate) async fn withdraw(call: ControlCall) -> Result<()> {
     let kind: Option<RecordKind> = match call.input.param("record") {
         "" => None,
         text => {

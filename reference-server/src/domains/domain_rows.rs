@@ -5,13 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::model::dns::{self, Check, Record, RecordKind};
-use crate::model::error::{Code, Failure};
-use crate::model::id;
-use crate::model::timestamp::Timestamp;
+use crate::model::dns::{self, Check};
+use crate::model::{Code, Failure, Record, RecordKind, Result, Timestamp, id};
 use crate::organizations::organization_rows;
-use crate::store::rows::{Json, Row, json};
-use crate::store::{Reader, Tx};
+use crate::store::{Json, Reader, Row, Tx, json};
 
 /// A sending domain.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -43,12 +40,21 @@ pub(crate) struct Flags {
     pub(crate) verified: bool,
 }
 
+impl Flags {
+    /// The flags of a domain of which these checks have passed.
+    pub(crate) fn of(passed: impl Fn(RecordKind) -> bool) -> Self {
+        Self {
+            mx_verified: passed(RecordKind::Mx),
+            spf_verified: passed(RecordKind::Spf),
+            dkim_verified: passed(RecordKind::Dkim),
+            dmarc_verified: passed(RecordKind::Dmarc),
+            verified: RecordKind::ALL.into_iter().all(passed),
+        }
+    }
+}
+
 impl Row for Domain {
     const TABLE: &'static str = "domain";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
@@ -60,7 +66,7 @@ pub(crate) fn insert(
     selector: &str,
     private_key: &[u8],
     public_key: &str,
-) -> Result<Domain, Failure> {
+) -> Result<Domain> {
     let domain = Domain {
         id: id::new(id::DOMAIN),
         name: name.to_owned(),
@@ -98,7 +104,7 @@ pub(crate) fn set_flags(
     organization: i64,
     domain: &mut Domain,
     flags: Flags,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if domain.flags != flags {
         domain.flags = flags;
         tx.update(organization, domain)?;
@@ -107,34 +113,19 @@ pub(crate) fn set_flags(
 }
 
 /// Finds a domain by its name or its ID.
-pub(crate) fn find_named(
-    reader: Reader<'_>,
-    name: &str,
-    organization: i64,
-) -> Result<Domain, Failure> {
+pub(crate) fn find_named(reader: Reader<'_>, name: &str, organization: i64) -> Result<Domain> {
     let sql = "SELECT data FROM domain WHERE (name = ?1 OR id = ?1) AND organization = ?2";
     match reader.find(sql, (name, organization), |row| json(row, 0))? {
         Some(domain) => Ok(domain),
         None => Err(Failure::not_found(&format!(
             "domain{}",
-            elsewhere(reader, name)?
+            organization_rows::has_it(reader, Domain::TABLE, name)?
         ))),
     }
 }
 
-/// The end of an error message about a domain that this organization does not have: which one has
-/// it, if any.
-pub(crate) fn elsewhere(reader: Reader<'_>, name: &str) -> Result<String, Failure> {
-    let sql = "SELECT organization FROM domain WHERE name = ?1 OR id = ?1 ORDER BY id LIMIT 1";
-    let owner: Option<i64> = reader.find(sql, [name], |row| row.get(0))?;
-    owner.map_or_else(
-        || Ok(String::new()),
-        |owner| organization_rows::has_it(reader, owner),
-    )
-}
-
 /// The name of the oldest verified domain.
-pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, Failure> {
+pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>> {
     let sql = "SELECT name FROM domain WHERE verified ORDER BY id LIMIT 1";
     Ok(reader.find(sql, [], |row| row.get(0))?)
 }
@@ -146,7 +137,7 @@ pub(crate) fn owners(
     reader: Reader<'_>,
     domain: &str,
     organization: Option<i64>,
-) -> Result<Vec<(String, i64)>, Failure> {
+) -> Result<Vec<(String, i64)>> {
     let sql = "SELECT id, organization FROM domain
                WHERE name = ?1 AND verified AND (?2 IS NULL OR organization = ?2) ORDER BY id";
     reader.all(sql, (domain, organization), |row| {
@@ -164,7 +155,7 @@ pub(crate) fn signer(
     reader: Reader<'_>,
     domain: &str,
     organization: i64,
-) -> Result<Option<Signer>, Failure> {
+) -> Result<Option<Signer>> {
     let sql = "SELECT selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
     Ok(reader.find(sql, (domain, organization), |row| {
         Ok(Signer {
@@ -180,7 +171,7 @@ pub(crate) fn put_record(
     organization: i64,
     domain: &Domain,
     record: &Record,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let Domain { id, name, .. } = domain;
     let sql = "INSERT OR REPLACE INTO dns_record (owner, kind, organization, domain, data)
                VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -198,26 +189,26 @@ pub(crate) fn delete_records(
     organization: i64,
     domain: &str,
     kind: Option<RecordKind>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let sql = "DELETE FROM dns_record WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)
                AND (?3 IS NULL OR kind = ?3)";
     Ok(tx.execute(sql, (organization, domain, kind.map(RecordKind::as_str)))? > 0)
 }
 
 /// The name of the domain that has this ID, if it has published records.
-pub(crate) fn domain_of_records(reader: Reader<'_>, id: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn domain_of_records(reader: Reader<'_>, id: &str) -> Result<Option<String>> {
     let sql = "SELECT domain FROM dns_record WHERE owner = ?1 LIMIT 1";
     Ok(reader.find(sql, [id], |row| row.get(0))?)
 }
 
 /// The records of the domains with this name, of all_records organizations.
-pub(crate) fn records_of(reader: Reader<'_>, domain: &str) -> Result<Vec<Record>, Failure> {
+pub(crate) fn records_of(reader: Reader<'_>, domain: &str) -> Result<Vec<Record>> {
     let sql = "SELECT data FROM dns_record WHERE domain = ?1";
     reader.all(sql, [domain], |row| json(row, 0))
 }
 
 /// All records, each with the name of its domain.
-pub(crate) fn all_records(reader: Reader<'_>) -> Result<Vec<(String, Record)>, Failure> {
+pub(crate) fn all_records(reader: Reader<'_>) -> Result<Vec<(String, Record)>> {
     reader.all("SELECT domain, data FROM dns_record", [], |row| {
         Ok((row.get(0)?, json(row, 1)?))
     })

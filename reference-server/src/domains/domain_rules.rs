@@ -6,20 +6,21 @@ use crate::domains::domain_rows::{self, Domain, Flags};
 use crate::keys::key_rows::random_hex;
 use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::mail::dns::Zone;
-use crate::model::dns::RecordKind;
-use crate::model::error::Failure;
+use crate::model::{DomainName, Failure, RecordKind, Result};
 use crate::store::Tx;
 
 /// The seeded domain, which has the same selector everywhere.
 pub(crate) const SANDBOX_DOMAIN: &str = "sandbox.test";
 
+/// The name of a sending domain, in normalized form.
+pub(crate) fn parse_name(field: &str, text: &str) -> Result<DomainName> {
+    let name = DomainName::parse(text).ok();
+    name.filter(|name| name.as_str().contains('.'))
+        .ok_or_else(|| Failure::field(field, "must be a domain name such as mail.example.com"))
+}
+
 /// Inserts a domain with this private key, and a random selector.
-pub(crate) fn insert(
-    tx: &Tx<'_>,
-    organization: i64,
-    name: &str,
-    key: &[u8],
-) -> Result<Domain, Failure> {
+pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: &str, key: &[u8]) -> Result<Domain> {
     let selector = match name {
         // On a public server, each has a key of its own.
         SANDBOX_DOMAIN if key == SANDBOX_KEY => "sandbox".to_owned(),
@@ -35,7 +36,7 @@ pub(crate) fn publish_records(
     organization: i64,
     domain: &Domain,
     kinds: &[RecordKind],
-) -> Result<(), Failure> {
+) -> Result<()> {
     for record in domain
         .records
         .iter()
@@ -47,11 +48,7 @@ pub(crate) fn publish_records(
 }
 
 /// The built-in zone has the stored records of a domain, once the transaction commits.
-pub(crate) fn update_zone_of(
-    tx: &mut Tx<'_>,
-    zone: &Arc<Zone>,
-    domain: &str,
-) -> Result<(), Failure> {
+pub(crate) fn update_zone_of(tx: &mut Tx<'_>, zone: &Arc<Zone>, domain: &str) -> Result<()> {
     let records = domain_rows::records_of(tx.reader(), domain)?;
     let (zone, domain) = (Arc::clone(zone), domain.to_owned());
     tx.after_commit(move || zone.set_domain(&domain, &records));
@@ -59,25 +56,14 @@ pub(crate) fn update_zone_of(
 }
 
 /// The built-in zone has all stored records, once the transaction commits.
-pub(crate) fn update_zone(tx: &mut Tx<'_>, zone: &Arc<Zone>) -> Result<(), Failure> {
+pub(crate) fn update_zone(tx: &mut Tx<'_>, zone: &Arc<Zone>) -> Result<()> {
     let (zone, records) = (Arc::clone(zone), domain_rows::all_records(tx.reader())?);
     tx.after_commit(move || zone.set(&records));
     Ok(())
 }
 
 /// Stores the records of a domain, and marks it as verified.
-pub(crate) fn verify_domain(
-    tx: &Tx<'_>,
-    organization: i64,
-    domain: &mut Domain,
-) -> Result<(), Failure> {
-    let flags = Flags {
-        mx_verified: true,
-        spf_verified: true,
-        dkim_verified: true,
-        dmarc_verified: true,
-        verified: true,
-    };
-    domain_rows::set_flags(tx, organization, domain, flags)?;
+pub(crate) fn verify_domain(tx: &Tx<'_>, organization: i64, domain: &mut Domain) -> Result<()> {
+    domain_rows::set_flags(tx, organization, domain, Flags::of(|_| true))?;
     publish_records(tx, organization, domain, &RecordKind::ALL)
 }

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::email::Domain;
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, DELETE, Endpoint, POST, Page};
-use crate::model::dns::{Record, RecordKind};
+use crate::control::{Client, Cursor, DELETE, Endpoint, POST, Page, Request};
+use crate::model::{Record, RecordKind};
 
 pub(crate) const DOMAINS: Endpoint<(), Page<Domain>> = Endpoint::list(
     "sandboxDomainsList",

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use svc_sdk::{Dialect, Point, Service};
 
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::deliveries::delivery_rows;
 use crate::deliveries::delivery_wire::Delivery;
 use crate::domains::domain_rows;
@@ -20,30 +20,25 @@ use crate::emails::email_rules::{self, Checked, Limits, MAX_ROWS, NewEmail};
 use crate::emails::email_wire::{
     EmailChange, EmailEvent, EmailFilter, EmailStory, EmailSummary, MissingDelivery,
 };
-use crate::http::call::{self, Data};
 use crate::http::input::{check_syntax, object};
 use crate::http::request_log::RequestId;
-use crate::http::{Call, ControlCall, Reply, memory};
-use crate::jobs::job::{Job, Queue};
-use crate::jobs::job_rows;
+use crate::http::{Call, ControlCall, Data, Reply, call, memory};
+use crate::jobs::{Job, Queue, job_rows};
 use crate::mail::preview::preview;
 use crate::mail::template;
 use crate::mail::tracking::Tracking;
 use crate::messages::message_rows;
-use crate::model::error::{Code, ErrorObject, Failure};
-use crate::model::event::Event;
-use crate::model::id;
-use crate::model::status::{Change, RecipientState, Status};
-use crate::model::timestamp::Timestamp;
+use crate::model::{
+    Change, Code, ErrorObject, Event, Failure, RecipientState, Result, Status, Timestamp, id,
+};
 use crate::organizations::organization_rows;
 use crate::runtime::heavy;
-use crate::store::rows::{MAX_LEVELS, levels};
-use crate::store::{Reader, Tx};
+use crate::store::{MAX_LEVELS, Reader, Tx, levels};
 use crate::templates::template_wire::Template;
 use crate::webhooks::webhook_rows;
 use crate::webhooks::webhook_wire::Webhook;
 
-pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Failure> {
+pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>> {
     let (new, size) = (call.read().await?, call.input.bytes()?.len());
     let app = Arc::clone(&call.data.app);
     let check = move || new.check(&app.settings.dialect);
@@ -69,7 +64,7 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>, Fa
 
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/services.md#templates`).
-pub(crate) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<(), Failure> {
+pub(crate) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<()> {
     let Some(id) = checked.email.template_id.clone() else {
         return Ok(());
     };
@@ -119,7 +114,7 @@ impl Origin {
     }
 
     /// The tracking that the organization's webhooks subscribe to, if any.
-    pub(crate) fn tracking(&self, tx: &Tx<'_>) -> Result<Option<Tracking>, Failure> {
+    pub(crate) fn tracking(&self, tx: &Tx<'_>) -> Result<Option<Tracking>> {
         let subscribed = |event| {
             let subscribers = webhook_rows::subscribers(tx.reader(), self.organization, event);
             subscribers.map(|subscribers| !subscribers.is_empty())
@@ -143,7 +138,7 @@ pub(crate) fn accept(
     origin: &mut Origin,
     tracking: &Option<Tracking>,
     checked: Checked,
-) -> Result<(StoredEmail, Content), Failure> {
+) -> Result<(StoredEmail, Content)> {
     let Checked {
         mut email, content, ..
     } = checked;
@@ -171,7 +166,7 @@ pub(crate) fn accept(
 }
 
 /// Leaves an email to the engine, which sends it now or at its scheduled time.
-pub(crate) fn queue(tx: &mut Tx<'_>, email: &StoredEmail) -> Result<(), Failure> {
+pub(crate) fn queue(tx: &mut Tx<'_>, email: &StoredEmail) -> Result<()> {
     let due_at = email
         .scheduled_at
         .map_or(tx.now, |at| at.timestamp_millis().max(tx.now));
@@ -196,7 +191,7 @@ pub(crate) struct EmailInFull {
     recipients: Vec<RecipientState>,
 }
 
-pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>, Failure> {
+pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>> {
     let (id, read) = (call.id(), call.id());
     let size = call
         .data
@@ -214,14 +209,14 @@ pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>, Failure> {
     call.reply(found.await?)
 }
 
-fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail, Failure> {
+fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail> {
     let email = email_rows::find(reader, id)?.filter(|email| email.organization == organization);
     email.ok_or_else(|| Failure::not_found("email"))
 }
 
 /// Cancels an email that is still waiting for its scheduled time
 /// (`docs/undocumented/services.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<Reply<EmailSummary>, Failure> {
+pub(crate) async fn cancel(call: Call) -> Result<Reply<EmailSummary>> {
     let id = call.id();
     let cancelled = call.create(move |tx, _, organization| {
         let mut email = find(tx.reader(), organization, &id)?;
@@ -285,7 +280,7 @@ enum BatchResult {
     },
 }
 
-pub(crate) async fn send_batch(call: Call<NewBatch>) -> Result<Reply<BatchResults>, Failure> {
+pub(crate) async fn send_batch(call: Call<NewBatch>) -> Result<Reply<BatchResults>> {
     let (app, bytes) = (Arc::clone(&call.data.app), call.input.json_bytes()?);
     let parse_batch = move || parse_batch(&bytes, &app.settings.dialect);
     let mut checked = heavy::run_on(call.input.bytes()?.len(), parse_batch).await?;
@@ -331,7 +326,7 @@ pub(crate) async fn send_batch(call: Call<NewBatch>) -> Result<Reply<BatchResult
 
 /// Parses an array of emails, or an object with such an array in `emails`. A pinned `batch-body` is
 /// the only form.
-fn parse_batch(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked, Failure>>, Failure> {
+fn parse_batch(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked>>> {
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let pinned = dialect.pinned(Point::BatchBody);
     if pinned.is_some_and(|form| (form == "array") == is_object) {
@@ -372,11 +367,7 @@ fn parse_batch(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked, Fa
 
 /// Parses one email. An invalid field fails only this email (inner error). Invalid JSON,
 /// such as too many levels or half a surrogate pair, fails the request (outer error).
-fn parse_email(
-    bytes: &[u8],
-    email: &RawValue,
-    dialect: &Dialect,
-) -> Result<Result<Checked, Failure>, Failure> {
+fn parse_email(bytes: &[u8], email: &RawValue, dialect: &Dialect) -> Result<Result<Checked>> {
     match call::parse::<NewEmail>(email.get().as_bytes(), dialect) {
         Ok(email) => Ok(email.check(dialect)),
         Err(error) if error.code() == Code::InvalidJson => {
@@ -388,9 +379,7 @@ fn parse_email(
 }
 
 /// Lists one page of the matching emails, newest first.
-pub(crate) async fn list(
-    call: ControlCall<(), EmailFilter>,
-) -> Result<Page<EmailSummary>, Failure> {
+pub(crate) async fn list(call: ControlCall<(), EmailFilter>) -> Result<Page<EmailSummary>> {
     let ControlCall {
         data,
         query,
@@ -410,7 +399,7 @@ pub(crate) async fn list(
 const MAX_DELIVERIES: i64 = 100;
 
 /// Returns what happened to an email.
-pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, Failure> {
+pub(crate) async fn story(call: ControlCall) -> Result<EmailStory> {
     let (id, app) = (call.id(), Arc::clone(&call.data.app));
     let story = call.data.read(move |reader, organization| {
         let email = find_here(reader, organization, &id)?;
@@ -431,14 +420,13 @@ pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, Failure> {
     story.await
 }
 
-fn find_here(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail, Failure> {
-    match email_rows::find(reader, id)? {
-        Some(email) if email.organization == organization => Ok(email),
-        Some(email) => {
-            let elsewhere = organization_rows::has_it(reader, email.organization)?;
+fn find_here(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail> {
+    match find(reader, organization, id) {
+        Err(error) if error.code() == Code::NotFound => {
+            let elsewhere = organization_rows::has_it(reader, "email", id)?;
             Err(Failure::not_found(&format!("email{elsewhere}")))
         }
-        None => Err(Failure::not_found("email")),
+        found => found,
     }
 }
 
@@ -447,7 +435,7 @@ fn missing(
     reader: Reader<'_>,
     email: &StoredEmail,
     deliveries: &[Delivery],
-) -> Result<Vec<MissingDelivery>, Failure> {
+) -> Result<Vec<MissingDelivery>> {
     if deliveries.len() >= MAX_DELIVERIES as usize {
         return Ok(Vec::new());
     }
@@ -516,7 +504,7 @@ fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
 }
 
 /// Makes a scheduled email due now.
-pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary, Failure> {
+pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary> {
     let id = call.id();
     let email = call.data.write(move |tx, _, organization| {
         let email = find_here(tx.reader(), organization, &id)?;
@@ -542,7 +530,7 @@ pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary, Failure>
 const MAX_DETAIL: usize = 16 * 1024;
 
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
-pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary, Failure> {
+pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary> {
     let (id, event) = (call.id(), call.body);
     let names = "must be delivered, bounced, complained, failed, opened or clicked";
     let change = event

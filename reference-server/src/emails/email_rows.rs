@@ -15,14 +15,10 @@ use crate::control::query::{Position, address};
 use crate::emails::email_wire::{EmailFilter, EmailSummary};
 use crate::mail::mime::Attachment;
 use crate::mail::tracking::Tracking;
-use crate::model::address::Mailbox;
-use crate::model::error::Failure;
-use crate::model::status::{RecipientState, Status};
-use crate::model::terms::{MAX_SEARCHED, Terms};
-use crate::model::time::{Millis, rfc3339};
+use crate::model::time::rfc3339;
+use crate::model::{MAX_SEARCHED, Mailbox, Millis, RecipientState, Result, Status, Terms};
 use crate::notifications::notification_wire::Notification;
-use crate::store::rows::{Json, json};
-use crate::store::{Reader, Tx};
+use crate::store::{Json, Reader, Tx, json};
 
 /// An email in the database.
 #[derive(Debug, Serialize, Deserialize)]
@@ -118,11 +114,7 @@ fn publish(tx: &Tx<'_>, email: &StoredEmail) {
 }
 
 /// Inserts an email with its content.
-pub(crate) fn insert(
-    tx: &mut Tx<'_>,
-    email: &StoredEmail,
-    content: Content,
-) -> Result<(), Failure> {
+pub(crate) fn insert(tx: &mut Tx<'_>, email: &StoredEmail, content: Content) -> Result<()> {
     publish(tx, email);
     tx.execute(
         "INSERT INTO email (id, organization, status, created_at, data) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -149,7 +141,7 @@ pub(crate) fn insert(
 }
 
 /// Marks an email as failed that the server cannot send, or even read, because of a defect.
-pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), Failure> {
+pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<()> {
     let sql = "UPDATE email SET status = 'failed', data = CASE WHEN json_valid(data)
                    THEN json_set(data, '$.shown.updatedAt', ?2) ELSE data END WHERE id = ?1";
     tx.execute(sql, (id, rfc3339(tx.now)))?;
@@ -157,14 +149,14 @@ pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), Failure> {
 }
 
 /// Updates the status of an email.
-pub(crate) fn update(tx: &Tx<'_>, email: &StoredEmail) -> Result<(), Failure> {
+pub(crate) fn update(tx: &Tx<'_>, email: &StoredEmail) -> Result<()> {
     let sql = "UPDATE email SET status = ?2, data = ?3 WHERE id = ?1";
     tx.execute(sql, (&email.id, email.status.as_str(), Json(email)))?;
     publish(tx, email);
     Ok(())
 }
 
-pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>, Failure> {
+pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>> {
     Ok(reader.find("SELECT status, data FROM email WHERE id = ?1", [id], read)?)
 }
 
@@ -177,7 +169,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<StoredEmail> {
 }
 
 /// The size of the content of an email, in bytes, without reading it.
-pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, Failure> {
+pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize> {
     let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
                       + octet_length(headers)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
@@ -188,7 +180,7 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, Failur
 }
 
 /// Loads the content of an email, with or without the bytes of its attachments.
-pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content, Failure> {
+pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
     let content = reader.find(sql, [id], |row| {
         let (headers, attachments) = (json(row, 2)?, json(row, 3)?);
@@ -220,7 +212,7 @@ pub(crate) fn list(
     filter: &EmailFilter,
     limit: usize,
     cursor: Option<&str>,
-) -> Result<Vec<EmailSummary>, Failure> {
+) -> Result<Vec<EmailSummary>> {
     let EmailFilter { status, search, .. } = filter;
     let address = address("address", filter.address.as_deref())?;
     let after = Position::read("after", filter.after.as_deref())?;
@@ -275,7 +267,7 @@ fn is_wanted(
     terms: Option<&Terms>,
     email: &EmailSummary,
     row: &Row<'_>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let EmailFilter { subject, tag, .. } = filter;
     let has_subject = |part: &String| email.subject.to_lowercase().contains(&part.to_lowercase());
     let has_tag = |wanted: &String| match wanted.split_once('=') {
@@ -339,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_email_that_fails_by_a_defect_has_changed() {
-        let (store, _) = Store::open(None, None).unwrap();
+        let (store, _) = Store::open(None, None, svc_sdk::Dialect::default()).unwrap();
         let written = store.write(|tx| {
             let organization = organization_rows::insert(tx, None, 0)?.number;
             for (id, data) in [

@@ -11,27 +11,21 @@ use serde_json::{Map, Value, json};
 use svc_sdk::{Dialect, Point};
 
 use crate::app::App;
-use crate::deliveries::delivery_rules::{self, About, Data, emit};
+use crate::deliveries::delivery_rules::{self, About, emit};
 use crate::domains::domain_rows;
 use crate::emails::email_rows::{self, Content, StoredEmail};
 use crate::emails::email_wire::EmailSummary;
-use crate::jobs::job::{Job, Queue};
-use crate::jobs::job_rows;
+use crate::jobs::{Job, Queue, job_rows};
 use crate::mail::mime::{Attachment, check_content_type};
 use crate::mail::preview::preview;
 use crate::messages::message_rules;
-use crate::model::address::{
-    Address, Mailbox, check_header, reject_line_breaks, without_final_dot,
-};
-use crate::model::error::{Code, Failure, Problems};
-use crate::model::event::Event;
+use crate::model::address::{check_header, reject_line_breaks, without_final_dot};
 use crate::model::one_or_many::OneOrMany;
-use crate::model::schema;
-use crate::model::status::{self, Change, RecipientState, Status};
-use crate::model::time::{self, Millis};
-use crate::model::timestamp::Timestamp;
-use crate::store::rows::{MAX_LEVELS, levels};
-use crate::store::{NO_ORGANIZATION, Tx};
+use crate::model::{
+    Address, Change, Code, Event, Failure, Mailbox, Millis, Problems, RecipientState, Result,
+    Status, Timestamp, schema, status, time,
+};
+use crate::store::{MAX_LEVELS, NO_ORGANIZATION, Tx, levels};
 
 /// Applies a change to one recipient and emits its events. The caller stores the email.
 ///
@@ -45,7 +39,7 @@ pub(crate) fn apply(
     position: usize,
     change: Change,
     detail: Option<&Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let Some(from) = email
         .recipients
         .get(position)
@@ -81,8 +75,7 @@ pub(crate) fn apply(
             subject: Some(&email.subject),
         };
         emit(tx, organization, event, about, |_| {
-            let rest = delivery_rules::outgoing(email, recipient, event, detail, now)?;
-            Ok(Data { shared: None, rest })
+            delivery_rules::outgoing(email, recipient, event, detail, now)
         })?;
         email.last_event = Some(event.as_str().to_owned());
     }
@@ -99,7 +92,7 @@ pub(crate) const MAX_ROWS: u64 = 4_000;
 const DELAY: Millis = 60_000;
 
 /// Sends a queued email. The caller stores it.
-pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Result<(), Failure> {
+pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Result<()> {
     // Check again: the domain of a scheduled email may have been deleted since
     // (`docs/undocumented/services.md#addresses`).
     let verified = email.scheduled_at.is_none()
@@ -273,7 +266,7 @@ pub(crate) struct Checked {
 
 impl NewEmail {
     /// Validates the email. The error lists all invalid fields.
-    pub(crate) fn check(self, dialect: &Dialect) -> Result<Checked, Failure> {
+    pub(crate) fn check(self, dialect: &Dialect) -> Result<Checked> {
         let limits = Limits::of(dialect);
         let mut problems = Problems::default();
         let count = |list: &Option<OneOrMany>| list.as_ref().map_or(0, |list| list.0.len());
@@ -464,12 +457,7 @@ impl NewAttachment {
 
 /// Sends up to `limit` queued emails that are due up to `until`. Moves on to the next due time only if
 /// nothing else is due before it. Returns the time that it has reached.
-pub(crate) fn send_due(
-    tx: &mut Tx<'_>,
-    app: &App,
-    until: Millis,
-    limit: usize,
-) -> Result<Millis, Failure> {
+pub(crate) fn send_due(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis> {
     for (job, at) in job_rows::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
         if tx.rows_written() > MAX_ROWS {
             break;
@@ -493,7 +481,7 @@ pub(crate) fn send_due(
     Ok(tx.now)
 }
 
-fn send_queued(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), Failure> {
+fn send_queued(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<()> {
     let email = email_rows::find(tx.reader(), id)?.filter(|email| email.status == Status::Queued);
     let Some(mut email) = email else {
         return Ok(());
@@ -502,7 +490,7 @@ fn send_queued(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), Failure> {
     email_rows::update(tx, &email)
 }
 
-fn deliver_delayed(tx: &mut Tx<'_>, app: &App, id: &str, position: usize) -> Result<(), Failure> {
+fn deliver_delayed(tx: &mut Tx<'_>, app: &App, id: &str, position: usize) -> Result<()> {
     let Some(mut email) = email_rows::find(tx.reader(), id)? else {
         return Ok(());
     };

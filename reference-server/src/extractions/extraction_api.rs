@@ -8,14 +8,12 @@ use svc_sdk::{Dialect, Point, Service};
 use crate::deliveries::delivery_rules::{About, Data, emit};
 use crate::extractions::extraction_wire::{Extraction, NewExtraction};
 use crate::http::ControlCall;
-use crate::model::error::Failure;
-use crate::model::event::Event;
-use crate::model::id;
+use crate::model::{Event, Failure, Result, id};
 use crate::store::Tx;
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.
-pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extraction, Failure> {
+pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extraction> {
     let NewExtraction { event, data, .. } = call.body;
     let Some(event) = Event::parse(Service::Extraction, &event) else {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
@@ -23,9 +21,8 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     };
     let dialect = &call.data.app.settings.dialect;
     let data = data.map_or_else(|| default_data(event, dialect), Value::Object);
-    let rest = serde_json::to_vec(&data).map_err(Failure::internal)?;
     let finished = call.data.write(move |tx, _, organization| {
-        let data = |_: &mut Tx<'_>| Ok(Data { shared: None, rest });
+        let data = |_: &mut Tx<'_>| Data::of(&data);
         let deliveries = emit(tx, organization, event, About::default(), data)?;
         let id = deliveries
             .first()

@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{ACCEPTED, Endpoint, POST};
+use crate::control::{ACCEPTED, Client, Endpoint, POST, Request};
 use crate::model::schema;
 
 pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> = Endpoint::new(

@@ -17,13 +17,13 @@ use svc_sdk::Operation;
 use crate::app::{App, Shared};
 use crate::faults::fault_rows;
 use crate::faults::fault_wire::{DropPoint, Fault, NewFault};
-use crate::http::ControlCall;
-use crate::http::error::{ApiError, code_of};
+use crate::http::error::code_of;
 use crate::http::listen::Cut;
 use crate::http::response::write_error;
-use crate::model::error::Failure;
+use crate::http::{ApiError, ControlCall};
+use crate::model::{Failure, Result};
 
-pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, Failure> {
+pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault> {
     let new = NewFault {
         organization: None,
         ..call.body
@@ -38,7 +38,7 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault, Failure> {
 }
 
 /// Removes all faults of the organization.
-pub(crate) async fn clear(call: ControlCall) -> Result<(), Failure> {
+pub(crate) async fn clear(call: ControlCall) -> Result<()> {
     call.data
         .write(|tx, _, organization| fault_rows::clear(tx, organization))
         .await

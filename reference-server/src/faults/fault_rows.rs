@@ -1,14 +1,13 @@
 //! The table `fault`: a fault affects the next matching requests, or steps of SMTP sessions
 //! (`docs/control-interface.md#faults`).
 
+use regex_lite::Regex;
 use rusqlite::Row as Columns;
 use svc_sdk::Operation;
 
 use crate::faults::fault_wire::{Fault, FaultHit, NewFault, SmtpStep, operation as named};
-use crate::model::error::{Code, Failure};
-use crate::model::id;
-use crate::store::rows::{Row, json};
-use crate::store::{Reader, Tx};
+use crate::model::{Code, Failure, Result, id};
+use crate::store::{Reader, Row, Tx, json};
 
 /// Maximum number of faults of an organization, and of the bytes of their definitions together: a
 /// list has all of them (`reference-server/LIMITS.md`).
@@ -40,7 +39,7 @@ impl NewFault {
 }
 
 /// Stores a fault.
-pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault, Failure> {
+pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault> {
     let fault = Fault {
         id: id::new(id::FAULT),
         remaining: new.limit(),
@@ -69,7 +68,7 @@ pub(crate) fn trigger(
     tx: &Tx<'_>,
     organization: i64,
     operation: Operation,
-) -> Result<Option<(String, NewFault)>, Failure> {
+) -> Result<Option<(String, NewFault)>> {
     let hit = FaultHit {
         at: tx.now.into(),
         operation: operation.to_string(),
@@ -90,7 +89,7 @@ pub(crate) fn trigger_smtp(
     step: SmtpStep,
     from: Option<String>,
     to: Vec<String>,
-) -> Result<Option<NewFault>, Failure> {
+) -> Result<Option<NewFault>> {
     let hit = FaultHit {
         at: tx.now.into(),
         operation: format!("smtp {step}"),
@@ -125,7 +124,7 @@ fn apply(
     organization: Option<i64>,
     hit: &FaultHit,
     is_met: impl Fn(&Fault) -> bool,
-) -> Result<Option<(String, NewFault)>, Failure> {
+) -> Result<Option<(String, NewFault)>> {
     let sql = "SELECT data, skip, organization FROM fault
                WHERE (?1 IS NULL OR organization = ?1) AND times > 0 ORDER BY id";
     let read = |row: &Columns<'_>| Ok((json(row, 0)?, row.get(1)?, row.get(2)?));
@@ -154,29 +153,14 @@ fn apply(
 
 /// Whether an address is like a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, address: &str) -> bool {
-    let (pattern, address) = (pattern.to_lowercase(), address.to_lowercase());
-    let mut pieces = pattern.split('*');
-    let Some(mut rest) = address.strip_prefix(pieces.next().unwrap_or_default()) else {
-        return false;
-    };
-    let mut pieces = pieces.peekable();
-    if pieces.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(piece) = pieces.next() {
-        if pieces.peek().is_none() {
-            return rest.ends_with(piece);
-        }
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
-            None => return false,
-        }
-    }
-    true
+    let pattern = pattern.to_lowercase();
+    let parts: Vec<_> = pattern.split('*').map(regex_lite::escape).collect();
+    let pattern = Regex::new(&format!("(?s)^{}$", parts.join(".*")));
+    pattern.is_ok_and(|pattern| pattern.is_match(&address.to_lowercase()))
 }
 
 /// Whether any organization has a fault that is not used up.
-pub(crate) fn exist(reader: Reader<'_>) -> Result<bool, Failure> {
+pub(crate) fn exist(reader: Reader<'_>) -> Result<bool> {
     Ok(reader
         .find(
             "SELECT 1 FROM fault WHERE times > 0 LIMIT 1",
@@ -187,7 +171,7 @@ pub(crate) fn exist(reader: Reader<'_>) -> Result<bool, Failure> {
 }
 
 /// Removes all faults of an organization.
-pub(crate) fn clear(tx: &Tx<'_>, organization: i64) -> Result<(), Failure> {
+pub(crate) fn clear(tx: &Tx<'_>, organization: i64) -> Result<()> {
     tx.execute("DELETE FROM fault WHERE organization = ?1", [organization])?;
     Ok(())
 }
@@ -200,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn hits_do_not_count_for_the_limit() {
-        let (store, _) = Store::open(None, None).unwrap();
+        let (store, _) = Store::open(None, None, svc_sdk::Dialect::default()).unwrap();
         let written = store.write(|tx| {
             let organization = organization_rows::insert(tx, None, 0)?.number;
             add(tx, organization, NewFault::default())?;

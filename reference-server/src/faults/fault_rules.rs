@@ -10,96 +10,49 @@ use serde_json::Value;
 use svc_sdk::Operation;
 
 use crate::faults::fault_wire::{DropPoint, FRAMING, NewFault, SmtpStep, operation};
-use crate::model::error::Failure;
 use crate::model::nearest::did_you_mean;
-use crate::model::time;
+use crate::model::{Failure, Result, time};
 
 impl NewFault {
-    /// Returns an error if the fault cannot affect a request as it says.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let refuse = |field: &str, message: &str| Err(Failure::field(field, message));
+    /// Returns an error if the fault cannot affect a request or a step as it says.
+    pub(crate) fn check(&self) -> Result<()> {
         if let Some(name) = &self.operation {
             find_operation(name)?;
         }
-        if self.times == Some(0) {
-            return refuse("times", "must be at least 1");
-        }
-        if self
-            .share
-            .is_some_and(|share| !(share > 0.0 && share <= 1.0))
-        {
-            return refuse("share", "must be above 0, and at most 1");
-        }
-        match self.smtp {
-            Some(step) => self.check_smtp(step)?,
-            None => self.check_http()?,
-        }
-        if self
-            .status
-            .is_some_and(|status| !(200..=599).contains(&status))
-        {
-            return refuse("status", "must be from 200 to 599");
-        }
-        if self.status.is_none() && (self.body.is_some() || self.headers.is_some()) {
-            return refuse("status", "is required with body or headers");
-        }
-        if self.latency.is_some() && self.delay().is_none() {
-            return refuse(
-                "latency",
-                "must be a duration of at most 10m, such as 250ms",
-            );
-        }
-        match (self.status, self.drop) {
-            (Some(_), Some(DropPoint::Before | DropPoint::After)) => refuse(
-                "drop",
-                "must be midway with status: the connection is cut within that response",
-            ),
-            (None, None) if self.latency.is_none() && self.greylist != Some(true) => {
-                refuse("", "must contain at least one of status, latency and drop")
-            }
-            _ => self.header_map().map(drop),
-        }
-    }
-
-    fn check_http(&self) -> Result<(), Failure> {
-        for (field, is_given) in [
-            ("to", self.to.is_some()),
-            ("from", self.from.is_some()),
-            ("greylist", self.greylist.is_some()),
-            ("slow", self.slow.is_some()),
-        ] {
-            if is_given {
-                return Err(Failure::field(
-                    field,
-                    "requires smtp, the step of the session",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_smtp(&self, step: SmtpStep) -> Result<(), Failure> {
-        let is_recipient = matches!(step, SmtpStep::Rcpt | SmtpStep::Data);
-        let is_sender = is_recipient || step == SmtpStep::Mail;
-        let text = self.body.as_ref().map(Value::as_str);
-        let is_line = |text: &str| {
-            !text.is_empty() && text.len() <= MAX_REPLY && !text.chars().any(char::is_control)
-        };
+        let is_http = self.smtp.is_none();
+        let is_recipient = matches!(self.smtp, Some(SmtpStep::Rcpt | SmtpStep::Data));
+        let is_sender = is_recipient || self.smtp == Some(SmtpStep::Mail);
         let is_greylist = self.greylist == Some(true);
-        for (field, is_wrong, message) in [
+        let codes = match (is_http, is_greylist) {
+            (true, _) => 200..=599,
+            (false, true) => 400..=499,
+            (false, false) => 400..=599,
+        };
+        let is_line = |body: &Value| {
+            body.as_str().is_some_and(|text| {
+                !text.is_empty() && text.len() <= MAX_REPLY && !text.chars().any(char::is_control)
+            })
+        };
+        let is_code = self.status.is_none_or(|code| codes.contains(&code));
+        let is_whole = self.drop.is_some_and(|point| point != DropPoint::Midway);
+
+        let mistakes = [
+            ("times", self.times == Some(0), "must be at least 1"),
             (
-                "operation",
-                self.operation.is_some(),
-                "cannot be combined with smtp",
+                "share",
+                self.share
+                    .is_some_and(|share| !(share > 0.0 && share <= 1.0)),
+                "must be above 0, and at most 1",
             ),
-            (
-                "headers",
-                self.headers.is_some(),
-                "cannot be combined with smtp",
-            ),
+            ("to", is_http && self.to.is_some(), ONLY_SMTP),
+            ("from", is_http && self.from.is_some(), ONLY_SMTP),
+            ("greylist", is_http && self.greylist.is_some(), ONLY_SMTP),
+            ("slow", is_http && self.slow.is_some(), ONLY_SMTP),
+            ("operation", !is_http && self.operation.is_some(), NOT_SMTP),
+            ("headers", !is_http && self.headers.is_some(), NOT_SMTP),
             (
                 "drop",
-                self.drop == Some(DropPoint::Midway),
+                !is_http && self.drop == Some(DropPoint::Midway),
                 "must be before or after with smtp",
             ),
             (
@@ -114,18 +67,17 @@ impl NewFault {
             ),
             (
                 "greylist",
-                is_greylist && step != SmtpStep::Rcpt,
+                is_greylist && self.smtp != Some(SmtpStep::Rcpt),
                 "goes with the step rcpt",
             ),
             (
                 "status",
-                self.status
-                    .is_some_and(|code| code < 400 || is_greylist && code > 499),
-                "must be from 400 to 599 with smtp, and below 500 with greylist",
+                !is_code,
+                "must be from 200 to 599; with smtp from 400, and with greylist below 500",
             ),
             (
                 "body",
-                text.is_some_and(|text| !text.is_some_and(is_line)),
+                !is_http && !self.body.as_ref().is_none_or(is_line),
                 "must be one line of at most 400 bytes with smtp",
             ),
             (
@@ -133,12 +85,34 @@ impl NewFault {
                 self.slow == Some(true) && self.latency.is_none(),
                 "requires latency",
             ),
-        ] {
-            if is_wrong {
-                return Err(Failure::field(field, message));
-            }
+            (
+                "status",
+                self.status.is_none() && (self.body.is_some() || self.headers.is_some()),
+                "is required with body or headers",
+            ),
+            (
+                "latency",
+                self.latency.is_some() && self.delay().is_none(),
+                "must be a duration of at most 10m, such as 250ms",
+            ),
+            (
+                "drop",
+                is_whole && self.status.is_some(),
+                "must be midway with status: the connection is cut within that response",
+            ),
+            (
+                "",
+                self.status.is_none()
+                    && self.drop.is_none()
+                    && self.latency.is_none()
+                    && !is_greylist,
+                "must contain at least one of status, latency and drop",
+            ),
+        ];
+        match mistakes.into_iter().find(|(_, is_made, _)| *is_made) {
+            Some((field, _, message)) => Err(Failure::field(field, message)),
+            None => self.header_map().map(drop),
         }
-        Ok(())
     }
 
     /// The reply to an SMTP client, if it is refused.
@@ -168,7 +142,7 @@ impl NewFault {
     }
 
     /// The headers of the response.
-    pub(crate) fn header_map(&self) -> Result<HeaderMap, Failure> {
+    pub(crate) fn header_map(&self) -> Result<HeaderMap> {
         let mut headers = HeaderMap::new();
         if self
             .headers
@@ -206,7 +180,7 @@ impl NewFault {
 }
 
 /// As [`operation`]. The error for an unknown name suggests a known one.
-pub(crate) fn find_operation(name: &str) -> Result<Operation, Failure> {
+pub(crate) fn find_operation(name: &str) -> Result<Operation> {
     operation(name).ok_or_else(|| {
         let known = did_you_mean(
             name,
@@ -216,6 +190,9 @@ pub(crate) fn find_operation(name: &str) -> Result<Operation, Failure> {
         Failure::field("operation", format!("{message}{known}"))
     })
 }
+
+const ONLY_SMTP: &str = "requires smtp, the step of the session";
+const NOT_SMTP: &str = "cannot be combined with smtp";
 
 /// Maximum number of headers of a response.
 const MAX_HEADERS: usize = 100;

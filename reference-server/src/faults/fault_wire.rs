@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Operation;
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
+use crate::control::{CREATED, Client, DELETE, Endpoint, GET, POST, Request};
 use crate::model::integer::integer;
-use crate::model::schema;
-use crate::model::timestamp::Timestamp;
+use crate::model::{Timestamp, schema};
 
 pub(crate) const LIST: Endpoint<(), Vec<Fault>> = Endpoint::new(
     GET,

@@ -13,8 +13,8 @@ use http::request::Parts;
 use svc_sdk::{Dialect, Operation, Point, Scope, ScopeRule, Service};
 
 use crate::app::App;
-use crate::model::error::{Code, Failure};
 use crate::model::key::Key;
+use crate::model::{Code, Failure, Result};
 use crate::settings::SEEDED;
 use crate::store::lock;
 
@@ -32,11 +32,7 @@ pub(crate) fn names_this_server(app: &App, parts: &Parts) -> bool {
 }
 
 /// Returns the API key of the request, or 401.
-pub(crate) async fn authenticate(
-    app: &App,
-    service: Service,
-    parts: &Parts,
-) -> Result<Arc<Key>, Failure> {
+pub(crate) async fn authenticate(app: &App, service: Service, parts: &Parts) -> Result<Arc<Key>> {
     let unauthorized = |message| Failure::new(Code::Unauthorized, message);
     let dialect = &app.settings.dialect;
     let (header, scheme) = match service {
@@ -123,7 +119,7 @@ pub(crate) const fn required_scope(operation: Operation) -> Option<Scope> {
 }
 
 /// Returns 403 if the key lacks the scope that the operation requires.
-pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<(), Failure> {
+pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<()> {
     let Some(required) = required_scope(operation) else {
         return Ok(());
     };
@@ -137,7 +133,7 @@ pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<(), Failure> 
 
 /// Returns 429 if the key exceeds the rate limit, which allows a burst of one second of requests
 /// (`docs/undocumented/README.md#rate-limits`).
-pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), Failure> {
+pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<()> {
     let Some(rate) = app.settings.rate_limit else {
         return Ok(());
     };

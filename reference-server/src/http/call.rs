@@ -13,7 +13,7 @@ use crate::http::idempotency::IdempotencyKey;
 use crate::http::input::{Input, object};
 use crate::http::response::Reply;
 use crate::http::unknown;
-use crate::model::error::Failure;
+use crate::model::Result;
 use crate::model::key::Key;
 use crate::runtime::heavy;
 use crate::store::{Reader, Tx};
@@ -38,8 +38,8 @@ impl Data {
     /// Reads data of the organization.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(Reader<'_>, i64) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, Failure> {
+        read: impl FnOnce(Reader<'_>, i64) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let organization = self.organization;
         self.app
             .store
@@ -50,8 +50,8 @@ impl Data {
     /// Changes data of the organization.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, Failure> {
+        write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (app, organization) = (Arc::clone(&self.app), self.organization);
         self.app
             .store
@@ -83,18 +83,18 @@ impl<B> Call<B> {
         &self.data.app.settings.dialect
     }
 
-    pub(crate) fn idempotency_key(&self) -> Result<IdempotencyKey, Failure> {
+    pub(crate) fn idempotency_key(&self) -> Result<IdempotencyKey> {
         IdempotencyKey::read(self.operation, self.data.organization, &self.input)
     }
 
     /// The response to the call.
-    pub(crate) fn reply<T: Serialize>(&self, value: T) -> Result<Reply<T>, Failure> {
+    pub(crate) fn reply<T: Serialize>(&self, value: T) -> Result<Reply<T>> {
         Reply::of(self.operation, self.dialect(), &value)
     }
 
     /// The stored response, if the request repeats an `Idempotency-Key`. For calls that read something
     /// before [`create`](Self::create): it may have gone since the first request.
-    pub(crate) async fn repeated<T: Send + 'static>(&self) -> Result<Option<Reply<T>>, Failure> {
+    pub(crate) async fn repeated<T: Send + 'static>(&self) -> Result<Option<Reply<T>>> {
         let key = self.idempotency_key()?;
         if !key.is_given() {
             return Ok(None);
@@ -107,10 +107,10 @@ impl<B> Call<B> {
 
     /// Runs `job`, which stores what the call creates. If the request repeats an `Idempotency-Key`,
     /// returns the stored response instead.
-    pub(crate) async fn create<T, F>(&self, job: F) -> Result<Reply<T>, Failure>
+    pub(crate) async fn create<T, F>(&self, job: F) -> Result<Reply<T>>
     where
         T: Serialize + 'static,
-        F: FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T> + Send + 'static,
     {
         let (operation, key) = (self.operation, self.idempotency_key()?);
         let created = self.data.write(move |tx, app, organization| {
@@ -128,7 +128,7 @@ impl<B> Call<B> {
 
 impl<B: DeserializeOwned + JsonSchema + Send + 'static> Call<B> {
     /// Reads the body.
-    pub(crate) async fn read(&self) -> Result<B, Failure> {
+    pub(crate) async fn read(&self) -> Result<B> {
         let (app, bytes) = (Arc::clone(&self.data.app), self.input.json_bytes()?);
         heavy::run_on(bytes.len(), move || parse(&bytes, &app.settings.dialect)).await
     }
@@ -138,7 +138,7 @@ impl<B: DeserializeOwned + JsonSchema + Send + 'static> Call<B> {
 pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(
     bytes: &[u8],
     dialect: &Dialect,
-) -> Result<T, Failure> {
+) -> Result<T> {
     let value = object(bytes)?;
     if dialect.is(Point::UnknownFields, "refused") {
         unknown::refuse::<T>(bytes)?;

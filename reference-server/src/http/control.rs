@@ -17,13 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::app::Shared;
-use crate::control::endpoint::{Cursor, Declaration, Endpoint, NoQuery, Subject, is_nothing};
 use crate::control::query::{timeout, uuid};
+use crate::control::{Cursor, Declaration, Endpoint, NoQuery, Subject, is_nothing};
 use crate::http::call::Data;
-use crate::http::input::{Input, invalid_field, object};
+use crate::http::input::{Input, object};
 use crate::http::response::Reply;
-use crate::model::error::Failure;
-use crate::model::schema;
+use crate::model::{Failure, Result, schema, typed};
 use crate::runtime::heavy;
 use crate::store::{NO_ORGANIZATION, SANDBOX, find_named};
 
@@ -49,10 +48,7 @@ impl<B, Q> ControlCall<B, Q> {
 }
 
 impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q> {
-    pub(super) async fn receive<R>(
-        input: Input,
-        endpoint: &Endpoint<B, R, Q>,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn receive<R>(input: Input, endpoint: &Endpoint<B, R, Q>) -> Result<Self> {
         let mut parameters = parameters(&input)?;
         let in_query = parameters.remove("organization");
         let (limit, cursor) = match endpoint.declared.cursor {
@@ -115,7 +111,7 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
 }
 
 /// The parameters of the query, each of which is given once.
-fn parameters(input: &Input) -> Result<BTreeMap<String, String>, Failure> {
+fn parameters(input: &Input) -> Result<BTreeMap<String, String>> {
     let text = input.parts.uri.query().unwrap_or_default();
     let mut parameters = BTreeMap::new();
     for (name, value) in url::form_urlencoded::parse(text.as_bytes()).into_owned() {
@@ -131,7 +127,7 @@ fn parameters(input: &Input) -> Result<BTreeMap<String, String>, Failure> {
 fn read_page(
     parameters: &mut BTreeMap<String, String>,
     kind: Cursor,
-) -> Result<(usize, Option<String>), Failure> {
+) -> Result<(usize, Option<String>)> {
     let limit = parameters
         .remove("limit")
         .map_or(Some(DEFAULT_LIMIT), |text| {
@@ -161,21 +157,21 @@ const MAX_LIMIT: usize = 100;
 fn read_query<Q: DeserializeOwned>(
     parameters: BTreeMap<String, String>,
     declared: &Declaration,
-) -> Result<Q, Failure> {
+) -> Result<Q> {
     let parameters = parameters
         .into_iter()
         .map(|(name, value)| (name, Value::String(value)));
-    let query = serde_path_to_error::deserialize(Value::Object(parameters.collect()));
-    query.map_err(|error| {
-        let page = declared.cursor.map_or("", |_| ", limit, cursor");
-        let timeout = declared.wait.map_or("", |_| ", timeout");
-        let known = format!("organization{page}{timeout}");
-        invalid_field(error, "a query parameter of this path", &known)
-    })
+    let mut known = vec!["organization"];
+    if declared.cursor.is_some() {
+        known.extend(["limit", "cursor"]);
+    }
+    known.extend(declared.wait.map(|_| "timeout"));
+    let query = Value::Object(parameters.collect());
+    typed::read(query, "a query parameter of this path", &known)
 }
 
 /// Parses a body, and the name of the organization in it.
-fn parse<B: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<(B, Option<String>), Failure> {
+fn parse<B: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<(B, Option<String>)> {
     #[derive(Default, Deserialize)]
     struct Named {
         organization: Option<String>,
@@ -194,7 +190,7 @@ fn parse<B: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<(B, Option<Strin
 
 /// Finds an organization by its ID or its name. The default is the seeded organization
 /// `Sandbox`.
-pub(crate) async fn find_organization(app: &Shared, named: Option<String>) -> Result<i64, Failure> {
+pub(crate) async fn find_organization(app: &Shared, named: Option<String>) -> Result<i64> {
     let named = match named {
         Some(named) => named,
         None if app.settings.seed => SANDBOX.to_owned(),
@@ -213,7 +209,7 @@ pub(crate) trait Returns<R>: Send + 'static {
     /// The schema of the body, if there is one.
     fn describe(generator: &mut SchemaGenerator) -> Option<Schema>;
 
-    fn respond(self, status: StatusCode) -> Result<Response<Body>, Failure>;
+    fn respond(self, status: StatusCode) -> Result<Response<Body>>;
 }
 
 impl<T: Serialize + JsonSchema + Send + 'static> Returns<T> for T {
@@ -221,7 +217,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Returns<T> for T {
         describe::<T>(generator)
     }
 
-    fn respond(self, status: StatusCode) -> Result<Response<Body>, Failure> {
+    fn respond(self, status: StatusCode) -> Result<Response<Body>> {
         Reply::<T>::json(status, &self).map(Reply::into_response)
     }
 }
@@ -232,7 +228,7 @@ impl Returns<Bytes> for Response<Body> {
         Some(schemars::json_schema!({"type": "string"}))
     }
 
-    fn respond(self, _: StatusCode) -> Result<Self, Failure> {
+    fn respond(self, _: StatusCode) -> Result<Self> {
         Ok(self)
     }
 }
@@ -243,7 +239,7 @@ impl<R, T: JsonSchema + 'static> Returns<R> for Reply<T> {
         Some(generator.subschema_for::<T>())
     }
 
-    fn respond(self, _: StatusCode) -> Result<Response<Body>, Failure> {
+    fn respond(self, _: StatusCode) -> Result<Response<Body>> {
         Ok(self.into_response())
     }
 }

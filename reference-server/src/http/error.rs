@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::{Response, StatusCode};
 
-use crate::model::error::{Code, Failure};
+use crate::model::{Code, Failure};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError(pub(crate) Failure);

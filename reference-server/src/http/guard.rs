@@ -11,14 +11,13 @@ use url::Position;
 
 use crate::app::App;
 use crate::http::auth::names_this_server;
-use crate::model::error::{Code, Failure};
-use crate::model::network::Network;
+use crate::model::{Code, Failure, Network, Result};
 
 /// The paths of probes, which know neither the token nor the name of the server.
 pub(crate) const PROBES: [&str; 2] = ["/_sandbox/health", "/readyz"];
 
 /// Returns an error if the request may not use the control interface.
-pub(crate) fn guard(app: &App, parts: &Parts) -> Result<(), Failure> {
+pub(crate) fn guard(app: &App, parts: &Parts) -> Result<()> {
     // Of a page of another origin, also without an `Origin`, as for an image: how long a request
     // takes, and whether it succeeds, would tell what is stored.
     let site = header(parts, HeaderName::from_static("sec-fetch-site"));
@@ -54,7 +53,7 @@ fn foreign_page() -> Failure {
 
 /// Returns an error if the `Host` of the request is not this server, or if the request has the
 /// `Origin` of another site.
-pub(crate) fn guard_host(app: &App, parts: &Parts) -> Result<(), Failure> {
+pub(crate) fn guard_host(app: &App, parts: &Parts) -> Result<()> {
     if !parts.headers.contains_key(HOST) || !names_this_server(app, parts) {
         let message = match app.settings.network {
             Network::Loopback => {
@@ -74,7 +73,7 @@ pub(crate) fn guard_host(app: &App, parts: &Parts) -> Result<(), Failure> {
 
 /// Returns an error if the request has an `Origin` that is neither the host that it asks for nor
 /// the public URL. Another port is another application.
-fn guard_origin(app: &App, parts: &Parts) -> Result<(), Failure> {
+fn guard_origin(app: &App, parts: &Parts) -> Result<()> {
     let mut origins = parts.headers.get_all(ORIGIN).iter();
     let Some(origin) = origins.next() else {
         return Ok(());

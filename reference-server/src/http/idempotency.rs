@@ -7,8 +7,7 @@ use svc_sdk::{Operation, Point};
 
 use crate::http::input::Input;
 use crate::http::response::Reply;
-use crate::model::error::{Code, Failure};
-use crate::model::time::Millis;
+use crate::model::{Code, Failure, Millis, Result};
 use crate::store::idempotency::{self, Request};
 use crate::store::{Reader, Tx};
 
@@ -19,11 +18,7 @@ pub(crate) struct IdempotencyKey(Option<Request>);
 
 impl IdempotencyKey {
     /// Reads the `Idempotency-Key` header.
-    pub(crate) fn read(
-        operation: Operation,
-        organization: i64,
-        input: &Input,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn read(operation: Operation, organization: i64, input: &Input) -> Result<Self> {
         let ignored = input.app.settings.dialect.is(Point::Idempotency, "ignored");
         let mut keys = input.parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next().filter(|_| !ignored) else {
@@ -63,7 +58,7 @@ impl IdempotencyKey {
         &self,
         reader: Reader<'_>,
         now: Millis,
-    ) -> Result<Option<Reply<T>>, Failure> {
+    ) -> Result<Option<Reply<T>>> {
         let Some(request) = &self.0 else {
             return Ok(None);
         };
@@ -87,7 +82,7 @@ impl IdempotencyKey {
 
     /// Stores the response, in the same transaction as what the request created, and
     /// deletes some expired ones.
-    pub(crate) fn store_response<T>(&self, tx: &Tx<'_>, reply: &Reply<T>) -> Result<(), Failure> {
+    pub(crate) fn store_response<T>(&self, tx: &Tx<'_>, reply: &Reply<T>) -> Result<()> {
         match &self.0 {
             Some(request) => idempotency::put(tx, request, reply.status.as_u16(), &reply.body),
             None => Ok(()),

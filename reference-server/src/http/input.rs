@@ -14,12 +14,13 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use crate::app::Shared;
 use crate::http::speak::translate_query;
-use crate::model::error::{Code, Failure};
+use crate::model::{Code, Failure, Result, typed};
 use crate::runtime::memory::{REQUESTS, Reserved, SMALL};
 use crate::settings::Limits;
 
@@ -29,7 +30,7 @@ pub(crate) struct Input {
     params: Vec<(String, String)>,
     /// An error of the body counts only once the handler asks for it: it follows a 404
     /// (`docs/undocumented/README.md#order-of-checks`).
-    body: Result<Bytes, Failure>,
+    body: Result<Bytes>,
     /// Kept until the request is handled.
     _memory: Reserved,
 }
@@ -84,12 +85,12 @@ impl Input {
     }
 
     /// The raw body.
-    pub(crate) fn bytes(&self) -> Result<Bytes, Failure> {
+    pub(crate) fn bytes(&self) -> Result<Bytes> {
         self.body.clone()
     }
 
     /// The raw body of a request that does not declare it as something other than JSON.
-    pub(crate) fn json_bytes(&self) -> Result<Bytes, Failure> {
+    pub(crate) fn json_bytes(&self) -> Result<Bytes> {
         let bytes = self.bytes()?;
         let unsupported = |what| Err(Failure::new(Code::UnsupportedMediaType, what));
         let headers = &self.parts.headers;
@@ -123,7 +124,7 @@ const RESERVED_AT_ONCE: usize = 1 << 20;
 
 /// Receives a body, with limits on its size and duration. Memory is reserved for what has arrived, so
 /// that no request waits for the slow body of another one.
-async fn receive_all(limits: Limits, body: Body) -> Result<Received, Failure> {
+async fn receive_all(limits: Limits, body: Body) -> Result<Received> {
     let max = limits.max_body_bytes;
     let announced = body
         .size_hint()
@@ -192,13 +193,13 @@ fn is_json(content_type: &HeaderValue) -> bool {
 }
 
 /// Parses a JSON object. Returns 400 for invalid JSON and 422 for an invalid field.
-pub(crate) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Failure> {
+pub(crate) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     // serde does not validate strings in fields that it skips.
     if std::str::from_utf8(bytes).is_err() {
         let message = "the body is not valid JSON: it is not UTF-8";
         return Err(Failure::new(Code::InvalidJson, message));
     }
-    if has_too_many_values(bytes) {
+    if Outline::of(bytes).values > MAX_VALUES {
         let message = format!("the body has more than {MAX_VALUES} values");
         return Err(Failure::new(Code::PayloadTooLarge, message)
             .with(|details| details.limit = Some(MAX_VALUES)));
@@ -208,15 +209,17 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Failu
     if is_object && let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
     }
-    check_syntax(bytes)?;
+    let value = check_syntax(bytes)?;
     if !is_object {
         return Err(Failure::field("", "must be an object"));
     }
-    // Parses the body again, in a slower way that tracks the path, to find the invalid field.
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-        Ok(_) => Err(Failure::field("", "is invalid")),
-        Err(error) => Err(invalid_field(error, "a field of this request", "")),
+    // Reads the value again, in a slower way, to find the invalid field.
+    match typed::read::<T>(value, "a field of this request", &[]) {
+        Ok(_) => Err(Failure::field(
+            "",
+            "has a field that is given more than once",
+        )),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -224,32 +227,53 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Failu
 /// (`docs/undocumented/README.md#size-limits`). Each takes more memory than text.
 const MAX_VALUES: usize = 250_000;
 
-/// Counts what separates values, before they are parsed.
-fn has_too_many_values(bytes: &[u8]) -> bool {
-    let (mut values, mut in_string, mut escaped) = (0, false, false);
-    for byte in bytes {
-        if in_string {
-            (in_string, escaped) = (escaped || *byte != b'"', !escaped && *byte == b'\\');
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b',' | b'[' | b'{' => values += 1,
-            _ => {}
-        }
-    }
-    values > MAX_VALUES
+/// Maximum number of levels: that of `serde_json`.
+const MAX_JSON_LEVELS: usize = 127;
+
+/// What is known of JSON before it is parsed.
+#[derive(Default)]
+struct Outline {
+    /// The number of what separates values.
+    values: usize,
+    /// How deep lists and objects are nested.
+    levels: usize,
 }
 
-/// Returns 400 with the position of the syntax error, if there is one.
-pub(crate) fn check_syntax(bytes: &[u8]) -> Result<(), Failure> {
-    let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) else {
-        return Ok(());
+impl Outline {
+    fn of(bytes: &[u8]) -> Self {
+        let mut outline = Self::default();
+        let (mut level, mut in_string, mut escaped) = (0_usize, false, false);
+        for byte in bytes {
+            if in_string {
+                (in_string, escaped) = (escaped || *byte != b'"', !escaped && *byte == b'\\');
+                continue;
+            }
+            match byte {
+                b'"' => in_string = true,
+                b',' => outline.values += 1,
+                b'[' | b'{' => {
+                    outline.values += 1;
+                    level += 1;
+                    outline.levels = outline.levels.max(level);
+                }
+                b']' | b'}' => level = level.saturating_sub(1),
+                _ => {}
+            }
+        }
+        outline
+    }
+}
+
+/// Parses JSON, or returns 400 with the position of the syntax error.
+pub(crate) fn check_syntax(bytes: &[u8]) -> Result<Value> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
     };
     let text = if bytes.is_empty() {
         "the body is empty; expected JSON".to_owned()
-    } else if error.to_string().starts_with("recursion limit exceeded") {
-        "the body is nested too deeply; the limit is 127 levels".to_owned()
+    } else if Outline::of(bytes).levels > MAX_JSON_LEVELS {
+        format!("the body is nested too deeply; the limit is {MAX_JSON_LEVELS} levels")
     } else {
         let (line, column) = (error.line(), error.column());
         format!("the body is not valid JSON: error at line {line} column {column}")
@@ -257,69 +281,11 @@ pub(crate) fn check_syntax(bytes: &[u8]) -> Result<(), Failure> {
     Err(Failure::new(Code::InvalidJson, text))
 }
 
-/// 422 for an invalid field of `what`, which has the `known` fields and those of the type.
-pub(super) fn invalid_field(
-    error: serde_path_to_error::Error<serde_json::Error>,
-    what: &str,
-    known: &str,
-) -> Failure {
-    let path = Some(error.path().to_string())
-        .filter(|path| path != ".")
-        .unwrap_or_default();
-    let text = error.into_inner().to_string();
-    let quoted = text.split('`').nth(1).unwrap_or_default();
-    let expected = expected(&text);
-    if text.starts_with("missing field") {
-        let dot = if path.is_empty() { "" } else { "." };
-        return Failure::field(format!("{path}{dot}{quoted}"), "is required");
-    }
-    if text.starts_with("unknown field") {
-        // The name is the client's; repeat it only if it can be a field's name.
-        let field = if is_name(quoted) { quoted } else { "" };
-        let others = expected
-            .as_deref()
-            .unwrap_or_default()
-            .trim_start_matches("one of ");
-        let known = [known, others]
-            .into_iter()
-            .filter(|known| !known.is_empty());
-        let known = known.collect::<Vec<_>>().join(", ");
-        return Failure::field(field, format!("is not {what}; it has {known}"));
-    }
-    if text.starts_with("duplicate field") {
-        return Failure::field(quoted, "is given more than once");
-    }
-    let expected = match expected.as_deref() {
-        Some("a map") => "an object",
-        Some("a sequence") => "a list",
-        Some("i64") => "an integer",
-        Some(other) => other,
-        None if text.starts_with("must ") => return Failure::field(path, text),
-        None => "of another type",
-    };
-    Failure::field(path, format!("must be {expected}"))
-}
-
-/// What serde expected, from the text of its error. What precedes it quotes the value, which is user
-/// content.
-fn expected(error: &str) -> Option<String> {
-    let (_, expected) = error.rsplit_once("expected ")?;
-    Some(expected.split(" at line ").next()?.replace('`', ""))
-}
-
-/// Whether a text can be the name of a field or of a query parameter.
-pub(super) fn is_name(text: &str) -> bool {
-    text.len() <= 40
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
 /// Maximum size of a name, in bytes.
 const MAX_NAME: usize = 1_000;
 
 /// Returns 422 if the name is missing, blank or long.
-pub(crate) fn required_name(name: Option<String>) -> Result<String, Failure> {
+pub(crate) fn required_name(name: Option<String>) -> Result<String> {
     match name {
         None => Err(Failure::field("name", "is required")),
         Some(name) if name.trim().is_empty() => Err(Failure::field("name", "must not be empty")),

@@ -24,9 +24,8 @@ use crate::http::error::ApiError;
 use crate::http::lingering::Lingering;
 use crate::http::request_log::RequestId;
 use crate::http::response::write_error;
-use crate::model::error::{Code, Failure};
-use crate::model::id;
 use crate::model::redact::redact;
+use crate::model::{Code, Failure, Result, id};
 use crate::net::accept;
 use crate::settings::Below;
 
@@ -82,7 +81,7 @@ async fn serve(app: Shared, stream: TcpStream, router: Router) {
 
 /// What hyper does not check: HTTP/1.1 requires exactly one `Host` header (RFC 9112, section 3.2),
 /// HTTP/1.0 none; and no transfer coding but `chunked` is decoded (section 6.1).
-fn check_head(request: &Request<Lingering>) -> Result<(), Failure> {
+fn check_head(request: &Request<Lingering>) -> Result<()> {
     let hosts = request.headers().get_all(HOST).iter().count();
     if hosts != 1 && !(hosts == 0 && request.version() == Version::HTTP_10) {
         let message = "a request must have exactly one Host header";

@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use svc_sdk::{Dialect, Service};
 
 use crate::app::Shared;
-use crate::control::endpoint::Declaration;
+use crate::control::Declaration;
 use crate::http::Reply;
 use crate::http::error::ApiError;
 use crate::http::route::{Route, Target};
-use crate::model::event::Event;
+use crate::model::Event;
 
 const PARTS: [(Part, &str); 4] = [
     (Part::All, "/openapi.json"),

@@ -21,7 +21,7 @@ use crate::app::Shared;
 use crate::http::Input;
 use crate::http::error::ApiError;
 use crate::http::guard::guard_host;
-use crate::model::error::Failure;
+use crate::model::{Failure, Result};
 
 /// Adds the routes of the page. Its files hold no data, so they need no control token: the
 /// page asks for it.
@@ -84,7 +84,7 @@ const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape
      frame-ancestors 'self'";
 
 /// The field `html` of a form with the encoding `text/plain`, which is the only one.
-fn html(form: &Bytes) -> Result<Bytes, Failure> {
+fn html(form: &Bytes) -> Result<Bytes> {
     let html = form
         .strip_prefix(b"html=")
         .ok_or_else(|| Failure::field("html", "is required"))?;

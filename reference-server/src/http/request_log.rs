@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use svc_sdk::Operation;
 
+use crate::model::Timestamp;
 use crate::model::redact::redact;
-use crate::model::timestamp::Timestamp;
 use crate::requests::request_wire::{LoggedRequest, RecordedBody, RequestHandled};
 use crate::store::lock;
 

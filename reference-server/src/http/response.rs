@@ -17,7 +17,8 @@ use svc_sdk::{Dialect, Operation, Point};
 use crate::app::App;
 use crate::http::auth;
 use crate::http::error::{ApiError, status};
-use crate::model::error::{Code, Details, ErrorObject, Failure};
+use crate::model::error::Details;
+use crate::model::{Code, ErrorObject, Failure, Result};
 
 /// The response of a documented operation, with the JSON of a `T`, or nothing if that is `()`. It
 /// is small enough to be stored for an `Idempotency-Key`.
@@ -36,7 +37,7 @@ impl<T> Reply<T> {
         }
     }
 
-    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, Failure> {
+    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Self> {
         let body = match status {
             StatusCode::NO_CONTENT => Vec::new(),
             _ => serde_json::to_vec(value).map_err(Failure::internal)?,
@@ -49,7 +50,7 @@ impl<T> Reply<T> {
         operation: Operation,
         dialect: &Dialect,
         value: &impl Serialize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         Self::json(success(operation, dialect), value)
     }
 }

@@ -12,13 +12,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use svc_sdk::{Dialect, Operation};
 
-use crate::control::endpoint::{Declaration, Endpoint, is_nothing};
+use crate::control::{Declaration, Endpoint, is_nothing};
 use crate::http::call::Call;
 use crate::http::control::{ControlCall, Returns, describe, describe_query};
 use crate::http::input::Input;
 use crate::http::response::Reply;
-use crate::model::error::{Code, Failure};
 use crate::model::key::Key;
+use crate::model::{Code, Result};
 
 pub(crate) struct Route {
     pub(crate) target: Target,
@@ -37,7 +37,7 @@ pub(crate) enum Target {
     Control(Boxed<Input>),
 }
 
-type Boxed<I> = Box<dyn Fn(I) -> BoxFuture<'static, Result<Response<Body>, Failure>> + Send + Sync>;
+type Boxed<I> = Box<dyn Fn(I) -> BoxFuture<'static, Result<Response<Body>>> + Send + Sync>;
 
 /// Routes under construction.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl Routes {
     where
         B: JsonSchema + 'static,
         F: Fn(Call<B>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Reply<T>, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<Reply<T>>> + Send + 'static,
         T: JsonSchema + 'static,
     {
         let handler: Boxed<(Arc<Key>, Input)> = Box::new(move |(key, input)| {
@@ -93,7 +93,7 @@ impl Routes {
         R: 'static,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(ControlCall<B, Q>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<T, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<T>> + Send + 'static,
         T: Returns<R>,
     {
         let declared = endpoint.declared.clone();

@@ -2,24 +2,21 @@
 
 use http::StatusCode;
 
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::http::{ControlCall, Reply};
-use crate::model::error::Failure;
-use crate::store::Reader;
-use crate::store::rows::Row;
+use crate::model::Result;
+use crate::store::{Reader, Row};
 
 /// Lists them, oldest first.
-pub(crate) async fn list<R: Row + Send + 'static>(call: ControlCall) -> Result<Vec<R>, Failure> {
-    call.data
-        .read(|reader, of| reader.page(of, "", i64::MAX))
-        .await
+pub(crate) async fn list<R: Row + Send + 'static>(call: ControlCall) -> Result<Vec<R>> {
+    call.data.read(|reader, of| reader.list(of)).await
 }
 
 /// Lists one page of them, oldest first.
 pub(crate) async fn page<R: Row + Send + 'static>(
     call: ControlCall,
     id: fn(&R) -> &str,
-) -> Result<Reply<Page<R>>, Failure> {
+) -> Result<Reply<Page<R>>> {
     let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let read = move |reader: Reader<'_>, of| reader.page(of, &cursor, limit as i64 + 1);
     let found: Vec<R> = call.data.read(read).await?;
@@ -29,12 +26,12 @@ pub(crate) async fn page<R: Row + Send + 'static>(
     )
 }
 
-pub(crate) async fn get<R: Row + Send + 'static>(call: ControlCall) -> Result<R, Failure> {
+pub(crate) async fn get<R: Row + Send + 'static>(call: ControlCall) -> Result<R> {
     let id = call.id();
     call.data.read(move |reader, of| reader.get(&id, of)).await
 }
 
-pub(crate) async fn delete<R: Row + 'static>(call: ControlCall) -> Result<(), Failure> {
+pub(crate) async fn delete<R: Row + 'static>(call: ControlCall) -> Result<()> {
     let id = call.id();
     call.data
         .write(move |tx, _, of| tx.delete::<R>(&id, of))

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::http::input::is_name;
-use crate::model::error::{Failure, Problems};
 use crate::model::nearest::did_you_mean;
+use crate::model::typed::is_name;
+use crate::model::{Failure, Problems, Result};
 
 /// Returns an error that lists them, each with the known field that was probably meant.
-pub(super) fn refuse<T: JsonSchema>(body: &[u8]) -> Result<(), Failure> {
+pub(super) fn refuse<T: JsonSchema>(body: &[u8]) -> Result<()> {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = T::json_schema(&mut settings.for_deserialize().into_generator()).to_value();

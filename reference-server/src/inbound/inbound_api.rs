@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use crate::domains::domain_rows;
+use crate::domains::domain_rows::Domain;
 use crate::http::ControlCall;
 use crate::inbound::inbound_rules::{self, IncomingMessage};
 use crate::inbound::inbound_wire::{InboundMessage, InboundQuery, Received};
 use crate::mail::authentication;
 use crate::mail::mime::{Incoming, Outgoing};
-use crate::model::address::{Address, Mailbox, reject_line_breaks};
-use crate::model::error::{Failure, Problems};
-use crate::model::id;
+use crate::model::address::reject_line_breaks;
+use crate::model::{Address, Failure, Mailbox, Problems, Result, id};
+use crate::organizations::organization_rows::has_it;
 use crate::runtime::heavy;
+use crate::store::Row as _;
 
 /// Maximum number of recipients: each gets a message in the same transaction.
 const MAX_RECIPIENTS: usize = 1_000;
 
-pub(crate) async fn receive(
-    call: ControlCall<InboundMessage, InboundQuery>,
-) -> Result<Received, Failure> {
+pub(crate) async fn receive(call: ControlCall<InboundMessage, InboundQuery>) -> Result<Received> {
     let (app, query) = (Arc::clone(&call.data.app), call.query);
     let (recipients, source) = if let Some(bytes) = call.source {
         let read = move || {
@@ -50,7 +49,7 @@ pub(crate) async fn receive(
     let messages = inbound_rules::receive(store, message).await?;
     if messages.is_empty() {
         let elsewhere = store
-            .read(move |reader| domain_rows::elsewhere(reader, &domain.unwrap_or_default()))
+            .read(move |reader| has_it(reader, Domain::TABLE, &domain.unwrap_or_default()))
             .await?;
         let message =
             format!("contains no recipient in a verified domain of this organization{elsewhere}");
@@ -61,7 +60,7 @@ pub(crate) async fn receive(
 
 /// The recipients of a complete message: the envelope recipients in the query parameter
 /// `to`, or those in the header.
-fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>, Failure> {
+fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>> {
     let texts = match &query.to {
         // A `+` in a query that is not percent-encoded decodes to a space.
         Some(text) => text
@@ -92,7 +91,7 @@ fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>,
 
 impl InboundMessage {
     /// The recipients, and the source.
-    fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>), Failure> {
+    fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>)> {
         let mut problems = Problems::default();
         let from = Mailbox::parse(self.from.as_deref().unwrap_or_default());
         let from = problems.ok("from", from);

@@ -3,7 +3,7 @@
 //! (`docs/undocumented/services.md#delivery-payload`,
 //! `docs/undocumented/services.md#mailboxes`).
 
-use crate::deliveries::delivery_rules::{About, Data, ReceivedEmail, emit};
+use crate::deliveries::delivery_rules::{About, Data, ReceivedEmail, SharedFields, emit, fields};
 use crate::domains::domain_rows;
 use crate::inbound::inbound_wire::ReceivedMessage;
 use crate::mail::mime::Incoming;
@@ -12,10 +12,7 @@ use crate::messages::message_rows;
 use crate::messages::message_wire::{
     Authentication, Direction, DkimResult, MessageSummary, SpfVerdict,
 };
-use crate::model::address::Address;
-use crate::model::error::Failure;
-use crate::model::event::Event;
-use crate::model::{id, time};
+use crate::model::{Address, Event, Result, id, time};
 use crate::runtime::{heavy, memory};
 use crate::store::bodies::{self, NewBody};
 use crate::store::{Store, Tx};
@@ -38,7 +35,7 @@ pub(crate) struct IncomingMessage {
 pub(crate) async fn receive(
     store: &Store,
     incoming: IncomingMessage,
-) -> Result<Vec<ReceivedMessage>, Failure> {
+) -> Result<Vec<ReceivedMessage>> {
     let IncomingMessage {
         organization,
         catcher,
@@ -85,8 +82,7 @@ pub(crate) struct AuthenticatedMessage {
     preview: String,
     text: String,
     attachments: usize,
-    /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
-    /// `message` without the closing brace.
+    /// The fields of [`ReceivedEmail`] that are the same for all recipients: those of its `message`.
     content: NewBody,
     /// `None` if it was not checked.
     pub(crate) results: Option<Authentication>,
@@ -103,11 +99,10 @@ const MAX_WORDS: usize = 4096;
 pub(crate) async fn parse(
     source: Vec<u8>,
     results: Option<Authentication>,
-) -> Result<AuthenticatedMessage, Failure> {
+) -> Result<AuthenticatedMessage> {
     let read = move || {
         let message = Incoming::parse(&source);
-        let mut json = serde_json::to_vec(&message).map_err(Failure::internal)?;
-        json.pop();
+        let content = NewBody::new(fields(&message)?);
         let Incoming {
             mut from,
             to,
@@ -129,7 +124,7 @@ pub(crate) async fn parse(
             preview: preview(html, text),
             text: format!("{} {}", to.join(" "), words(html, text, MAX_WORDS)),
             attachments: attachments.len(),
-            content: NewBody::new(json),
+            content,
             results,
             source: NewBody::new(source),
         })
@@ -145,7 +140,7 @@ pub(crate) fn store_message(
     domain: &str,
     recipient: &Address,
     message: &AuthenticatedMessage,
-) -> Result<String, Failure> {
+) -> Result<String> {
     let id = insert(tx, organization, Some(domain), recipient, message)?;
     notify_received(tx, organization, &id, recipient, message)?;
     Ok(id)
@@ -157,7 +152,7 @@ fn insert(
     domain: Option<&str>,
     recipient: &Address,
     message: &AuthenticatedMessage,
-) -> Result<String, Failure> {
+) -> Result<String> {
     let id = id::new(id::MESSAGE);
     let summary = MessageSummary {
         id: id.clone(),
@@ -186,7 +181,7 @@ pub(crate) fn notify_received(
     id: &str,
     recipient: &Address,
     message: &AuthenticatedMessage,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let now = tx.now;
     let unchecked = Authentication {
         spf: SpfVerdict::None,
@@ -200,19 +195,16 @@ pub(crate) fn notify_received(
     };
     let emitted = emit(tx, organization, Event::EmailReceived, about, |tx| {
         let data = ReceivedEmail {
-            message: None,
+            message: SharedFields::default(),
             spf: *spf,
             dkim,
             recipient: recipient.as_str(),
             message_id: id,
             timestamp: time::rfc3339(now),
         };
-        let mut rest = serde_json::to_vec(&data).map_err(Failure::internal)?;
-        // The fields go on after those of the content.
-        rest[0] = b',';
         Ok(Data {
             shared: Some(bodies::put(tx, &message.content)?),
-            rest,
+            ..Data::of(&data)?
         })
     });
     emitted.map(drop)

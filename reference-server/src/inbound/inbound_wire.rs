@@ -4,8 +4,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{ACCEPTED, Endpoint, POST};
+use crate::control::{ACCEPTED, Client, Endpoint, POST, Request};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 

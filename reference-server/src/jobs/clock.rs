@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::Millis;
+use crate::model::Millis;
 
 /// A clock that can be frozen and advanced, and never goes back, except to real time.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::clock_wire::Clock;
-use crate::model::error::{Code, Failure};
-use crate::model::time::Millis;
+use crate::model::{Code, Failure, Millis, Result};
 
 /// Commands to the engine.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(crate) enum Command {
 }
 
 /// Gets the state after a command.
-pub(crate) type Reply = oneshot::Sender<Result<Clock, Failure>>;
+pub(crate) type Reply = oneshot::Sender<Result<Clock>>;
 
 /// What was sent is done, even if the caller does not wait for it.
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ impl EngineHandle {
         (Self(sender), commands)
     }
 
-    pub(crate) async fn send(&self, command: Command) -> Result<Clock, Failure> {
+    pub(crate) async fn send(&self, command: Command) -> Result<Clock> {
         let stopped = || Failure::new(Code::Unavailable, "the server is stopping");
         let (sender, reply) = oneshot::channel();
         self.0.send((command, sender)).map_err(|_| stopped())?;

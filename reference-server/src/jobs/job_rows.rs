@@ -9,10 +9,8 @@ use rusqlite::Row;
 
 use crate::clock::clock_wire::Due;
 use crate::jobs::job::{Job, Queue};
-use crate::model::error::Failure;
-use crate::model::time::Millis;
-use crate::store::rows::Json;
-use crate::store::{Reader, Tx};
+use crate::model::{Millis, Result};
+use crate::store::{Json, Reader, Tx};
 
 /// Schedules a job, or schedules it again. In a lane, it waits for the jobs before it.
 pub(crate) fn add(
@@ -22,7 +20,7 @@ pub(crate) fn add(
     at: Millis,
     attempt: i64,
     lane: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (queue, subject, position) = job.key();
     let sql = "INSERT INTO job (queue, subject, position, organization, lane, due_at, attempt)
                VALUES (?1, ?2, ?3, ?4, ?5,
@@ -38,7 +36,7 @@ pub(crate) fn add(
 }
 
 /// Removes a job. The next one of its lane is due now. Returns whether there was one.
-pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, Failure> {
+pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool> {
     let (queue, subject, position) = job.key();
     let sql = "UPDATE job SET due_at = ?4 WHERE due_at IS NULL AND queue = ?1 AND position = -1
                AND subject = (SELECT MIN(other.subject) FROM job JOIN job other USING (queue, lane)
@@ -55,7 +53,7 @@ pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, Failure> {
 }
 
 /// Schedules the next attempt of a job, unless it was removed in the meantime.
-pub(crate) fn retry(tx: &mut Tx<'_>, job: &Job, at: Millis, attempt: i64) -> Result<(), Failure> {
+pub(crate) fn retry(tx: &mut Tx<'_>, job: &Job, at: Millis, attempt: i64) -> Result<()> {
     let (queue, subject, position) = job.key();
     let sql = "UPDATE job SET due_at = ?4, attempt = ?5
                WHERE queue = ?1 AND subject = ?2 AND position = ?3";
@@ -66,7 +64,7 @@ pub(crate) fn retry(tx: &mut Tx<'_>, job: &Job, at: Millis, attempt: i64) -> Res
 }
 
 /// Removes all jobs of a queue.
-pub(crate) fn clear(tx: &Tx<'_>, queue: &Queue) -> Result<(), Failure> {
+pub(crate) fn clear(tx: &Tx<'_>, queue: &Queue) -> Result<()> {
     tx.execute("DELETE FROM job WHERE queue = ?1", [queue.as_str()])?;
     Ok(())
 }
@@ -77,7 +75,7 @@ pub(crate) fn due(
     queue: &Queue,
     until: Millis,
     limit: usize,
-) -> Result<Vec<(Job, Millis)>, Failure> {
+) -> Result<Vec<(Job, Millis)>> {
     let sql = "SELECT subject, position, due_at FROM job WHERE queue = ?1 AND due_at <= ?2
                ORDER BY due_at, subject, position LIMIT ?3";
     reader.all(sql, (queue.as_str(), until, limit as i64), |row| {
@@ -102,7 +100,7 @@ pub(crate) fn upcoming(
     has_relay: bool,
     limit: usize,
     offset: u32,
-) -> Result<Vec<Due>, Failure> {
+) -> Result<Vec<Due>> {
     let values = (organization, now, has_relay, limit as i64, offset);
     reader.all(include_str!("due.sql"), values, |row| {
         Ok(Due {
@@ -115,7 +113,7 @@ pub(crate) fn upcoming(
 }
 
 /// Makes what is due later about a subject due now, or fails if nothing is.
-pub(crate) fn hasten(tx: &mut Tx<'_>, organization: i64, subject: &str) -> Result<(), Failure> {
+pub(crate) fn hasten(tx: &mut Tx<'_>, organization: i64, subject: &str) -> Result<()> {
     tx.jobs_added();
     let sql = "UPDATE job SET due_at = ?3 WHERE organization = ?1 AND subject = ?2 AND due_at > ?3";
     tx.change(
@@ -130,7 +128,7 @@ pub(crate) fn next_after(
     reader: Reader<'_>,
     queue: &Queue,
     after: Millis,
-) -> Result<Option<Millis>, Failure> {
+) -> Result<Option<Millis>> {
     let sql = "SELECT MIN(due_at) FROM job WHERE queue = ?1 AND due_at > ?2";
     Ok(reader
         .find(sql, (queue.as_str(), after), |row| row.get(0))?
@@ -139,7 +137,7 @@ pub(crate) fn next_after(
 
 /// The queues that have jobs, each with the time when its first job is due. Without a relay, its jobs
 /// wait for a server that has one.
-pub(crate) fn queues(reader: Reader<'_>, has_relay: bool) -> Result<Vec<(Queue, Millis)>, Failure> {
+pub(crate) fn queues(reader: Reader<'_>, has_relay: bool) -> Result<Vec<(Queue, Millis)>> {
     // One search of the index for each queue: some have many jobs.
     let sql = "SELECT queue, due_at FROM job WHERE due_at IS NOT NULL AND queue > ?1
                ORDER BY queue, due_at LIMIT 1";
@@ -154,14 +152,14 @@ pub(crate) fn queues(reader: Reader<'_>, has_relay: bool) -> Result<Vec<(Queue, 
 }
 
 /// How many attempts a job has had; `None` if there is no such job.
-pub(crate) fn attempt(reader: Reader<'_>, job: &Job) -> Result<Option<i64>, Failure> {
+pub(crate) fn attempt(reader: Reader<'_>, job: &Job) -> Result<Option<i64>> {
     let sql = "SELECT attempt FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
     Ok(reader.find(sql, job.key(), |row| row.get(0))?)
 }
 
 /// The positions of the recipients whose message the relay may have, as far as their outcomes are
 /// not recorded: the last server ended before the relay confirmed the message.
-pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>, Failure> {
+pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>> {
     let sql = "SELECT handed_over FROM job WHERE queue = 'relay' AND subject = ?1";
     let found: Option<Option<Json<_>>> = reader.find(sql, [email], |row| row.get(0))?;
     Ok(found
@@ -172,11 +170,7 @@ pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>,
 
 /// Records that the message for the recipients at these positions is about to be at the relay;
 /// none if the outcomes are recorded. Fails if the email was deleted.
-pub(crate) fn set_handed_over(
-    tx: &Tx<'_>,
-    email: &str,
-    positions: &[usize],
-) -> Result<(), Failure> {
+pub(crate) fn set_handed_over(tx: &Tx<'_>, email: &str, positions: &[usize]) -> Result<()> {
     let positions = (!positions.is_empty()).then_some(Json(positions));
     let sql = "UPDATE job SET handed_over = ?2 WHERE queue = 'relay' AND subject = ?1";
     tx.change("email", sql, (email, positions))

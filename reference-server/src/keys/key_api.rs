@@ -5,10 +5,10 @@ use svc_sdk::{Scope, Service};
 use crate::http::ControlCall;
 use crate::keys::key_rows;
 use crate::keys::key_wire::{Key, KeyService, NewKey};
-use crate::model::error::Failure;
 use crate::model::key::scopes_of;
+use crate::model::{Failure, Result};
 
-pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, Failure> {
+pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key> {
     let (service, scopes) = (call.body.service.service(), call.body.scopes()?);
     let mode = call.body.mode.unwrap_or_default();
     let created = call.data.write(move |tx, _, organization| {
@@ -19,7 +19,7 @@ pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, Failure> {
 }
 
 impl NewKey {
-    fn scopes(&self) -> Result<Vec<Scope>, Failure> {
+    fn scopes(&self) -> Result<Vec<Scope>> {
         match (self.service, &self.scopes, &self.scope) {
             (KeyService::Email, Some(names), None) => scopes_of(Service::Email, names),
             (KeyService::Email, ..) => Err(Failure::field(
@@ -38,7 +38,7 @@ impl NewKey {
     }
 }
 
-pub(crate) async fn revoke(call: ControlCall) -> Result<(), Failure> {
+pub(crate) async fn revoke(call: ControlCall) -> Result<()> {
     let id = call.id();
     call.data
         .write(move |tx, _, organization| key_rows::delete(tx, &id, organization))

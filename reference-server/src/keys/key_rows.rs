@@ -12,11 +12,9 @@ use svc_sdk::{Scope, Service};
 
 use crate::keys::key_wire as control;
 use crate::keys::key_wire::KeyMode;
-use crate::model::error::Failure;
-use crate::model::id;
 use crate::model::key::Key;
-use crate::store::rows::{Json, Row, json};
-use crate::store::{AllKeys, Hash, Reader, Store, Tx, lock};
+use crate::model::{Failure, Result, id};
+use crate::store::{AllKeys, Hash, Json, Reader, Row, Store, Tx, json, lock};
 
 impl Row for control::Key {
     const TABLE: &'static str = "api_key";
@@ -31,7 +29,7 @@ impl Store {
 }
 
 /// Reads all keys, which are valid once the transaction commits.
-pub(crate) fn load(tx: &mut Tx<'_>) -> Result<(), Failure> {
+pub(crate) fn load(tx: &mut Tx<'_>) -> Result<()> {
     let all = tx
         .reader()
         .all("SELECT organization, data, hash FROM api_key", [], |row| {
@@ -55,7 +53,7 @@ pub(crate) fn create(
     service: Service,
     scopes: Vec<Scope>,
     mode: KeyMode,
-) -> Result<control::Key, Failure> {
+) -> Result<control::Key> {
     let hash = hash(secret.as_bytes());
     let mut names: Vec<String> = scopes.iter().map(Scope::to_string).collect();
     let (names, name) = match service {
@@ -91,7 +89,7 @@ pub(crate) fn create(
 }
 
 /// Finds the key with this secret, whose organization it names.
-pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, Failure> {
+pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>> {
     let sql = "SELECT organization, data FROM api_key WHERE hash = ?1";
     Ok(reader.find(sql, [hash(secret.as_bytes())], read)?)
 }
@@ -115,7 +113,7 @@ fn read(row: &Columns<'_>) -> rusqlite::Result<Key> {
 }
 
 /// Deletes a key of an organization. It stays valid until the transaction commits.
-pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), Failure> {
+pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<()> {
     let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2 RETURNING hash";
     let hash: Option<Hash> = tx
         .reader()
@@ -126,7 +124,7 @@ pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(),
 }
 
 /// Generates a secret with the documented prefix of the service and mode.
-pub(crate) fn new_secret(service: Service, mode: KeyMode) -> Result<String, Failure> {
+pub(crate) fn new_secret(service: Service, mode: KeyMode) -> Result<String> {
     let service = match service {
         Service::Email => "mk",
         _ => "sk",
@@ -135,7 +133,7 @@ pub(crate) fn new_secret(service: Service, mode: KeyMode) -> Result<String, Fail
 }
 
 /// Returns `N` random bytes in hex.
-pub(crate) fn random_hex<const N: usize>() -> Result<String, Failure> {
+pub(crate) fn random_hex<const N: usize>() -> Result<String> {
     let mut bytes = [0; N];
     SystemRandom::new()
         .fill(&mut bytes)

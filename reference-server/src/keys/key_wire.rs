@@ -9,10 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
-use crate::model::schema;
-use crate::model::timestamp::Timestamp;
+use crate::control::{CREATED, Client, DELETE, Endpoint, GET, POST, Request};
+use crate::model::{Timestamp, schema};
 
 pub(crate) const LIST: Endpoint<(), Vec<Key>> =
     Endpoint::new(GET, "sandboxKeysList", "/_sandbox/keys", "List the keys");

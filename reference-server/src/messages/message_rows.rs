@@ -277,12 +277,7 @@ impl Search {
 
 /// The end of an error message about a message that another organization has.
 pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, Failure> {
-    let sql = "SELECT organization FROM message WHERE id = ?1";
-    let owner: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
-    owner.map_or_else(
-        || Ok(String::new()),
-        |owner| organization_rows::has_it(reader, owner),
-    )
+    organization_rows::has_it(reader, "message", id)
 }
 
 /// The messages of an email, in the order of its recipients.

@@ -4,6 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What the store and the rules return.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A code, a message for people, and details.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {

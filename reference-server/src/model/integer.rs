@@ -28,7 +28,7 @@ where
     let value = integer.and_then(|integer| T::try_from(integer).ok());
     value
         .map(Some)
-        .ok_or_else(|| D::Error::custom("expected an integer within the allowed range"))
+        .ok_or_else(|| D::Error::custom("must be an integer within the allowed range"))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::model::schema;
 pub struct OneOrMany(pub Vec<String>);
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a string or a list of strings")]
+#[serde(untagged, expecting = "must be a string or a list of strings")]
 #[schemars(inline)]
 enum StringOrList {
     One(#[schemars(with = "schema::Mailbox")] String),

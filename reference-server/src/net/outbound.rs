@@ -20,7 +20,7 @@ use url::Url;
 
 use super::target::{self, RefusedTarget};
 use super::{name_servers, tls};
-use crate::model::network::Network;
+use crate::model::Network;
 
 /// HTTP client for webhook deliveries, with pooled connections.
 pub(crate) struct Outbound {

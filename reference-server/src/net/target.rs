@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host, Url};
 
-use crate::model::network::Network;
+use crate::model::Network;
 
 /// Checks an address before connecting to it. Only in a trusted network every address is allowed: on
 /// a developer's machine, others may be those of the metadata services of clouds, or of a VPN.

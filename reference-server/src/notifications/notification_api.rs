@@ -14,12 +14,11 @@ use http::Response;
 use tokio::time::timeout;
 
 use crate::app::Shared;
-use crate::http::ControlCall;
-use crate::http::call::Data;
-use crate::model::error::{Code, Failure};
+use crate::http::{ControlCall, Data};
+use crate::model::{Code, Failure, Result};
 use crate::notifications::notification_wire::{Notification, NotificationPage, StartQuery};
 use crate::organizations::organization_rows;
-use crate::store::notifications::{MAX_WATCHERS, Text, Watch};
+use crate::store::notifications::{MAX_WATCHERS, Published, Watch};
 
 /// How long a stream is silent at most.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -27,7 +26,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const MAX_TAKEN: usize = 100;
 
 /// Returns a stream of the notifications of an organization.
-pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response<Body>, Failure> {
+pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response<Body>> {
     let after = call
         .input
         .header("last-event-id")
@@ -47,8 +46,11 @@ pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response
                     }
                 }
             }
-            let (id, text) = taken.pop_front()?;
-            let event = Event::default().id(id).event(text.kind).data(&*text.json);
+            let (id, published) = taken.pop_front()?;
+            let event = Event::default()
+                .id(id)
+                .event(published.kind)
+                .data(&published.json);
             Some((Ok(event), (source, taken)))
         },
     );
@@ -56,7 +58,7 @@ pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response
 }
 
 /// Returns the notifications after a position, or waits for one.
-pub(crate) async fn wait(call: ControlCall<(), StartQuery>) -> Result<NotificationPage, Failure> {
+pub(crate) async fn wait(call: ControlCall<(), StartQuery>) -> Result<NotificationPage> {
     let mut source = Source::open(&call.data, call.query.after).await?;
     let taken = match timeout(call.wait, source.next()).await {
         Err(_) => VecDeque::new(),
@@ -68,7 +70,7 @@ pub(crate) async fn wait(call: ControlCall<(), StartQuery>) -> Result<Notificati
         .map_or_else(|| source.watch.id(), |(id, _)| id.clone());
     let data = taken
         .iter()
-        .map(|(_, text)| serde_json::from_str(&text.json));
+        .map(|(_, published)| serde_json::from_str(&published.json));
     let data = data.collect::<Result<_, _>>().map_err(Failure::internal)?;
     Ok(NotificationPage { data, next })
 }
@@ -83,10 +85,10 @@ struct Source {
 }
 
 /// Notifications, each with its ID.
-type Taken = VecDeque<(String, Text)>;
+type Taken = VecDeque<(String, Arc<Published>)>;
 
 impl Source {
-    async fn open(data: &Data, after: Option<String>) -> Result<Self, Failure> {
+    async fn open(data: &Data, after: Option<String>) -> Result<Self> {
         let (app, organization) = (Arc::clone(&data.app), data.organization);
         let after = after.filter(|id| !id.is_empty());
         let watch = app
@@ -138,9 +140,9 @@ impl Source {
         if let Some(reason) = self.watch.take_missed() {
             all.extend(self.own(&Notification::Reset { reason }));
         }
-        for (id, text) in taken {
-            self.is_over = text.is_last;
-            all.push_back((id, text));
+        for (id, published) in taken {
+            self.is_over = published.is_last;
+            all.push_back((id, published));
             if self.is_over {
                 break;
             }
@@ -149,7 +151,7 @@ impl Source {
     }
 
     /// A notification about the stream itself.
-    fn own(&self, notification: &Notification) -> Option<(String, Text)> {
-        Some((self.watch.id(), Text::of(notification)?))
+    fn own(&self, notification: &Notification) -> Option<(String, Arc<Published>)> {
+        Some((self.watch.id(), Published::of(None, notification)?))
     }
 }

@@ -6,12 +6,11 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Endpoint, GET};
+use crate::control::{Client, Endpoint, GET, Request};
 use crate::deliveries::delivery_wire::{Attempt, Delivery};
 use crate::emails::email_wire::EmailSummary;
 use crate::messages::message_wire::MessageSummary;
-use crate::model::timestamp::Timestamp;
+use crate::model::Timestamp;
 use crate::requests::request_wire::RequestHandled;
 
 pub(crate) const STREAM: Endpoint<(), Bytes, StartQuery> = Endpoint::content(

@@ -11,8 +11,8 @@ use crate::keys::key_rows::{self, random_hex};
 use crate::keys::key_wire::KeyMode;
 use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
-use crate::model::error::{Code, Failure};
 use crate::model::key::all_scopes;
+use crate::model::{Code, Failure, Result};
 use crate::organizations::organization_rows;
 use crate::organizations::organization_wire::{NewOrganization, Organization, OrganizationSummary};
 use crate::runtime::heavy;
@@ -20,7 +20,7 @@ use crate::seeds::seed_rules::{Seeding, check_name, each, seeds};
 
 /// Creates an organization with a key of each service that has all scopes, a verified domain and
 /// webhooks.
-pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, Failure> {
+pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization> {
     let new = call.body;
     if let Some(name) = new.name.as_deref() {
         check_name(name)?;
@@ -96,7 +96,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
     created.await
 }
 
-pub(crate) async fn list(call: ControlCall) -> Result<Vec<OrganizationSummary>, Failure> {
+pub(crate) async fn list(call: ControlCall) -> Result<Vec<OrganizationSummary>> {
     let all = call.data.app.store.read(organization_rows::list).await?;
     let summaries = all.into_iter().map(|organization| OrganizationSummary {
         id: organization.id,
@@ -131,7 +131,7 @@ struct Auth {
     key_id: String,
 }
 
-pub(crate) async fn me(call: Call) -> Result<Reply<Me>, Failure> {
+pub(crate) async fn me(call: Call) -> Result<Reply<Me>> {
     let key = &call.key;
     let organization = call.data.read(organization_rows::get).await?;
     call.reply(Me {

@@ -10,8 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{EmailClient, ExtractionClient};
 
-use crate::control::client::{Client, Error, Request};
-use crate::control::endpoint::{CREATED, Endpoint, GET, POST};
+use crate::control::{CREATED, Client, Endpoint, Error, GET, POST, Request};
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 use crate::model::schema;
 use crate::webhooks::webhook_wire::Webhook;
@@ -47,31 +46,35 @@ pub struct NewOrganization {
     /// with the same name, use its ID.
     #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
     #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
+    /// The balance of the extraction service, in cents. Default: 0.
     #[serde(default, deserialize_with = "integer")]
     #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
-    pub(crate) balance_cents: Option<i64>,
+    pub balance_cents: Option<i64>,
     /// A sending domain, which is published and verified. Default: a random name under `.test`.
     #[schemars(extend("format" = "domain-name", "minLength" = 3))]
-    pub(crate) domain: Option<String>,
+    pub domain: Option<String>,
+    /// The webhooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) webhooks: Vec<NewOrganizationWebhook>,
+    pub webhooks: Vec<NewOrganizationWebhook>,
 }
 
 /// A webhook of a new organization, with the events of one service.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CreateOrganizationWebhook")]
-pub(crate) struct NewOrganizationWebhook {
+pub struct NewOrganizationWebhook {
+    /// Where it delivers.
     #[schemars(length(max = 2048), url)]
-    pub(crate) url: String,
+    pub url: String,
+    /// The events that it subscribes to.
     #[schemars(with = "schema::EventsOfOneService")]
-    pub(crate) events: Vec<String>,
-    /// Default: a new one.
+    pub events: Vec<String>,
+    /// The signing secret. Default: a new one.
     #[schemars(extend("pattern" = "^[!-~]{1,200}$"))]
-    pub(crate) secret: Option<String>,
+    pub secret: Option<String>,
     /// Whether it gets deliveries. Default: true.
-    pub(crate) active: Option<bool>,
+    pub active: Option<bool>,
 }
 
 /// A new organization with one API key for each service.
@@ -150,55 +153,6 @@ impl Tenant {
     }
 }
 
-impl NewOrganization {
-    /// Sets the name. Default: the ID.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Sets the balance of the extraction service, in cents. Default: 0.
-    #[must_use]
-    pub fn balance_cents(mut self, cents: i64) -> Self {
-        self.balance_cents = Some(cents);
-        self
-    }
-
-    /// Sets the sending domain, which is published and verified. Default: a random name under
-    /// `.test`.
-    #[must_use]
-    pub fn domain(mut self, domain: impl Into<String>) -> Self {
-        self.domain = Some(domain.into());
-        self
-    }
-
-    /// Adds a webhook with the events of one service.
-    #[must_use]
-    pub fn webhook<E: Into<String>>(
-        mut self,
-        url: impl Into<String>,
-        events: impl IntoIterator<Item = E>,
-    ) -> Self {
-        self.webhooks.push(NewOrganizationWebhook {
-            url: url.into(),
-            events: events.into_iter().map(Into::into).collect(),
-            secret: None,
-            active: None,
-        });
-        self
-    }
-
-    /// Sets the signing secret of the webhook that was added last. Default: a new one.
-    #[must_use]
-    pub fn webhook_secret(mut self, secret: impl Into<String>) -> Self {
-        if let Some(webhook) = self.webhooks.last_mut() {
-            webhook.secret = Some(secret.into());
-        }
-        self
-    }
-}
-
 /// Omits the secrets of webhooks.
 impl fmt::Debug for NewOrganization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,10 +171,11 @@ impl Client {
     /// # -> Result<(), svc_reference_server::client::Error> {
     /// use svc_reference_server::client::NewOrganization;
     ///
-    /// let shop = NewOrganization::default()
-    ///     .name("Shop")
-    ///     .domain("shop.test")
-    ///     .webhook("http://127.0.0.1:3000/hooks", ["email.bounced"]);
+    /// let shop = NewOrganization {
+    ///     name: Some("Shop".to_owned()),
+    ///     domain: Some("shop.test".to_owned()),
+    ///     ..NewOrganization::default()
+    /// };
     /// let organization = client.create_organization(&shop).await?;
     /// # Ok(())
     /// # }

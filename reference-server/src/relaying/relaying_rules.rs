@@ -7,14 +7,11 @@ use serde_json::json;
 
 use crate::app::{App, Shared};
 use crate::emails::{email_rows, email_rules};
-use crate::jobs::job::{Job, Queue};
-use crate::jobs::job_rows;
+use crate::jobs::{Job, Queue, job_rows};
 use crate::mail::relay::{Handoff, Relay};
 use crate::messages::message_rules::Message;
-use crate::model::address::{Address, Mailbox};
-use crate::model::error::Failure;
-use crate::model::status::{Change, Status, simulated};
-use crate::model::time::Millis;
+use crate::model::status::simulated;
+use crate::model::{Address, Change, Failure, Mailbox, Millis, Result, Status};
 use crate::runtime::{heavy, memory};
 use crate::store::Tx;
 
@@ -23,7 +20,7 @@ use crate::store::Tx;
 const SCHEDULE: [Millis; 6] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000];
 
 /// Hands over an email, and records the outcomes of each of its messages.
-pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), Failure> {
+pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<()> {
     let Some(relay) = &app.relay else {
         return Ok(());
     };
@@ -99,7 +96,7 @@ async fn hand_to(
     relay: &Relay,
     message: &Arc<Message>,
     positions: &[usize],
-) -> Result<Vec<Handoff>, Failure> {
+) -> Result<Vec<Handoff>> {
     let email = &message.email;
     let addresses = positions
         .iter()
@@ -143,13 +140,13 @@ fn pending_positions(email: &email_rows::StoredEmail) -> impl Iterator<Item = us
     .map(|(position, _)| position)
 }
 
-fn envelope_address(address: &str) -> Result<String, Failure> {
+fn envelope_address(address: &str) -> Result<String> {
     let address = Address::parse(address).map_err(Failure::internal)?;
     Ok(address.to_ascii().into_owned())
 }
 
 /// Records the outcomes of the recipients at these positions.
-async fn record(app: &Shared, id: &str, outcomes: Vec<(usize, Handoff)>) -> Result<(), Failure> {
+async fn record(app: &Shared, id: &str, outcomes: Vec<(usize, Handoff)>) -> Result<()> {
     if outcomes.is_empty() {
         return Ok(());
     }
@@ -176,7 +173,7 @@ fn apply(
     email: &mut email_rows::StoredEmail,
     outcomes: &[(usize, Handoff)],
     pause: Option<Millis>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     for (position, outcome) in outcomes {
         // The control interface may have changed the recipient in the meantime.
         if email.recipients[*position].status != Status::Sending {

@@ -1,17 +1,14 @@
 //! `/_sandbox/requests`: the newest requests to the documented operations.
 
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::control::query::Position;
 use crate::faults::fault_rules::find_operation;
 use crate::http::ControlCall;
-use crate::model::error::Failure;
-use crate::model::terms::{MAX_SEARCHED, Terms};
+use crate::model::{Failure, MAX_SEARCHED, Result, Terms};
 use crate::requests::request_wire::{LoggedRequest, RequestFilter, RequestHandled};
 
 /// Lists one page of the matching requests, newest first.
-pub(crate) async fn list(
-    call: ControlCall<(), RequestFilter>,
-) -> Result<Page<LoggedRequest>, Failure> {
+pub(crate) async fn list(call: ControlCall<(), RequestFilter>) -> Result<Page<LoggedRequest>> {
     let RequestFilter {
         operation: name,
         status,
@@ -90,7 +87,7 @@ fn contains(request: &LoggedRequest, terms: &Terms) -> bool {
 }
 
 /// Returns one request.
-pub(crate) async fn get(call: ControlCall) -> Result<LoggedRequest, Failure> {
+pub(crate) async fn get(call: ControlCall) -> Result<LoggedRequest> {
     let found = call
         .data
         .app
@@ -100,7 +97,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<LoggedRequest, Failure> {
 }
 
 /// The statuses that a status, such as `202`, or a class, such as `4xx`, stands for.
-fn statuses(text: &str) -> Result<std::ops::Range<u16>, Failure> {
+fn statuses(text: &str) -> Result<std::ops::Range<u16>> {
     let (digits, count) = text
         .strip_suffix("xx")
         .map_or((text, 1), |class| (class, 100));

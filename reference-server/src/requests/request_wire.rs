@@ -3,11 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, Endpoint, GET, Page};
+use crate::control::{Client, Cursor, Endpoint, GET, Page, Request};
 use crate::faults::fault_wire::OperationName;
-use crate::model::schema;
-use crate::model::timestamp::Timestamp;
+use crate::model::{Timestamp, schema};
 
 pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestFilter> = Endpoint::list(
     "sandboxRequestsList",

@@ -3,7 +3,7 @@
 
 use rusqlite::ToSql;
 
-use crate::model::error::Failure;
+use crate::model::Result;
 use crate::settings::Keep;
 use crate::store::{Reader, Tx};
 
@@ -41,12 +41,12 @@ const KEPT: [Kept; 3] = [
 ];
 
 /// The numbers of all organizations.
-pub(crate) fn organizations(reader: Reader<'_>) -> Result<Vec<i64>, Failure> {
+pub(crate) fn organizations(reader: Reader<'_>) -> Result<Vec<i64>> {
     reader.all("SELECT number FROM organization", [], |row| row.get(0))
 }
 
 /// Deletes some of what is not kept. Returns whether there may be more of it.
-pub(crate) fn delete_some(tx: &Tx<'_>, organization: i64, keep: Keep) -> Result<bool, Failure> {
+pub(crate) fn delete_some(tx: &Tx<'_>, organization: i64, keep: Keep) -> Result<bool> {
     let mut is_more = false;
     for kept in &KEPT {
         if let Some(newest) = keep.newest {
@@ -67,7 +67,7 @@ fn last_beyond(
     Kept { table, rows, .. }: &Kept,
     organization: i64,
     newest: u32,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>> {
     let sql = format!(
         "SELECT id FROM {table} WHERE organization = ?1 AND {rows}
          ORDER BY id DESC LIMIT 1 OFFSET ?2"
@@ -85,7 +85,7 @@ fn delete(
     organization: i64,
     older: &str,
     limit: &dyn ToSql,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let sql = format!(
         "DELETE FROM {table} WHERE id IN
              (SELECT id FROM {table} WHERE organization = ?1 AND {rows} AND {older} AND {has_ended}

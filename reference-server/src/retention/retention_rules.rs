@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::app::Shared;
-use crate::model::error::Failure;
+use crate::model::Result;
 use crate::retention::retention_rows;
 use crate::settings::Keep;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: Shared) {
     }
 }
 
-async fn delete_all(app: &Shared, keep: Keep) -> Result<(), Failure> {
+async fn delete_all(app: &Shared, keep: Keep) -> Result<()> {
     for organization in app.store.read(retention_rows::organizations).await? {
         // Other writes run between two steps.
         while !app.stop.is_requested()

@@ -14,27 +14,25 @@ use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::request::Parts;
 use http::{Method, Response, Uri};
 use svc_sdk::Operation;
 
 use super::ROUTES;
 use super::recording::Recording;
 use crate::app::{App, Shared};
-use crate::control::endpoint::Declaration;
+use crate::control::Declaration;
 use crate::deliveries::delivery_rules;
 use crate::faults::fault_api;
-use crate::http::error::ApiError;
 use crate::http::guard::guard;
 use crate::http::input::Input;
 use crate::http::listen::Cut;
 use crate::http::response::write_error;
 use crate::http::route::{Route, Target};
 use crate::http::speak::{Asked, speak};
-use crate::http::{auth, memory, openapi, page};
-use crate::model::error::{Code, Failure};
+use crate::http::{ApiError, auth, memory, openapi, page};
 use crate::model::key::Key;
 use crate::model::nearest::did_you_mean_path;
+use crate::model::{Code, Failure, Result};
 use crate::notifications::notification_wire::Notification;
 use crate::requests::request_wire::RecordedBody;
 use crate::tracking::tracking_api;
@@ -118,7 +116,7 @@ fn publish_change(app: &App, route: &Route) {
     }
 }
 
-type Handled = BoxFuture<'static, Result<Response<Body>, Failure>>;
+type Handled = BoxFuture<'static, Result<Response<Body>>>;
 
 /// The path parameters, or an error if they are not UTF-8.
 type Params = Result<Path<Vec<(String, String)>>, PathRejection>;
@@ -137,86 +135,44 @@ async fn handle_documented(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
+    let asked = Asked::of(&app, operation, &parts);
     let mut recording = Recording::start(Arc::clone(&app), &parts, operation);
-    let call = UnreadCall {
-        app: Arc::clone(&app),
-        operation,
-        asked: Asked::of(&app, operation, &parts),
-        params,
-        parts,
-        body,
+
+    let key = match auth::authenticate(&app, operation.service(), &parts).await {
+        Ok(key) => key,
+        Err(failure) => {
+            recording.not_authenticated().await;
+            let response = speak(&app, &asked, failed(failure)).await;
+            return recording.respond(response).await;
+        }
     };
+    recording.organization = Some(key.organization);
+    recording.request.summary.key = Some(key.id.clone());
 
-    match call.respond(handler, &mut recording).await {
-        Ok(response) => recording.respond(write_error(&app, &path, response)).await,
-        // The request stays in the log without a status.
-        Err(Cut) => Cut::response(),
-    }
-}
+    let fault = fault_api::trigger(&app, key.organization, operation).await;
+    recording.request.summary.fault = fault.as_ref().map(|(id, _)| id.clone());
 
-/// A request to a documented operation whose body has not been read.
-struct UnreadCall {
-    app: Shared,
-    operation: Operation,
-    asked: Asked,
-    params: Vec<(String, String)>,
-    parts: Parts,
-    body: Body,
-}
-
-impl UnreadCall {
-    /// Authenticates the request, applies the fault that it triggers, if any, and processes it.
-    async fn respond(
-        self,
-        handler: &impl Fn((Arc<Key>, Input)) -> Handled,
-        recording: &mut Recording,
-    ) -> Result<Response<Body>, Cut> {
-        let key = match auth::authenticate(&self.app, self.operation.service(), &self.parts).await {
-            Ok(key) => key,
-            Err(failure) => {
-                recording.not_authenticated().await;
-                return Ok(speak(&self.app, &self.asked, failed(failure)).await);
-            }
-        };
-        recording.organization = Some(key.organization);
-        recording.request.summary.key = Some(key.id.clone());
-
-        let triggered = fault_api::trigger(&self.app, key.organization, self.operation).await;
-        let Some((id, fault)) = triggered else {
-            return Ok(self.process(key, handler, recording).await);
-        };
-        recording.request.summary.fault = Some(id);
-
-        let app = Arc::clone(&self.app);
-        let path = self.parts.uri.path().to_owned();
-        fault_api::apply(&app, &path, fault, self.process(key, handler, recording)).await
-    }
-
-    /// Runs the checks that follow authentication, in the order of
-    /// `docs/undocumented/README.md#order-of-checks`, and then the handler.
-    async fn process(
-        self,
-        key: Arc<Key>,
-        handler: &impl Fn((Arc<Key>, Input)) -> Handled,
-        recording: &mut Recording,
-    ) -> Response<Body> {
-        let Self {
-            app,
-            operation,
-            asked,
-            params,
-            parts,
-            body,
-        } = self;
+    // The checks that follow authentication, in the order of
+    // `docs/undocumented/README.md#order-of-checks`, and then the handler.
+    let process = async {
         let handled = async {
             auth::check_rate_limit(&app, &key)?;
             auth::authorize(operation, &key)?;
             let input = Input::receive(Arc::clone(&app), parts, params, body).await;
             let bytes = input.bytes().ok();
             recording.request.request_body = bytes.and_then(|bytes| RecordedBody::of(&bytes));
-            memory::holding(handler((key, input))).await
+            memory::holding(handler((Arc::clone(&key), input))).await
         };
         let response = handled.await.unwrap_or_else(failed);
         speak(&app, &asked, response).await
+    };
+    let response = match fault {
+        Some((_, fault)) => fault_api::apply(&app, &path, fault, process).await,
+        None => Ok(process.await),
+    };
+    match response {
+        Ok(response) => recording.respond(write_error(&app, &path, response)).await,
+        // The request stays in the log without a status.
+        Err(Cut) => Cut::response(),
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::task::spawn_blocking;
 
-use crate::model::error::Failure;
+use crate::model::{Failure, Result};
 
 /// Work on more bytes takes long.
 const LARGE: usize = 128 << 10;
@@ -11,8 +11,8 @@ const LARGE: usize = 128 << 10;
 /// does not wait for it.
 pub(crate) async fn run_on<T: Send + 'static>(
     bytes: usize,
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     if bytes > LARGE {
         run(work).await
     } else {
@@ -22,8 +22,8 @@ pub(crate) async fn run_on<T: Send + 'static>(
 
 /// Does work that may block, or take long for its size.
 pub(crate) async fn run<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Failure::internal(error)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use crate::model::error::{Code, Failure};
+use crate::model::{Code, Failure, Result};
 
 /// The bodies of requests.
 pub(crate) static REQUESTS: Budget = Budget::new(128 << 10);
@@ -60,7 +60,7 @@ impl Budget {
         reserved: &mut Reserved,
         bytes: usize,
         patience: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let more = self.free.acquire_many((bytes >> 10) as u32);
         let Ok(Ok(more)) = timeout(patience, more).await else {
             let message = "the server has no memory for this request at the moment";

@@ -10,26 +10,27 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
 use svc_sdk::Service;
+use tokio::time::interval;
 
 use crate::app::App;
 use crate::http::ControlCall;
 use crate::http::response::content;
-use crate::jobs::engine_handle::Command;
-use crate::model::error::{Code, Failure};
+use crate::jobs::Command;
+use crate::model::{Code, Failure, Result};
 use crate::sandbox::sandbox_wire::{Health, HealthAddresses, Ready, Reset, RetryDelays};
 use crate::seeds::seed_rules;
 use crate::store::{NO_ORGANIZATION, meta};
 use crate::webhooks::webhook_rules;
 
 /// Returns an error if the server is stopping. It listens on all of its addresses before it serves.
-fn check_ready(app: &App) -> Result<(), Failure> {
+fn check_ready(app: &App) -> Result<()> {
     match app.stop.is_requested() {
         true => Err(Failure::new(Code::Unavailable, "the server is stopping")),
         false => Ok(()),
     }
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Health, Failure> {
+pub(crate) async fn get(call: ControlCall) -> Result<Health> {
     let app = &call.data.app;
     check_ready(app)?;
     Ok(Health {
@@ -51,7 +52,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Health, Failure> {
 }
 
 /// The server is ready if it listens, can read the database and is not stopping.
-pub(crate) async fn ready(call: ControlCall) -> Result<Ready, Failure> {
+pub(crate) async fn ready(call: ControlCall) -> Result<Ready> {
     check_ready(&call.data.app)?;
     call.data.app.store.read(meta::check).await?;
     Ok(Ready {
@@ -62,29 +63,26 @@ pub(crate) async fn ready(call: ControlCall) -> Result<Ready, Failure> {
 /// The interval of the line feeds, which detect a client that is gone.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(crate) async fn lease(call: ControlCall) -> Result<Response<Body>, Failure> {
+pub(crate) async fn lease(call: ControlCall) -> Result<Response<Body>> {
     let app = &call.data.app;
     let lease = app
         .activity
         .lease(&app.stop)
         .ok_or_else(|| Failure::new(Code::Unavailable, "the server is stopping"))?;
     let stop = Arc::clone(&app.stop);
-    let heartbeats = stream::unfold((lease, stop, true), |(lease, stop, first)| async move {
-        if !first {
-            tokio::select! {
-                () = tokio::time::sleep(HEARTBEAT) => {}
-                () = stop.requested() => return None,
-            }
+    let state = (lease, stop, interval(HEARTBEAT));
+    let heartbeats = stream::unfold(state, |(lease, stop, mut interval)| async move {
+        tokio::select! {
+            _ = interval.tick() => {}
+            () = stop.requested() => return None,
         }
-        Some((
-            Ok::<_, Infallible>(Bytes::from_static(b"\n")),
-            (lease, stop, false),
-        ))
+        let heartbeat = Bytes::from_static(b"\n");
+        Some((Ok::<_, Infallible>(heartbeat), (lease, stop, interval)))
     });
     Ok(content("text/plain", Body::from_stream(heartbeats)))
 }
 
-pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), Failure> {
+pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<()> {
     let (organization, app) = (call.data.organization, Arc::clone(&call.data.app));
     // The reset is completed even if the client disconnects.
     let done = tokio::spawn(async move {

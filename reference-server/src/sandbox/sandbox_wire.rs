@@ -8,9 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Dialect;
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Endpoint, GET, POST};
-use crate::model::timestamp::Timestamp;
+use crate::control::{Client, Endpoint, GET, POST, Request};
+use crate::model::Timestamp;
 
 pub(crate) const HEALTH: Endpoint<(), Health> = Endpoint::new(
     GET,

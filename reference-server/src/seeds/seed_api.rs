@@ -17,7 +17,7 @@ use crate::http::ControlCall;
 use crate::http::response::content;
 use crate::keys::key_rows;
 use crate::keys::key_wire::Key;
-use crate::model::error::Failure;
+use crate::model::{Failure, Result};
 use crate::organizations::organization_rows;
 use crate::organizations::organization_wire::NewOrganizationWebhook;
 use crate::sandbox::sandbox_wire::SEED;
@@ -31,7 +31,7 @@ use crate::templates::template_wire::Template;
 use crate::webhooks::webhook_wire::Webhook;
 
 /// Writes what the server has.
-pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, Failure> {
+pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>> {
     let app = Arc::clone(&call.data.app);
     let text = call
         .data
@@ -42,7 +42,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, Failure> {
     Ok(content(SEED.declared.produces, text))
 }
 
-fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, Failure> {
+fn write(reader: Reader<'_>, settings: &Settings) -> Result<String> {
     let (mut unknown, mut names) = (0, HashSet::new());
     let mut organizations = organization_rows::list(reader)?;
     // A file says once what it is about: the oldest of a name, and of a URL.
@@ -83,7 +83,7 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, Failure> {
                         contacts,
                     })
                 })
-                .collect::<Result<_, Failure>>()?,
+                .collect::<Result<_>>()?,
             webhooks: reader
                 .list::<Webhook>(number)?
                 .into_iter()
@@ -96,7 +96,7 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, Failure> {
                 .collect(),
         })
     });
-    let organizations = organizations.collect::<Result<Vec<_>, Failure>>()?;
+    let organizations = organizations.collect::<Result<Vec<_>>>()?;
     let unknown = (unknown, "keys that the server made: it stores only hashes");
     let twice = (
         twice,
@@ -111,11 +111,7 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, Failure> {
 }
 
 /// The keys of an organization that this start was given. Of the others, the server has only hashes.
-fn known_keys(
-    reader: Reader<'_>,
-    settings: &Settings,
-    organization: i64,
-) -> Result<Vec<SeedKey>, Failure> {
+fn known_keys(reader: Reader<'_>, settings: &Settings, organization: i64) -> Result<Vec<SeedKey>> {
     let mut known: Vec<SeedKey> = Vec::new();
     for file in seeds(settings, false).rev() {
         for seed in file.organizations.iter().flat_map(|seed| &seed.keys) {

@@ -5,21 +5,22 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use svc_sdk::{Secret, Service};
+use svc_sdk::Service;
 
 use crate::app::App;
 use crate::audiences::audience_rows::{self, Audience};
 use crate::contacts::contact_rows::{self, Contact, check_size};
 use crate::domains::domain_rows::{self, Domain};
-use crate::domains::domain_rules::{SANDBOX_DOMAIN, insert, update_zone, verify_domain};
+use crate::domains::domain_rules::{
+    SANDBOX_DOMAIN, insert, parse_name, update_zone, verify_domain,
+};
 use crate::jobs::clock;
 use crate::keys::key_rows;
 use crate::keys::key_wire::KeyService;
 use crate::mail::dkim::{self, StoredKey};
 use crate::mail::dns::is_reserved;
-use crate::model::address::{Address, DomainName};
-use crate::model::error::Failure;
 use crate::model::key::{all_scopes, scopes_of};
+use crate::model::{Address, Failure, Result};
 use crate::notifications::notification_wire::{Notification, ResetReason};
 use crate::organizations::organization_rows;
 use crate::organizations::organization_wire::{MAX_NAME_LENGTH, NewOrganizationWebhook};
@@ -43,74 +44,70 @@ pub(crate) fn seeds(
     settings: &Settings,
     is_new: bool,
 ) -> impl DoubleEndedIterator<Item = Arc<SeedFile>> {
-    let sandbox = settings.seed.then(|| {
-        let key = |service, key: &Secret| SeedKey {
-            key: key.expose().to_owned(),
-            service,
-            scopes: None,
-            mode: None,
-        };
-        let keys = [
-            key(KeyService::Email, &settings.email_key),
-            key(KeyService::Extraction, &settings.extraction_key),
-        ];
-        // The file that was given may have one of them, with fewer scopes.
-        let given = settings
-            .seed_file
-            .iter()
-            .flat_map(|file| &file.organizations);
-        let given = given.filter(|organization| organization.name == SANDBOX);
-        let given = given
-            .flat_map(|organization| &organization.keys)
-            .collect::<Vec<_>>();
-        let is_not_given = |key: &SeedKey| given.iter().all(|other| other.key != key.key);
-        Arc::new(SeedFile::of(vec![SeedOrganization {
-            name: SANDBOX.to_owned(),
-            keys: keys.into_iter().filter(is_not_given).collect(),
-            domains: match is_new {
-                true => vec![SeedDomain {
-                    name: SANDBOX_DOMAIN.to_owned(),
-                    verified: None,
-                }],
-                false => Vec::new(),
-            },
-            ..SeedOrganization::default()
-        }]))
+    let sandbox = settings.seed.then(|| Arc::new(sandbox(settings, is_new)));
+    sandbox.into_iter().chain(settings.seed_file.clone())
+}
+
+fn sandbox(settings: &Settings, is_new: bool) -> SeedFile {
+    let given = settings
+        .seed_file
+        .iter()
+        .flat_map(|file| &file.organizations);
+    let given: Vec<&SeedKey> = given
+        .filter(|organization| organization.name == SANDBOX)
+        .flat_map(|organization| &organization.keys)
+        .collect();
+    let keys = [
+        (KeyService::Email, &settings.email_key),
+        (KeyService::Extraction, &settings.extraction_key),
+    ];
+    let keys = keys.into_iter().map(|(service, key)| SeedKey {
+        key: key.expose().to_owned(),
+        service,
+        scopes: None,
+        mode: None,
     });
-    [sandbox, settings.seed_file.clone()].into_iter().flatten()
+    // The file that was given may have one of them, with fewer scopes.
+    let keys = keys.filter(|key| given.iter().all(|other| other.key != key.key));
+    let domain = SeedDomain {
+        name: SANDBOX_DOMAIN.to_owned(),
+        verified: None,
+    };
+    SeedFile::of(vec![SeedOrganization {
+        name: SANDBOX.to_owned(),
+        keys: keys.collect(),
+        domains: is_new.then_some(domain).into_iter().collect(),
+        ..SeedOrganization::default()
+    }])
 }
 
 /// Creates the seeds at a start.
-pub(crate) fn start(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), Failure> {
-    let is_new = organization_rows::oldest_named(tx.reader(), SANDBOX)?.is_none();
-    seeds(&app.settings, is_new).try_for_each(|file| {
-        let is_given = app
-            .settings
-            .seed_file
-            .as_ref()
-            .is_some_and(|own| Arc::ptr_eq(own, &file));
-        apply_file(tx, app, &file, None).map_err(|error| match error.first_problem() {
+pub(crate) fn start(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<()> {
+    if app.settings.seed {
+        let is_new = organization_rows::oldest_named(tx.reader(), SANDBOX)?.is_none();
+        let own = sandbox(&app.settings, is_new);
+        apply_file(tx, app, &own, None).map_err(|error| match error.first_problem() {
             // Its paths are not those of the file that was given.
-            Some((_, problem)) if !is_given => {
+            Some((_, problem)) => {
                 Failure::new(error.code(), format!("a key of {SANDBOX} {problem}"))
             }
-            _ => error,
-        })
-    })
+            None => error,
+        })?;
+    }
+    match &app.settings.seed_file {
+        Some(file) => apply_file(tx, app, file, None),
+        None => Ok(()),
+    }
 }
 
 /// Creates the seeds after a reset, of one organization or of all of them.
-fn apply(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(), Failure> {
+fn apply(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<()> {
     seeds(&app.settings, true).try_for_each(|file| apply_file(tx, app, &file, only))
 }
 
 /// Deletes all data of one organization except its keys, so that a test can continue
 /// to use them.
-pub(crate) fn reset_organization(
-    tx: &mut Tx<'_>,
-    app: &Arc<App>,
-    organization: i64,
-) -> Result<(), Failure> {
+pub(crate) fn reset_organization(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<()> {
     organization_rows::delete_data(tx, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
@@ -125,7 +122,7 @@ pub(crate) fn reset_organization(
 }
 
 /// Deletes all data of the server and creates the seed data again.
-pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), Failure> {
+pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<()> {
     // Before anything is scheduled: the clock is about to be that of the system again.
     tx.now = clock::system();
     organization_rows::delete_all(tx)?;
@@ -142,7 +139,7 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), Failur
 }
 
 /// Returns an error if this cannot be the name of an organization.
-pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let length = name.chars().count();
     if (1..=MAX_NAME_LENGTH).contains(&length) && !name.chars().any(char::is_control) {
         return Ok(());
@@ -158,7 +155,7 @@ pub(crate) fn apply_file(
     app: &Arc<App>,
     file: &SeedFile,
     only: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     distinct(&file.organizations, "organizations", "name", |seed| {
         &seed.name
     })?;
@@ -213,8 +210,8 @@ pub(crate) fn apply_file(
 pub(crate) fn each<T>(
     items: &[T],
     path: &str,
-    mut apply: impl FnMut(&T) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut apply: impl FnMut(&T) -> Result<()>,
+) -> Result<()> {
     for (index, item) in items.iter().enumerate() {
         apply(item).map_err(|error| error.within(&format!("{path}[{index}]")))?;
     }
@@ -227,7 +224,7 @@ fn distinct<'a, T, K: Eq + Hash>(
     path: &str,
     field: &str,
     key: impl Fn(&'a T) -> K,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let mut seen = HashSet::new();
     for (index, item) in items.iter().enumerate() {
         if !seen.insert(key(item)) {
@@ -260,7 +257,7 @@ pub(crate) struct Seeding<'a, 'tx> {
 }
 
 impl Seeding<'_, '_> {
-    fn key(&mut self, seed: &SeedKey) -> Result<(), Failure> {
+    fn key(&mut self, seed: &SeedKey) -> Result<()> {
         check_secret("key", &seed.key)?;
         let service = seed.service.service();
         let scopes = match &seed.scopes {
@@ -297,12 +294,8 @@ impl Seeding<'_, '_> {
     }
 
     /// Adds a sending domain, if there is none with this name.
-    pub(crate) fn domain(&mut self, name: &str, verified: bool) -> Result<Domain, Failure> {
-        let name = DomainName::parse(name)
-            .ok()
-            .filter(|name| name.as_str().contains('.'));
-        let name = name
-            .ok_or_else(|| Failure::field("", "must be a domain name such as mail.example.com"))?;
+    pub(crate) fn domain(&mut self, name: &str, verified: bool) -> Result<Domain> {
+        let name = parse_name("", name)?;
         let found = domain_rows::find_named(self.tx.reader(), name.as_str(), self.organization);
         let mut domain = match found {
             Ok(domain) => domain,
@@ -321,7 +314,7 @@ impl Seeding<'_, '_> {
         Ok(domain)
     }
 
-    fn template(&mut self, seed: &SeedTemplate) -> Result<(), Failure> {
+    fn template(&mut self, seed: &SeedTemplate) -> Result<()> {
         let SeedTemplate {
             id,
             subject,
@@ -338,7 +331,7 @@ impl Seeding<'_, '_> {
         template_rows::put(self.tx, self.organization, id, new).map(drop)
     }
 
-    fn audience(&mut self, seed: &SeedAudience) -> Result<(), Failure> {
+    fn audience(&mut self, seed: &SeedAudience) -> Result<()> {
         if seed.name.trim().is_empty() {
             return Err(Failure::field("name", "must not be empty"));
         }
@@ -377,7 +370,7 @@ impl Seeding<'_, '_> {
         })
     }
 
-    fn contact(&mut self, seed: &SeedContact, audience: &str) -> Result<(), Failure> {
+    fn contact(&mut self, seed: &SeedContact, audience: &str) -> Result<()> {
         let email = Address::parse(&seed.email).map_err(|error| Failure::field("email", error))?;
         if seed
             .metadata
@@ -405,7 +398,7 @@ impl Seeding<'_, '_> {
     }
 
     /// Adds a webhook, or changes the one with this URL.
-    pub(crate) fn webhook(&mut self, seed: &NewOrganizationWebhook) -> Result<(), Failure> {
+    pub(crate) fn webhook(&mut self, seed: &NewOrganizationWebhook) -> Result<()> {
         let service = service_of(seed);
         let events = Some(seed.events.clone());
         let events = check_webhook(service, &self.app.settings, Some(&seed.url), events)?;
@@ -431,7 +424,7 @@ impl Seeding<'_, '_> {
     }
 }
 
-fn check_secret(field: &str, text: &str) -> Result<(), Failure> {
+fn check_secret(field: &str, text: &str) -> Result<()> {
     match (1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(()),
         false => Err(Failure::field(

@@ -14,9 +14,11 @@ impl Server {
     /// If the database cannot store it.
     pub async fn tenant(&self, name: impl AsRef<str>) -> Result<Tenant, Error> {
         let client = self.client()?;
-        let organization = client
-            .create_organization(&NewOrganization::default().name(name.as_ref()))
-            .await?;
+        let new = NewOrganization {
+            name: Some(name.as_ref().to_owned()),
+            ..NewOrganization::default()
+        };
+        let organization = client.create_organization(&new).await?;
         Ok(Tenant {
             email: self.email_client_with(organization.email_key.as_str())?,
             extraction: self.extraction_client_with(organization.extraction_key.as_str())?,

@@ -4,7 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::Tx;
-use crate::model::error::Failure;
+use crate::model::Result;
 
 /// Bytes to store. Creating one costs a hash of them, so do it outside of transactions.
 pub(crate) struct NewBody {
@@ -23,7 +23,7 @@ impl NewBody {
 
 /// Stores the bytes, unless they are stored already. Returns their id. The same transaction
 /// must store a reference to it.
-pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64, Failure> {
+pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64> {
     let sql = "SELECT id FROM body WHERE digest = ?1";
     if let Some(id) = tx.reader().find(sql, [new.digest], |row| row.get(0))? {
         return Ok(id);

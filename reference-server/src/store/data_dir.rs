@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Network;
 use crate::model::addresses::reachable;
-use crate::model::network::Network;
 
 /// A server that is running on a data directory, returned by [`find_running`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,7 @@
 
 use svc_sdk::Service;
 
-use crate::model::error::Failure;
-use crate::model::time::Millis;
+use crate::model::{Millis, Result};
 use crate::store::{Reader, Tx};
 
 /// How long a response is stored, in milliseconds.
@@ -30,7 +29,7 @@ pub(crate) fn find(
     reader: Reader<'_>,
     request: &Request,
     now: Millis,
-) -> Result<Option<StoredResponse>, Failure> {
+) -> Result<Option<StoredResponse>> {
     Ok(reader.find(
         "SELECT fingerprint, status, body FROM idempotency
          WHERE organization = ?1 AND service = ?2 AND key = ?3 AND expires_at > ?4",
@@ -51,7 +50,7 @@ pub(crate) fn find(
 }
 
 /// Stores the response, and deletes some expired ones.
-pub(crate) fn put(tx: &Tx<'_>, request: &Request, status: u16, body: &[u8]) -> Result<(), Failure> {
+pub(crate) fn put(tx: &Tx<'_>, request: &Request, status: u16, body: &[u8]) -> Result<()> {
     // The oldest rows are the first to expire.
     tx.execute(
         "DELETE FROM idempotency WHERE expires_at <= ?1

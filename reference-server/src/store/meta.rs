@@ -5,9 +5,7 @@ use rusqlite::Connection;
 use super::rows::{Json, json};
 use super::tx::{Reader, Tx};
 use crate::jobs::clock::{Clock, ClockMode};
-use crate::model::error::Failure;
-use crate::model::id;
-use crate::model::time::Millis;
+use crate::model::{Millis, Result, id};
 
 /// The newest row of each large table.
 const NEWEST: [&str; 3] = [
@@ -46,7 +44,7 @@ fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
 ///
 /// Deletes and inserts the row: SQLite skips the write if an update changes nothing, and
 /// would then not report a full disk.
-pub(crate) fn set_clock(tx: &Tx<'_>, mode: ClockMode) -> Result<(), Failure> {
+pub(crate) fn set_clock(tx: &Tx<'_>, mode: ClockMode) -> Result<()> {
     delete_clock(tx)?;
     tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [Json(mode)])?;
     Ok(())
@@ -66,7 +64,7 @@ pub(crate) fn delete_clock(tx: &Tx<'_>) -> rusqlite::Result<()> {
 }
 
 /// Fails if the database cannot be read.
-pub(crate) fn check(reader: Reader<'_>) -> Result<(), Failure> {
+pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     reader.find("SELECT 1", [], |_| Ok(()))?;
     Ok(())
 }

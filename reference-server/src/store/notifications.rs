@@ -31,7 +31,7 @@ pub(crate) struct Notifications {
 
 #[derive(Default)]
 struct State {
-    kept: VecDeque<New>,
+    kept: VecDeque<Arc<Published>>,
     bytes: usize,
     /// The number of the oldest one.
     first: u64,
@@ -43,36 +43,24 @@ impl State {
     }
 }
 
-/// A notification that has no position yet.
-pub(crate) struct New {
+/// A notification as clients get it.
+pub(crate) struct Published {
     /// The number of the organization; `None` for what concerns all of them.
     organization: Option<i64>,
-    text: Text,
-}
-
-/// A notification as clients get it.
-#[derive(Clone)]
-pub(crate) struct Text {
     pub(crate) kind: &'static str,
-    pub(crate) json: Arc<str>,
+    pub(crate) json: String,
     /// Whether the organization has another number from here on.
     pub(crate) is_last: bool,
 }
 
-impl Text {
-    pub(crate) fn of(notification: &Notification) -> Option<Self> {
-        Some(Self {
+impl Published {
+    pub(crate) fn of(organization: Option<i64>, notification: &Notification) -> Option<Arc<Self>> {
+        Some(Arc::new(Self {
+            organization,
             kind: notification.kind(),
-            json: serde_json::to_string(notification).ok()?.into(),
+            json: serde_json::to_string(notification).ok()?,
             is_last: notification.is_last(),
-        })
-    }
-}
-
-impl New {
-    pub(crate) fn of(organization: Option<i64>, notification: &Notification) -> Option<Self> {
-        let text = Text::of(notification)?;
-        Some(Self { organization, text })
+        }))
     }
 }
 
@@ -96,21 +84,21 @@ impl Notifications {
     /// Adds a notification if a client watches. It is created only then.
     pub(crate) fn publish(&self, organization: Option<i64>, create: impl FnOnce() -> Notification) {
         if self.is_watched() {
-            self.add(New::of(organization, &create()));
+            self.add(Published::of(organization, &create()));
         }
     }
 
     /// Adds notifications in this order.
-    pub(crate) fn add(&self, new: impl IntoIterator<Item = New>) {
+    pub(crate) fn add(&self, new: impl IntoIterator<Item = Arc<Published>>) {
         let mut state = lock(&self.state);
         for new in new {
-            state.bytes += new.text.json.len();
+            state.bytes += new.json.len();
             state.kept.push_back(new);
         }
         while (state.kept.len() > MAX_KEPT || state.bytes > MAX_BYTES)
             && let Some(oldest) = state.kept.pop_front()
         {
-            state.bytes -= oldest.text.json.len();
+            state.bytes -= oldest.json.len();
             state.first += 1;
         }
         self.next.send_replace(state.next());
@@ -171,7 +159,11 @@ impl Watch {
 
     /// Takes up to `limit` notifications of an organization, each with its ID. There are none if
     /// there are none now, or if some were missed.
-    pub(crate) fn take(&mut self, organization: i64, limit: usize) -> Vec<(String, Text)> {
+    pub(crate) fn take(
+        &mut self,
+        organization: i64,
+        limit: usize,
+    ) -> Vec<(String, Arc<Published>)> {
         self.next.mark_unchanged();
         let log = Arc::clone(&self.log);
         let state = lock(&log.state);
@@ -181,17 +173,13 @@ impl Watch {
         }
         let mut taken = Vec::new();
         let start = (self.position - state.first) as usize;
-        for New {
-            organization: of,
-            text,
-        } in state.kept.iter().skip(start)
-        {
+        for published in state.kept.iter().skip(start) {
             if taken.len() == limit {
                 break;
             }
             self.position += 1;
-            if of.is_none_or(|of| of == organization) {
-                taken.push((self.id(), text.clone()));
+            if published.organization.is_none_or(|of| of == organization) {
+                taken.push((self.id(), Arc::clone(published)));
             }
         }
         taken
@@ -256,7 +244,7 @@ mod tests {
         let log = Arc::new(Notifications::default());
         let mut watch = log.watch(None).expect("a watch");
         let start = watch.id();
-        log.add((0..=MAX_KEPT).filter_map(|_| New::of(None, &change())));
+        log.add((0..=MAX_KEPT).filter_map(|_| Published::of(None, &change())));
         assert!(watch.take(1, 10).is_empty());
         assert_eq!(watch.take_missed(), Some(ResetReason::Gap));
         assert_eq!(lock(&log.state).kept.len(), MAX_KEPT);

@@ -1,6 +1,6 @@
 //! Which organization a request is about.
 
-use crate::model::error::{Code, Failure};
+use crate::model::{Code, Failure, Result};
 use crate::store::Reader;
 
 /// The name of the seeded organization.
@@ -10,7 +10,7 @@ pub(crate) const SANDBOX: &str = "Sandbox";
 pub(crate) const NO_ORGANIZATION: i64 = 0;
 
 /// Finds an organization by its ID or its name. An ID takes precedence.
-pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, Failure> {
+pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64> {
     let sql = "SELECT number, id = ?1 FROM organization WHERE id = ?1 OR name = ?1
                ORDER BY 2 DESC LIMIT 2";
     let found: Vec<(i64, bool)> =

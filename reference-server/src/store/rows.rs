@@ -7,21 +7,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::tx::{Reader, Tx};
-use crate::model::error::Failure;
-use crate::model::timestamp::Timestamp;
+use crate::model::time::rfc3339;
+use crate::model::{Failure, Result};
 
 /// A row of a table with the columns `id`, `organization` and `data`.
 pub(crate) trait Row: Serialize + DeserializeOwned {
     /// The table, which is also what errors call a row.
     const TABLE: &'static str;
-
-    /// Sets the time of its last change, if it has one.
-    fn touch(&mut self, _now: Timestamp) {}
 }
 
 impl Reader<'_> {
     /// The row of an organization with this ID, if there is one.
-    pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>, Failure> {
+    pub(crate) fn row<R: Row>(self, id: &str, organization: i64) -> Result<Option<R>> {
         let sql = format!(
             "SELECT data FROM {} WHERE id = ?1 AND organization = ?2",
             R::TABLE
@@ -30,18 +27,13 @@ impl Reader<'_> {
     }
 
     /// The row of an organization with this ID, or 404.
-    pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R, Failure> {
+    pub(crate) fn get<R: Row>(self, id: &str, organization: i64) -> Result<R> {
         self.row(id, organization)?
             .ok_or_else(|| Failure::not_found(R::TABLE))
     }
 
     /// Lists the rows of an organization after this ID, oldest first.
-    pub(crate) fn page<R: Row>(
-        self,
-        organization: i64,
-        after: &str,
-        limit: i64,
-    ) -> Result<Vec<R>, Failure> {
+    pub(crate) fn page<R: Row>(self, organization: i64, after: &str, limit: i64) -> Result<Vec<R>> {
         let table = R::TABLE;
         let sql = format!(
             "SELECT data FROM {table} WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
@@ -50,14 +42,14 @@ impl Reader<'_> {
     }
 
     /// Lists the rows of an organization, oldest first.
-    pub(crate) fn list<R: Row>(self, organization: i64) -> Result<Vec<R>, Failure> {
+    pub(crate) fn list<R: Row>(self, organization: i64) -> Result<Vec<R>> {
         self.page(organization, "", i64::MAX)
     }
 }
 
 impl Tx<'_> {
     /// Inserts a row. Returns `false` if there is one that it must differ from.
-    pub(crate) fn insert<R: Row>(&self, organization: i64, row: &R) -> Result<bool, Failure> {
+    pub(crate) fn insert<R: Row>(&self, organization: i64, row: &R) -> Result<bool> {
         let sql = format!(
             "INSERT INTO {} (id, organization, data) VALUES (?2 ->> 'id', ?1, ?2)
              ON CONFLICT DO NOTHING",
@@ -66,19 +58,22 @@ impl Tx<'_> {
         Ok(self.execute(&sql, (organization, Json(row)))? > 0)
     }
 
-    /// Stores a changed row.
-    pub(crate) fn update<R: Row>(&self, organization: i64, row: &mut R) -> Result<(), Failure> {
-        row.touch(self.now.into());
+    /// Stores a changed row, with the time of the change if it has `updatedAt`.
+    pub(crate) fn update<R: Row>(&self, organization: i64, row: &mut R) -> Result<()> {
         let sql = format!(
-            "UPDATE {} SET data = ?2 WHERE id = ?2 ->> 'id' AND organization = ?1",
+            "UPDATE {} SET data = json_replace(?2, '$.updatedAt', ?3)
+             WHERE id = ?2 ->> 'id' AND organization = ?1 RETURNING data",
             R::TABLE
         );
-        self.execute(&sql, (organization, Json(row)))?;
+        let values = (organization, Json(&row), rfc3339(self.now));
+        if let Some(stored) = self.reader().find(&sql, values, |row| json(row, 0))? {
+            *row = stored;
+        }
         Ok(())
     }
 
     /// Deletes the row of an organization with this ID, and what belongs to it, or returns 404.
-    pub(crate) fn delete<R: Row>(&self, id: &str, organization: i64) -> Result<(), Failure> {
+    pub(crate) fn delete<R: Row>(&self, id: &str, organization: i64) -> Result<()> {
         let sql = format!(
             "DELETE FROM {} WHERE id = ?1 AND organization = ?2",
             R::TABLE

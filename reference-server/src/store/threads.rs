@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 use super::lock::lock;
-use crate::model::error::{Code, Failure};
+use crate::model::{Code, Failure, Result};
 
 pub(super) struct Threads<T> {
     /// `None` once closed.
@@ -39,7 +39,7 @@ impl<T: Send + 'static> Threads<T> {
     }
 
     /// Returns an error once the queue is closed.
-    pub(super) fn push(&self, work: T) -> Result<(), Failure> {
+    pub(super) fn push(&self, work: T) -> Result<()> {
         match &*lock(&self.queue) {
             Some(queue) if queue.send(work).is_ok() => Ok(()),
             _ => Err(Failure::new(Code::Unavailable, "the server is stopping")),

@@ -6,18 +6,16 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
 use svc_sdk::Dialect;
 use tokio::sync::{Notify, watch};
 
-use super::notifications::{New, Notifications};
-use crate::model::error::{Code, Failure};
+use super::notifications::{Notifications, Published};
 use crate::model::key::Key;
-use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
+use crate::model::{Code, Failure, Millis, Result, Timestamp};
 use crate::notifications::notification_wire::Notification;
 
 /// Read access to the database, within a transaction or outside of one. Only the store
@@ -50,7 +48,7 @@ impl<'a> Reader<'a> {
         sql: &str,
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Vec<T>> {
         let mut statement = self.statement(sql)?;
         Ok(statement
             .query_map(params, read)?
@@ -80,16 +78,14 @@ pub(crate) struct Effects {
     has_new_jobs: bool,
     has_new_messages: bool,
     /// For the clients that watch.
-    notifications: RefCell<Vec<New>>,
+    notifications: RefCell<Vec<Arc<Published>>>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl<'a> Tx<'a> {
     /// How the services behave where their reference is silent.
     pub(crate) fn dialect(&self) -> &'a Dialect {
-        static DEFAULT: OnceLock<Dialect> = OnceLock::new();
-        let given = self.wake.dialect.get();
-        given.unwrap_or_else(|| DEFAULT.get_or_init(Dialect::default))
+        &self.wake.dialect
     }
 
     pub(crate) fn new(connection: &'a Connection, begun: u64, now: Millis, wake: &'a Wake) -> Self {
@@ -123,7 +119,7 @@ impl<'a> Tx<'a> {
     }
 
     /// As [`execute`](Self::execute), for a statement that changes `what`: 404 if there is none.
-    pub(crate) fn change(&self, what: &str, sql: &str, params: impl Params) -> Result<(), Failure> {
+    pub(crate) fn change(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
         if self.execute(sql, params)? > 0 {
             Ok(())
         } else {
@@ -150,7 +146,7 @@ impl<'a> Tx<'a> {
     /// are any.
     pub(crate) fn publish(&self, organization: Option<i64>, create: impl FnOnce() -> Notification) {
         if self.is_watched() {
-            let new = New::of(organization, &create());
+            let new = Published::of(organization, &create());
             self.effects.notifications.borrow_mut().extend(new);
         }
     }
@@ -195,8 +191,8 @@ pub(crate) struct Wake {
     pub(crate) messages: watch::Sender<()>,
     /// For the clients that watch what changes.
     pub(crate) notifications: Arc<Notifications>,
-    /// How deliveries are written; set once, at the start.
-    pub(crate) dialect: OnceLock<Dialect>,
+    /// How deliveries are written.
+    pub(crate) dialect: Dialect,
 }
 
 impl FromSql for Timestamp {

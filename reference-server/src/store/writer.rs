@@ -16,8 +16,7 @@ use super::threads::{Queue, Threads};
 use super::tx::{Effects, Tx, Wake, execute};
 use super::{meta, open};
 use crate::jobs::clock::Clock;
-use crate::model::error::{Code, Failure};
-use crate::model::time::Millis;
+use crate::model::{Code, Failure, Millis, Result};
 
 pub(super) struct Write {
     /// Whether the data must be synced to disk before the result is sent.
@@ -25,7 +24,7 @@ pub(super) struct Write {
     /// Writes. Returns whether to keep what was written.
     pub(super) run: Box<Run>,
     /// Gets the result of the commit.
-    pub(super) done: oneshot::Sender<Result<(), Failure>>,
+    pub(super) done: oneshot::Sender<Result<()>>,
 }
 
 type Run = dyn FnOnce(&mut Tx<'_>) -> bool + Send;

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use crate::control::endpoint::Page;
+use crate::control::Page;
 use crate::http::ControlCall;
 use crate::mail::{html_check, template};
 use crate::messages::message_wire::{CheckedPrograms, HtmlCheck};
-use crate::model::error::Failure;
+use crate::model::Result;
 use crate::runtime::heavy;
 use crate::templates::template_rows::{self, check};
 use crate::templates::template_wire::{
@@ -15,7 +15,7 @@ use crate::templates::template_wire::{
 };
 
 /// Lists one page of the templates, by ID.
-pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>, Failure> {
+pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>> {
     let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let found = call.data.read(move |reader, organization| {
         template_rows::list(reader, organization, &cursor, limit as i64 + 1)
@@ -24,7 +24,7 @@ pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>, Fai
 }
 
 /// Creates or replaces a template.
-pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, Failure> {
+pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template> {
     let (id, new) = (call.id(), call.body);
     let permit = call.data.app.templates.permit().await;
     let new = template::run(permit, move || check(&new).map(|()| new)).await?;
@@ -35,9 +35,7 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template, Fail
 }
 
 /// Renders a template as an email with it would be, but sends nothing.
-pub(crate) async fn render<Q>(
-    call: ControlCall<Variables, Q>,
-) -> Result<RenderedTemplate, Failure> {
+pub(crate) async fn render<Q>(call: ControlCall<Variables, Q>) -> Result<RenderedTemplate> {
     let id = call.id();
     let found = call.data.read(move |reader, of| reader.get(&id, of));
     let Template {
@@ -63,7 +61,7 @@ pub(crate) async fn render<Q>(
 /// Returns what the rendered HTML uses that mail programs do not support.
 pub(crate) async fn html_check(
     mut call: ControlCall<Variables, CheckedPrograms>,
-) -> Result<HtmlCheck, Failure> {
+) -> Result<HtmlCheck> {
     let programs = call.query.programs.take();
     let html = render(call).await?.html.unwrap_or_default();
     heavy::run(move || html_check::check(&html, std::iter::empty(), programs.as_deref())).await

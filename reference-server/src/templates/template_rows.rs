@@ -1,9 +1,8 @@
 //! The table `template`.
 
 use crate::mail::template;
-use crate::model::error::{Failure, Problems};
-use crate::store::rows::{Json, Row, json};
-use crate::store::{Reader, Tx};
+use crate::model::{Problems, Result};
+use crate::store::{Json, Reader, Row, Tx, json};
 use crate::templates::template_wire::{NewTemplate, Template, TemplateSummary};
 
 impl Row for Template {
@@ -16,7 +15,7 @@ pub(crate) fn put(
     organization: i64,
     id: String,
     new: NewTemplate,
-) -> Result<Template, Failure> {
+) -> Result<Template> {
     let now = tx.now.into();
     let known = tx.reader().row::<Template>(&id, organization)?;
     let created_at = known.map_or(now, |known| known.created_at);
@@ -45,7 +44,7 @@ pub(crate) fn list(
     organization: i64,
     after: &str,
     limit: i64,
-) -> Result<Vec<TemplateSummary>, Failure> {
+) -> Result<Vec<TemplateSummary>> {
     let sql = "SELECT data FROM template WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     reader.all(sql, (organization, after, limit), |row| {
         let Template {
@@ -69,7 +68,7 @@ pub(crate) fn list(
 }
 
 /// Returns an error if a part of the template is invalid.
-pub(crate) fn check(new: &NewTemplate) -> Result<(), Failure> {
+pub(crate) fn check(new: &NewTemplate) -> Result<()> {
     let mut problems = Problems::default();
     for (part, text) in [
         ("subject", &new.subject),

@@ -5,10 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, DELETE, Endpoint, GET, POST, PUT, Page};
+use crate::control::{Client, Cursor, DELETE, Endpoint, GET, POST, PUT, Page, Request};
 use crate::messages::message_wire::{CheckedPrograms, HtmlCheck};
-use crate::model::timestamp::Timestamp;
+use crate::model::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>> = Endpoint::list(
     "sandboxTemplatesList",

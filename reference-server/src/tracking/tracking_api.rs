@@ -19,10 +19,9 @@ use url::Url;
 use crate::app::Shared;
 use crate::emails::email_rows::{self, StoredEmail};
 use crate::emails::email_rules;
-use crate::http::error::ApiError;
+use crate::http::ApiError;
 use crate::mail::links;
-use crate::model::error::Failure;
-use crate::model::status::Change;
+use crate::model::{Change, Failure, Result};
 use crate::runtime::heavy;
 
 /// Adds the routes of the pixels and the links.
@@ -89,7 +88,7 @@ async fn record(
     recipient: usize,
     change: Change,
     url: Option<String>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let context = Arc::clone(app);
     let detail = url.map(|url| json!({"url": url}));
     let record = app.store.write(move |tx| {

@@ -13,11 +13,8 @@ use svc_sdk::Service;
 use crate::app::Shared;
 use crate::deliveries::{delivery_rows, delivery_rules};
 use crate::http::{Call, IdempotencyKey, Reply};
-use crate::jobs::engine_handle::Command;
-use crate::model::error::Failure;
-use crate::model::event::Event;
-use crate::model::timestamp::Timestamp;
-use crate::model::{schema, time};
+use crate::jobs::Command;
+use crate::model::{Event, Failure, Result, Timestamp, schema, time};
 use crate::organizations::organization_rows;
 use crate::webhooks::webhook_rows;
 use crate::webhooks::webhook_rules::{self, check};
@@ -75,16 +72,16 @@ fn view(webhook: Webhook, with_secret: bool) -> WebhookJson {
     }
 }
 
-pub(crate) async fn create(call: Call<New>) -> Result<Reply<WebhookJson>, Failure> {
+pub(crate) async fn create(call: Call<New>) -> Result<Reply<WebhookJson>> {
     let New { url, events } = call.read().await?;
     register(call, url, events, view).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<WebhookJson>>, Failure> {
+pub(crate) async fn list(call: Call) -> Result<Reply<Vec<WebhookJson>>> {
     list_of_service(call, view).await
 }
 
-pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>, Failure> {
+pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>> {
     let (id, update) = (call.id(), call.read().await);
     let updated = call.data.write(move |tx, app, organization| {
         let mut webhook = webhook_rows::find(tx.reader(), &id, organization, Service::Email)?;
@@ -111,7 +108,7 @@ type TestResult = Map<String, Value>;
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive
 /// (`docs/undocumented/services.md#webhook-test`). The attempt is recorded as a delivery.
-pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>, Failure> {
+pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>> {
     let id = call.id();
     let find = call
         .data
@@ -133,20 +130,15 @@ async fn test_once(
     organization: i64,
     webhook: &Webhook,
     key: IdempotencyKey,
-) -> Result<Reply<TestResult>, Failure> {
+) -> Result<Reply<TestResult>> {
     let key = Arc::new(key);
     let now = app.clock.now();
     let delivery = delivery_rows::new(webhook.id.clone(), Service::Email, Event::TEST, now);
-    let data = delivery_rules::TestEvent {
+    let data = delivery_rules::Data::of(&delivery_rules::TestEvent {
         webhook_id: &webhook.id,
         message: "a test of this webhook",
         timestamp: time::rfc3339(now),
-    };
-    let json = serde_json::to_vec(&data).map_err(Failure::internal)?;
-    let data = delivery_rules::Data {
-        shared: None,
-        rest: json,
-    };
+    })?;
     let body = delivery_rules::body(
         &app.settings.dialect,
         Service::Email,
@@ -220,7 +212,7 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
     url: Option<String>,
     events: Option<Vec<String>>,
     view: fn(Webhook, bool) -> T,
-) -> Result<Reply<T>, Failure> {
+) -> Result<Reply<T>> {
     let (service, settings) = (call.operation.service(), &call.data.app.settings);
     // What is missing is not valid.
     let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
@@ -238,7 +230,7 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
 pub(crate) async fn list_of_service<T: Serialize>(
     call: Call,
     view: fn(Webhook, bool) -> T,
-) -> Result<Reply<Vec<T>>, Failure> {
+) -> Result<Reply<Vec<T>>> {
     let service = call.operation.service();
     let read = call
         .data
@@ -252,7 +244,7 @@ pub(crate) async fn list_of_service<T: Serialize>(
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.
-pub(crate) async fn delete(call: Call) -> Result<Reply<()>, Failure> {
+pub(crate) async fn delete(call: Call) -> Result<Reply<()>> {
     let (id, service) = (call.id(), call.operation.service());
     let deleted = call.data.write(move |tx, _, organization| {
         let webhook = webhook_rows::find(tx.reader(), &id, organization, service)?;
@@ -301,13 +293,11 @@ fn view_endpoint(webhook: Webhook, with_secret: bool) -> EndpointJson {
     }
 }
 
-pub(crate) async fn create_endpoint(
-    call: Call<NewEndpoint>,
-) -> Result<Reply<EndpointJson>, Failure> {
+pub(crate) async fn create_endpoint(call: Call<NewEndpoint>) -> Result<Reply<EndpointJson>> {
     let NewEndpoint { url, events } = call.read().await?;
     register(call, url, events, view_endpoint).await
 }
 
-pub(crate) async fn list_endpoints(call: Call) -> Result<Reply<Vec<EndpointJson>>, Failure> {
+pub(crate) async fn list_endpoints(call: Call) -> Result<Reply<Vec<EndpointJson>>> {
     list_of_service(call, view_endpoint).await
 }

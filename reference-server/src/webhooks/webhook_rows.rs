@@ -7,20 +7,12 @@ use svc_sdk::Service;
 
 use crate::deliveries::delivery_rows;
 use crate::keys::key_rows::random_hex;
-use crate::model::error::Failure;
-use crate::model::event::Event;
-use crate::model::id;
-use crate::model::timestamp::Timestamp;
-use crate::store::rows::{Row, json};
-use crate::store::{Reader, Tx};
+use crate::model::{Event, Failure, Result, id};
+use crate::store::{Reader, Row, Tx, json};
 use crate::webhooks::webhook_wire::Webhook;
 
 impl Row for Webhook {
     const TABLE: &'static str = "webhook";
-
-    fn touch(&mut self, now: Timestamp) {
-        self.updated_at = now;
-    }
 }
 
 /// Inserts a new webhook with a random signing secret.
@@ -30,7 +22,7 @@ pub(crate) fn insert(
     service: Service,
     url: String,
     events: Vec<String>,
-) -> Result<Webhook, Failure> {
+) -> Result<Webhook> {
     let webhook = Webhook {
         id: id::new(id::WEBHOOK),
         service: service.to_string(),
@@ -46,7 +38,7 @@ pub(crate) fn insert(
 }
 
 /// Deletes a webhook, and drops its pending deliveries.
-pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), Failure> {
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<()> {
     let sql = "DELETE FROM webhook WHERE organization = ?1 AND id = ?2";
     tx.execute(sql, (organization, id))?;
     delivery_rows::drop_all(tx, id)
@@ -57,7 +49,7 @@ pub(crate) fn find(
     id: &str,
     organization: i64,
     service: Service,
-) -> Result<Webhook, Failure> {
+) -> Result<Webhook> {
     let found: Webhook = reader.get(id, organization)?;
     if found.service == service.as_str() {
         Ok(found)
@@ -71,7 +63,7 @@ pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
     service: Service,
-) -> Result<Vec<Webhook>, Failure> {
+) -> Result<Vec<Webhook>> {
     let sql = "SELECT data FROM webhook WHERE organization = ?1 AND service = ?2 ORDER BY id";
     reader.all(sql, (organization, service.as_str()), |row| json(row, 0))
 }
@@ -81,7 +73,7 @@ pub(crate) fn subscribers(
     reader: Reader<'_>,
     organization: i64,
     event: Event,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>> {
     let sql = "SELECT id FROM webhook WHERE organization = ?1 AND active
                AND instr(events, ?2) ORDER BY id";
     reader.all(
@@ -92,7 +84,7 @@ pub(crate) fn subscribers(
 }
 
 /// The IDs of all webhooks.
-pub(crate) fn ids(reader: Reader<'_>) -> Result<HashSet<String>, Failure> {
+pub(crate) fn ids(reader: Reader<'_>) -> Result<HashSet<String>> {
     let ids = reader.all("SELECT id FROM webhook", [], |row| row.get(0))?;
     Ok(ids.into_iter().collect())
 }

@@ -17,12 +17,9 @@ use url::Url;
 
 use crate::app::App;
 use crate::deliveries::delivery_rows::{self, Attempt, Pending, State};
-use crate::jobs::job::Job;
+use crate::jobs::Job;
 use crate::keys::key_rows::service_from;
-use crate::model::error::{Failure, Problems};
-use crate::model::event::Event;
-use crate::model::network::Network;
-use crate::model::time::Millis;
+use crate::model::{Event, Millis, Network, Problems, Result};
 use crate::net::outbound::AttemptError;
 use crate::net::target;
 use crate::runtime::heavy;
@@ -41,7 +38,7 @@ pub(crate) fn schedule(service: Service) -> &'static [Millis] {
 
 /// Makes one attempt and records it. A delivery that falls due while its webhook is inactive or
 /// deleted is dropped. None begins once the server stops.
-pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), Failure> {
+pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<()> {
     let Job {
         queue, subject: id, ..
     } = &pending.job;
@@ -98,7 +95,7 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), Failure> 
 }
 
 /// The body of a delivery, when there is memory for it; `None` if it was deleted.
-async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>, Failure> {
+async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>> {
     if let Some(body) = &pending.body {
         return Ok(Some((body.clone().into(), None)));
     }
@@ -124,7 +121,7 @@ pub(crate) async fn attempt(
     event: &str,
     number: i64,
     body: Bytes,
-) -> Result<Attempt, Failure> {
+) -> Result<Attempt> {
     let (secret, signed) = (webhook.secret.clone(), body.clone());
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
     let headers = headers(
@@ -222,7 +219,7 @@ pub(crate) fn check(
     settings: &Settings,
     url: Option<&str>,
     events: Option<Vec<String>>,
-) -> Result<Option<Vec<String>>, Failure> {
+) -> Result<Option<Vec<String>>> {
     let mut problems = Problems::default();
     if let Some(Err(message)) = url.map(|url| check_url(service, settings, url)) {
         problems.add("url", message);

@@ -5,9 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Endpoint, GET};
-use crate::model::timestamp::Timestamp;
+use crate::control::{Client, Endpoint, GET, Request};
+use crate::model::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Vec<Webhook>> = Endpoint::new(
     GET,

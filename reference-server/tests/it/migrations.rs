@@ -39,6 +39,19 @@ async fn a_database_of_version_9_is_upgraded_beside_a_copy_of_it() {
     let audience = "aud_01a220b4-c9d8-7784-90ec-8e4374bb436a";
     let create = format!("POST /api/v1/audiences/{audience}/contacts");
     assert_eq!(sandbox.call(&create, contact).await.status, 409);
+    // What is stored of each resource is read, whatever clients call it now.
+    for path in [
+        "keys",
+        "audiences",
+        &format!("audiences/{audience}/contacts"),
+        "domains",
+        &format!("emails/{scheduled}/story"),
+        "messages",
+        "webhooks",
+    ] {
+        let read = sandbox.control(&format!("GET /_sandbox/{path}"), "").await;
+        assert_eq!(read.status, 200, "{path}: {read:?}");
+    }
     sandbox.server.stop().await;
 
     assert!(version(&path) > 9);

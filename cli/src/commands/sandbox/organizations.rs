@@ -47,13 +47,11 @@ impl Command {
                 name,
                 balance_cents,
             } => {
-                let mut new = NewOrganization::default();
-                if let Some(name) = name {
-                    new = new.name(name);
-                }
-                if let Some(cents) = balance_cents {
-                    new = new.balance_cents(cents);
-                }
+                let new = NewOrganization {
+                    name,
+                    balance_cents,
+                    ..NewOrganization::default()
+                };
                 let request = client.create_organization(&new);
                 control::show(context, VIEW, request).await
             }

@@ -10,7 +10,7 @@ use crate::http::auth;
 use crate::http::error::status;
 use crate::http::openapi::document::{Document, headers};
 use crate::http::response::{Named, Nested, Problem, error_body, error_format};
-use crate::model::error::{Code, ErrorObject, Failure};
+use crate::model::{Code, ErrorObject, Failure};
 
 /// Adds the responses for these codes of a path. Operations with the same codes share a response.
 pub(super) fn describe(

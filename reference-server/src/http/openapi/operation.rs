@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use svc_sdk::{Operation, Point, Scope, ScopeRule, Service};
 
-use crate::control::endpoint::Subject;
+use crate::control::Subject;
 use crate::http::auth;
 use crate::http::control::describe_common;
 use crate::http::guard::PROBES;
@@ -13,8 +13,7 @@ use crate::http::openapi::document::{Document, headers, parameter};
 use crate::http::openapi::errors;
 use crate::http::response::success;
 use crate::http::route::{Route, Target};
-use crate::model::dns::RecordKind;
-use crate::model::error::Code;
+use crate::model::{Code, RecordKind};
 use crate::store::SANDBOX;
 
 pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {

@@ -7,7 +7,7 @@ use svc_sdk::Service;
 
 use crate::http::openapi::DescribeDelivery;
 use crate::http::openapi::document::{Document, Part, parameter};
-use crate::model::event::Event;
+use crate::model::Event;
 
 /// The description of every event, by its name.
 pub(super) fn describe(document: &mut Document<'_>, deliveries: DescribeDelivery) -> Value {
