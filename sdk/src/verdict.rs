@@ -148,7 +148,11 @@ pub(crate) fn says_success(fields: &Fields) -> bool {
         let name = plain(name);
         let is_word = |value: &Value| value.as_str().is_some_and(is_success_word);
         match name.as_str() {
-            "message" | "msg" | "status" | "stat" | "result" | "state" => is_word(value),
+            "message" | "msg" | "status" | "stat" | "result" | "state" | "returntext" => {
+                is_word(value)
+            }
+            // SOAP has a header in an envelope.
+            _ if value.is_object() => value.as_object().is_some_and(says_success),
             _ => {
                 let is_assent = ASSENTS.contains(&name.as_str()) || is_success_word(&name);
                 is_assent && flag(value) == Some(true)

@@ -896,7 +896,9 @@ fn a_check_of_html_fails_if_a_mail_program_that_counts_lacks_a_feature() {
         ("ada@example.test", "--html", html),
         ("bob@example.test", "--text", "Hello"),
     ] {
-        home.sandbox_json(&["emails", "send", "--to", to, "--subject", "S", option, body]);
+        let from = "hello@sandbox.test";
+        let to = ["emails", "send", "--from", from, "--to", to];
+        home.sandbox_json(&[&to[..], &["--subject", "S", option, body]].concat());
     }
     let check = |to: &str, options: &[&str]| {
         let id = home.sandbox_json(&["sandbox", "messages", "wait", "--to", to]);

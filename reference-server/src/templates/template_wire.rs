@@ -155,6 +155,16 @@ impl Client {
         self.send(&RENDER, &[id], &body)
     }
 
+    /// Checks which features of the HTML of a rendered template mail programs do not support: all of
+    /// them that the server knows.
+    pub fn check_template(&self, id: &str, variables: Map<String, Value>) -> Request<HtmlCheck> {
+        let body = Variables {
+            organization: None,
+            variables: Some(variables),
+        };
+        self.send(&HTML_CHECK, &[id], &body)
+    }
+
     /// Deletes a template.
     pub fn delete_template(&self, id: &str) -> Request<()> {
         self.call(&REMOVE, &[id])

@@ -174,7 +174,14 @@ async fn emails(s: &Sandbox) {
         r#"{"to":"bob@example.test"}"#,
     )
     .await;
-    for part in ["", "/raw", "/html", "/links", "/attachments/1"] {
+    for part in [
+        "",
+        "/raw",
+        "/html",
+        "/html-check",
+        "/links",
+        "/attachments/1",
+    ] {
         s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "")
             .await;
     }
@@ -240,6 +247,8 @@ async fn control(s: &Sandbox) {
     s.control("GET /_sandbox/templates", "").await;
     let variables = r#"{"variables":{"name":"Ada"}}"#;
     s.control("POST /_sandbox/templates/welcome/render", variables)
+        .await;
+    s.control("POST /_sandbox/templates/welcome/html-check", variables)
         .await;
     s.control("DELETE /_sandbox/templates/welcome", "").await;
 

@@ -135,7 +135,7 @@ pub enum Command {
     #[command(add = reads(&[], of::<HtmlCheck>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages check msg_019a
-  svc sandbox messages check msg_019a --program Gmail --program 'Yahoo! Mail' --jq '.features[].title'")]
+  svc sandbox messages check msg_019a --program Gmail --jq '.features[].title'")]
     Check {
         /// Message id
         #[arg(add = Values::Message.candidates())]
