@@ -31,7 +31,7 @@ pub(crate) enum Transaction {
     Sqlite(SqliteTransaction),
     /// Its connection is closed if it is dropped: what runs in it may still run in the server.
     #[cfg(feature = "postgres")]
-    Postgres(Borrowed<deadpool_postgres::Object>),
+    Postgres(Box<Borrowed<deadpool_postgres::Object>>),
 }
 
 #[cfg(feature = "sqlite")]
@@ -163,7 +163,10 @@ impl Database {
                 }))
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(pool) => Ok(Transaction::Postgres(postgres::acquire(pool).await?)),
+            Self::Postgres(pool) => {
+                let connection = postgres::acquire(pool).await?;
+                Ok(Transaction::Postgres(Box::new(connection)))
+            }
         }
     }
 }

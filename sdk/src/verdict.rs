@@ -216,7 +216,7 @@ pub(crate) fn result_code(fields: &Fields) -> Option<ResultCode> {
         .is_some_and(is_success_word);
     Some(match integer(code) {
         Some(0 | 100..400) => ResultCode::Success,
-        Some(number) if number >= 100 || number < 0 => ResultCode::Failure,
+        Some(number) if !(0..100).contains(&number) => ResultCode::Failure,
         None if code.as_str().is_some_and(is_failing_word) => ResultCode::Failure,
         None if code.as_str().is_some_and(is_success_word) => ResultCode::Success,
         _ if says_success => ResultCode::Success,
@@ -344,7 +344,7 @@ fn is_failing_status(name: &str, value: &Value) -> bool {
             let code = status.get("code").and_then(integer);
             code.is_some_and(|code| (1..100).contains(&code))
         }
-        _ => integer(value).is_some_and(|number| number >= 400 || number < 0),
+        _ => integer(value).is_some_and(|number| !(0..400).contains(&number)),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>> {
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>> {
-    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
+    call.reply(call.data.list().await?)
 }
 
 pub(crate) async fn get(call: Call) -> Result<Reply<Audience>> {

@@ -42,7 +42,7 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>> {
 }
 
 pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>> {
-    call.reply(call.data.read(|reader, of| reader.list(of)).await?)
+    call.reply(call.data.list().await?)
 }
 
 /// Checks the four DNS records. A flag can change back to `false`

@@ -16,7 +16,7 @@ use crate::http::unknown;
 use crate::model::Result;
 use crate::model::key::Key;
 use crate::runtime::heavy;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Row, Tx};
 
 /// `B` is the type of the JSON body, which the OpenAPI description has, and `()` if there is none.
 pub(crate) struct Call<B = ()> {
@@ -45,6 +45,13 @@ impl Data {
             .store
             .read(move |reader| read(reader, organization))
             .await
+    }
+
+    /// All rows of a table that the organization has.
+    pub(crate) async fn list<R: Row + Send + 'static>(&self) -> Result<Vec<R>> {
+        let organization = self.organization;
+        let list = move |reader: Reader<'_>| reader.list(organization);
+        self.app.store.read(list).await
     }
 
     /// Changes data of the organization.

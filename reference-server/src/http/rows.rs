@@ -9,7 +9,7 @@ use crate::store::{Reader, Row};
 
 /// Lists them, oldest first.
 pub(crate) async fn list<R: Row + Send + 'static>(call: ControlCall) -> Result<Vec<R>> {
-    call.data.read(|reader, of| reader.list(of)).await
+    call.data.list().await
 }
 
 /// Lists one page of them, oldest first.

@@ -184,7 +184,7 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     let pinned = pinned.map(plain);
     let names = match &pinned {
         Some(name) => vec![name.as_str()],
-        None => WORDS.test_statuses.to_vec(),
+        None => WORDS.test_statuses.clone(),
     };
     names.iter().find_map(|name| {
         let (_, value) = fields.iter().find(|(field, _)| plain(field) == *name)?;

@@ -165,7 +165,6 @@ macro_rules! request_type {
 
         impl $name {
             /// Adds a field that this type does not model. It is sent as given.
-            #[must_use]
             pub fn extra(
                 mut self,
                 name: impl Into<String>,
