@@ -14,7 +14,7 @@ async fn messages_are_read_as_they_were_written() {
 /// Bounces, newsletters and damaged mail that packages of registries hold.
 #[tokio::test]
 async fn real_messages_are_read_as_others_read_them() {
-    compare("corpus.py", required_var("SVC_PEERS_CORPUS")).await;
+    compare("corpus.py", &required_var("SVC_PEERS_CORPUS")).await;
 }
 
 /// Runs a script of `reading/` against a sandbox, with folders of messages.
