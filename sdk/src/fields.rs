@@ -51,9 +51,11 @@ pub(crate) fn is_of_failures(name: &str) -> bool {
     WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Whether the response to a batch says that some of its emails were accepted.
+/// Whether the response to a batch says that some of its emails were accepted: by their list, by their
+/// number, or by a word such as `partial_failure`.
 pub(crate) fn counts_accepted(fields: &Fields) -> bool {
     const WORDS: [&str; 4] = ["accept", "succe", "sent", "queued"];
+    const STATES: [&str; 5] = ["code", "status", "error", "type", "result"];
     fields.iter().any(|(name, value)| {
         let name = plain(name);
         let is_of_accepted = WORDS.iter().any(|word| name.contains(word)) && !is_of_failures(&name);
@@ -63,6 +65,7 @@ pub(crate) fn counts_accepted(fields: &Fields) -> bool {
             Value::Number(_) => {
                 is_of_accepted && whole_number(value).is_some_and(|count| count > 0)
             }
+            Value::String(word) => STATES.contains(&&*name) && plain(word).contains("partial"),
             _ => false,
         }
     })

@@ -489,6 +489,11 @@ impl BatchPlan {
     /// Gives an index to each item without one that names the recipient of another email than that at
     /// its position. Returns whether there is any: the items are not in the order of the request.
     fn place_by_recipient(&self, items: &mut [BatchItem]) -> bool {
+        // With more items than emails, none can be trusted.
+        if items.len() > self.sent.len() {
+            return false;
+        }
+
         let has = |position: usize, hash: u64| {
             let mut recipients = self.recipients.iter();
             recipients.any(|it| it.position == position && it.hash == hash)

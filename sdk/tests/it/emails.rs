@@ -293,10 +293,13 @@ async fn what_failed_may_be_in_a_list_of_its_own() {
     let response = client.emails().send_batch(&emails).await.unwrap();
     assert_eq!(response.refused().next().unwrap().0, Some(1));
     assert_eq!((response.items.len(), response.is_complete()), (1, false));
-    let server = MockServer::json(422, body).await;
-    let client = server.email().build().unwrap();
-    let error = client.emails().send_batch(&emails).await.unwrap_err();
-    assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
+    let partial = r#"{"error":{"code":"partial","message":"1 of 2 emails queued"}}"#;
+    for (status, body) in [(422, body), (400, partial)] {
+        let server = MockServer::json(status, body).await;
+        let client = server.email().build().unwrap();
+        let error = client.emails().send_batch(&emails).await.unwrap_err();
+        assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown, "{body}");
+    }
 }
 
 #[tokio::test]
