@@ -120,12 +120,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         terminals,
         env.get("TERM") == Some("dumb"),
     );
-    let Parsed {
-        cli,
-        spec,
-        organization,
-        idempotency_key,
-    } = match parse(args) {
+    let (cli, mut invocation) = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => {
             return (
@@ -141,14 +136,8 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
             return (exit::code(failure.kind()), None);
         }
     };
-    let checked = command_spec::check(&spec, &cli.global, &settings);
-    let invocation = Invocation {
-        command: spec,
-        organization,
-        idempotency_key,
-        approval,
-        typed: args,
-    };
+    let checked = command_spec::check(&invocation.command, &cli.global, &settings);
+    invocation.approval = approval;
     let context = Context::new(settings, printer, invocation, command, run_inside);
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
@@ -206,15 +195,7 @@ fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
     builder.enable_all().build().map_err(Failure::from)
 }
 
-/// A command line.
-struct Parsed {
-    cli: Cli,
-    spec: CommandSpec,
-    organization: Option<String>,
-    idempotency_key: Option<String>,
-}
-
-fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
+fn parse(args: &[OsString]) -> Result<(Cli, Invocation), clap::Error> {
     let mut tree = command();
     let mut matches = match tree.try_get_matches_from_mut(args) {
         Ok(matches) => matches,
@@ -236,14 +217,14 @@ fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
         let value = is_taken.then(|| level.get_one::<String>(option));
         value.flatten().cloned()
     };
-    let organization = given(ORGANIZATION, spec.is_of_organization);
-    let idempotency_key = given(IDEMPOTENCY_KEY, spec.effect == Effect::Creates);
-    Ok(Parsed {
-        cli: Cli::from_arg_matches_mut(&mut matches)?,
-        spec,
-        organization,
-        idempotency_key,
-    })
+    let invocation = Invocation {
+        organization: given(ORGANIZATION, spec.is_of_organization),
+        idempotency_key: given(IDEMPOTENCY_KEY, spec.effect == Effect::Creates),
+        command: spec,
+        approval: None,
+        typed: args.to_vec(),
+    };
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, invocation))
 }
 
 fn prepare(

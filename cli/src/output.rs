@@ -21,8 +21,8 @@ pub use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use streams::Stdin;
 pub use streams::Streams;
-pub(crate) use table::timestamp;
-pub use table::{Column, Show, View};
+pub use table::{Column, View};
+pub(crate) use table::{between_words, timestamp};
 pub(crate) use text::{json_safe, one_line, printable};
 
 use crate::failure::{Failure, Kind};
@@ -198,13 +198,15 @@ impl Printer {
     /// Prints the part of a list that could be read. In lines and in CSV, nothing but the failure of the
     /// run says that it is one.
     pub fn part_of_list(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
-        let values = to_values(items)?;
-        unless_closed(match self.format {
-            Format::Table => self.rows(items, view),
-            Format::Ndjson => values.iter().try_for_each(|item| self.json(item)),
-            Format::Csv if !self.has_filter() => self.json(&values.into()),
-            _ => self.json(&json!({"items": values, "complete": false})),
-        })
+        let is_one_document = match self.format {
+            Format::Json => true,
+            Format::Csv => self.has_filter(),
+            _ => false,
+        };
+        match is_one_document {
+            true => self.value(&json!({"items": to_values(items)?, "complete": false})),
+            false => self.list(items, view, "none could be read"),
+        }
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
@@ -273,7 +275,7 @@ impl Printer {
     /// Writes a text that is the result itself, such as a script or a stored message, as
     /// [`raw_data`](Self::raw_data) does. If an option asks for JSON or CSV, it gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
-        if self.has_explicit_format() && !self.is_table() {
+        if self.is_for_programs() {
             return self.json(&to_value(value)?);
         }
         self.raw_data(text)?;
@@ -300,6 +302,11 @@ impl Printer {
     /// profile or the environment sets.
     pub fn has_explicit_format(&self) -> bool {
         self.look.is_asked || self.has_filter()
+    }
+
+    /// Whether an option selected a format for programs.
+    pub fn is_for_programs(&self) -> bool {
+        self.has_explicit_format() && !self.is_table()
     }
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
@@ -340,14 +347,14 @@ impl Printer {
     /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
     pub fn hint(&self, hint: &str) {
         if !self.look.quiet && self.is_table() {
-            let (dim, reset) = self.styles("\u{1b}[2m");
+            let (dim, reset) = styles(self.stderr_color, DIM);
             self.aside(dim, hint, reset);
         }
     }
 
     /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
-        let (yellow, reset) = self.styles("\u{1b}[33m");
+        let (yellow, reset) = styles(self.stderr_color, "\u{1b}[33m");
         self.streams
             .write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
     }
@@ -424,7 +431,7 @@ impl Printer {
 
     /// Writes a failure: at most five lines for people, one JSON object for programs.
     pub fn failure(&self, failure: &Failure) {
-        if failure.kind() == Kind::BrokenPipe {
+        if matches!(failure.kind(), Kind::BrokenPipe | Kind::Shown) {
             return;
         }
         if !self.is_table() {
@@ -437,41 +444,40 @@ impl Printer {
             // After a prompt, or the `^C` that the terminal has echoed.
             self.streams.write_stderr("\n");
         }
-        let details = failure.details();
-        let status = details.status.map(|status| status.to_string());
-        let status = status.filter(|status| !details.message.contains(status));
+        let status = failure.status.map(|status| status.to_string());
+        let status = status.filter(|status| !failure.message.contains(status));
         let status = status
             .map(|status| format!(" (HTTP {status})"))
             .unwrap_or_default();
-        let message = format!("{}{status}", one_line(&details.message));
-        let (red, reset) = self.styles("\u{1b}[1;31m");
+        let message = format!("{}{status}", one_line(&failure.message));
+        let (red, reset) = styles(self.stderr_color, "\u{1b}[1;31m");
         // Ctrl-C without consequences is not an error.
-        let harmless_interrupt = failure.kind() == Kind::Interrupted && details.hint.is_none();
+        let harmless_interrupt = failure.kind() == Kind::Interrupted && failure.hint.is_none();
         let mut lines = match harmless_interrupt {
             true => vec![message],
             false => vec![format!("{red}error:{reset} {message}")],
         };
         // The message often already ends with the only field's problem.
         let not_in_message = |(field, message): &&(String, String)| {
-            !details.message.ends_with(&format!("{field}: {message}"))
+            !failure.message.ends_with(&format!("{field}: {message}"))
         };
-        for (field, message) in details.fields.iter().filter(not_in_message).take(2) {
+        for (field, message) in failure.fields.iter().filter(not_in_message).take(2) {
             lines.push(format!("  {}: {}", one_line(field), one_line(message)));
         }
-        if details.fields.len() > 2 {
+        if failure.fields.len() > 2 {
             let last = lines.len() - 1;
-            lines[last].push_str(&format!("; and {} more", details.fields.len() - 2));
+            lines[last].push_str(&format!("; and {} more", failure.fields.len() - 2));
         }
-        if let Some(hint) = &details.hint {
-            let available = 5 - lines.len() - usize::from(details.request_id.is_some());
+        if let Some(hint) = &failure.hint {
+            let available = 5 - lines.len() - usize::from(failure.request_id.is_some());
             lines.extend(
                 hint.lines()
                     .take(available)
                     .map(|line| format!("  {}", one_line(line))),
             );
         }
-        if let Some(id) = &details.request_id {
-            let (dim, reset) = self.styles("\u{1b}[2m");
+        if let Some(id) = &failure.request_id {
+            let (dim, reset) = styles(self.stderr_color, DIM);
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
         self.streams
@@ -558,14 +564,6 @@ impl Printer {
         }
     }
 
-    fn styles(&self, style: &'static str) -> (&'static str, &'static str) {
-        if self.stderr_color {
-            (style, "\u{1b}[0m")
-        } else {
-            ("", "")
-        }
-    }
-
     /// Writes part of a result that has its own format, unchanged.
     pub fn raw(&self, text: &str) -> Result<(), Failure> {
         self.streams
@@ -586,6 +584,16 @@ pub fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
     })
 }
 
+const DIM: &str = "\u{1b}[2m";
+
+/// What begins and ends a text in a style.
+fn styles(color: bool, style: &'static str) -> (&'static str, &'static str) {
+    match color {
+        true => (style, "\u{1b}[0m"),
+        false => ("", ""),
+    }
+}
+
 /// Writes lines of `--verbose`.
 #[derive(Clone)]
 pub struct Tracer {
@@ -602,11 +610,7 @@ impl Tracer {
     }
 
     pub fn trace(&self, line: &str) {
-        let (dim, reset) = if self.color {
-            ("\u{1b}[2m", "\u{1b}[0m")
-        } else {
-            ("", "")
-        };
+        let (dim, reset) = styles(self.color, DIM);
         self.streams
             .write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
     }

@@ -9,7 +9,7 @@ use svc_sdk::Call;
 use crate::context::Context;
 use crate::deliver::Delivery;
 use crate::dry_run;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// What can be shown instead of being done.
 pub trait Preview {
@@ -40,24 +40,25 @@ impl<P: Preview> Prepared<P> {
         }
     }
 
-    /// Gives back what is to be done now. `None`: it was shown, and that is all.
-    pub async fn decide(self, context: &Context) -> Result<Option<P>, Failure> {
+    /// Gives back what is to be done now. A run that only shows it ends here, with [`Kind::Shown`].
+    pub async fn decide(self, context: &Context) -> Result<P, Failure> {
         let Self { what, question } = self;
+        let shown = || Failure::new(Kind::Shown, "shown");
         if context.settings.dry_run {
             context.note_guard()?;
             what.show(context).await?;
             context.out.hint("dry run: nothing was sent");
-            return Ok(None);
+            return Err(shown());
         }
         if let Some(approval) = context.approval.take() {
             context.note_guard()?;
             what.show(context).await?;
-            return Ok(approval.wait().await.then_some(what));
+            return approval.wait().await.then_some(what).ok_or_else(shown);
         }
         if let Some(question) = question {
             confirm(context, &question).await?;
         }
-        Ok(Some(what))
+        Ok(what)
     }
 }
 

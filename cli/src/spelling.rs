@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
+use crate::command_line::is_long;
+
 /// The same command line as the command declares it. `None` if nothing in it can be spelled otherwise.
 pub fn corrected(tree: &Command, args: &[OsString]) -> Option<Vec<OsString>> {
     let (command, start) = leaf(tree, args);
@@ -99,8 +101,5 @@ fn leaf<'a>(tree: &'a Command, args: &[OsString]) -> (&'a Command, usize) {
 }
 
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
-    command.get_arguments().find(|arg| {
-        let aliases = arg.get_all_aliases().unwrap_or_default();
-        arg.get_long() == Some(name) || aliases.contains(&name)
-    })
+    command.get_arguments().find(|arg| is_long(arg, name))
 }

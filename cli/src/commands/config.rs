@@ -155,7 +155,7 @@ pub struct Set {
     key: Option<String>,
     /// Value; the items of a list are separated by commas
     ///
-    /// The dialect keeps its other points: POINT=CHOICE sets one, POINT=auto takes it back.
+    /// For the dialect, POINT=CHOICE sets one point and POINT=auto resets it; the others stay.
     #[arg(allow_hyphen_values = true, required_unless_present = "from")]
     value: Option<String>,
     /// File with the dialect of the service, as svc conform saves it
@@ -353,9 +353,9 @@ fn check_stored_key(
 
 /// The failure of a change that contradicts another setting.
 fn not_changed(problem: &Failure, profile: &str) -> Failure {
-    let message = &problem.details().message;
+    let message = &problem.message;
     let failure = Failure::usage(format!("profile `{profile}` was not changed: {message}"));
-    match &problem.details().hint {
+    match &problem.hint {
         Some(hint) if problem.kind() == Kind::Usage => failure.hint(hint.clone()),
         _ => failure.hint("see its settings: svc config show"),
     }

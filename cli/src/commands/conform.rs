@@ -17,7 +17,7 @@ use crate::command_spec::changes;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, list, of};
-use crate::prepared::confirm;
+use crate::prepared::{Preview as _, confirm};
 
 mod examiner;
 mod exchange;
@@ -262,9 +262,10 @@ impl Conform {
                     .map(|it| it.raw(operation.method(), &path)),
             };
             if let Some(call) = call {
-                context.call(call, "").await?;
+                context.with_options(call).show(context).await?;
             }
         }
+        context.out.hint("dry run: nothing was sent");
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use svc_sdk::Operation::{
     ExtractionWebhooksCreate, ExtractionWebhooksDelete, ExtractionWebhooksList, WebhooksCreate,
     WebhooksDelete, WebhooksList,
 };
-use svc_sdk::Service;
+use svc_sdk::{Service, email, extraction};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use webhook_verify::Secret;
@@ -20,7 +20,7 @@ use webhook_verify::Secret;
 pub use self::receive::Report;
 use self::receive::{Receiver, Route};
 use self::session::{NewSession, Session};
-use super::verify::ServiceName;
+use super::webhooks::ServiceWebhook;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
@@ -28,9 +28,10 @@ use crate::deliver::{Deliverer, check_guarded_url};
 use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
+use crate::input::choice;
 use crate::output_schema::{any_of, of};
 use crate::prepared::{Prepared, Preview};
-use crate::recorded::Records;
+use crate::recorded::RecordedDeliveries;
 use crate::settings::Source;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
@@ -46,14 +47,14 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 /// Receive webhooks locally, verify and forward them
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
-/// --sandbox or --public-url, a webhook is created for the session and deleted at its end; that of
-/// a session that was killed is deleted by the next one at the same service. Its deliveries are signed
-/// again for the application, with a secret that stays the same: --print-secret prints it.
+/// --sandbox or --public-url, a webhook is created for the session and deleted at its end; one that a
+/// killed session left behind is deleted by the next session at the same service. Its deliveries are
+/// signed again for the application, with a secret that stays the same: --print-secret prints it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is
-/// returned to the service, in less than the 10 seconds that a service waits. If the application
-/// does not listen, as while it restarts, the response is 502; if it does not respond within 9
+/// returned to the service within the 10 seconds that a service waits. If the application is not
+/// listening, for example while it restarts, the response is 502; if it does not respond within 9
 /// seconds, 504. The service then retries.
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
@@ -80,10 +81,11 @@ pub struct Listen {
     #[arg(
         long,
         value_name = "SERVICE",
+        value_parser = choice::service(),
         hide_possible_values = true,
         default_value = "email"
     )]
-    service: ServiceName,
+    service: Service,
     /// Events to subscribe to; repeatable
     ///
     /// Events for this session's webhook (default: all except email.opened and email.clicked, for which
@@ -135,8 +137,15 @@ impl Listen {
                 .out
                 .document(&format!("{secret}\n"), &PrintedSecret { secret: &secret });
         }
-        let service = Service::from(self.service);
         self.check_urls(context)?;
+        match self.service {
+            Service::Email => self.listen::<email::Webhook>(context).await,
+            _ => self.listen::<extraction::Webhook>(context).await,
+        }
+    }
+
+    async fn listen<W: ServiceWebhook>(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service;
         // A sandbox in a container, for example, does not reach the loopback addresses of this machine.
         let is_far = match context.settings.sandbox {
             true => parse_url(context.sandbox().await?.url()).is_some_and(|url| !is_loopback(&url)),
@@ -165,29 +174,24 @@ impl Listen {
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let url = self.session_url(context, &base_url);
         let new = match &url {
-            Some(url) => Some(NewSession::new(context, service, url, self.events(service)).await?),
+            Some(url) => {
+                let events = self.events(service);
+                Some(NewSession::<W>::new(context, service, url, events).await?)
+            }
             None => None,
         };
-        let Some(Start(new)) = Prepared::new(Start(new)).decide(context).await? else {
-            return Ok(());
-        };
-        let records = Records::in_dir(&context.settings.data_dir);
+        let Start(new) = Prepared::new(Start(new)).decide(context).await?;
+        let records = RecordedDeliveries::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
         let session = match new {
             Some(new) => Some(new.start(context).await?),
             None => None,
         };
-        let serving = self.serve(
-            context,
-            listener,
-            &base_url,
-            session.as_ref(),
-            records,
-            &mut stop,
-        );
+        let webhook = session.as_ref();
+        let serving = self.serve(context, listener, &base_url, webhook, records, &mut stop);
         let ended = serving.await;
         let deleted = match &session {
-            Some(session) => session.end(context, &mut stop).await,
+            Some(session) => session.end::<W>(context, &mut stop).await,
             None => Ok(()),
         };
         match ended? {
@@ -196,7 +200,7 @@ impl Listen {
                 let mut failure = deleted
                     .err()
                     .unwrap_or_else(|| Failure::other("interrupted"));
-                failure.details_mut().kind = Kind::Interrupted;
+                failure.kind = Kind::Interrupted;
                 Err(failure)
             }
         }
@@ -271,10 +275,10 @@ impl Listen {
         listener: TcpListener,
         base_url: &str,
         session: Option<&Session>,
-        records: Records,
+        records: RecordedDeliveries,
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
-        let service = Service::from(self.service);
+        let service = self.service;
         let (check, signer, secret_file) = self.secrets(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
         let receiver = Receiver {
@@ -401,7 +405,7 @@ impl Listen {
     ) -> Result<(), Failure> {
         let listening = Listening {
             listening: base_url,
-            service: self.service,
+            service: self.service.as_str(),
             forward_to: self.forward_to.as_deref(),
             webhook: session.map(|session| session.id.as_str()),
             secret_file: secret_file.map(|path| path.display().to_string()),
@@ -415,7 +419,7 @@ impl Listen {
                 format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
-        let is_default = self.events.is_empty() && Service::from(self.service) == Service::Email;
+        let is_default = self.events.is_empty() && self.service == Service::Email;
         let is_routed = |event: &str| self.events(Service::Email).iter().any(|it| it == event);
         if session.is_some() && is_default && !TRACKING.into_iter().any(is_routed) {
             line.push_str(&format!(", without {} (--events)", TRACKING.join(" and ")));
@@ -472,9 +476,9 @@ impl Listen {
 }
 
 /// The start of a session, with a webhook or without.
-struct Start(Option<NewSession>);
+struct Start<W>(Option<NewSession<W>>);
 
-impl Preview for Start {
+impl<W: ServiceWebhook> Preview for Start<W> {
     async fn show(&self, context: &Context) -> Result<(), Failure> {
         match &self.0 {
             Some(session) => session.show(context).await,
@@ -490,7 +494,8 @@ impl Preview for Start {
 pub struct Listening<'a> {
     /// The base URL.
     listening: &'a str,
-    service: ServiceName,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
     forward_to: Option<&'a str>,
     /// The id of the webhook of the session.
     webhook: Option<&'a str>,

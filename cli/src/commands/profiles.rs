@@ -9,7 +9,7 @@ use crate::command_spec::local;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::prepared::confirm;
 use crate::settings::{key_command_entry, unknown_profile};
@@ -24,7 +24,7 @@ group! {
 
 const VIEW: View = View(&[
     Column::text("NAME", "/name"),
-    Column::new("ACTIVE", "/active", Show::Flag),
+    Column::flag("ACTIVE", "/active"),
     Column::id("EMAIL URL", "/email_url"),
     Column::text("EMAIL KEY", "/email_key"),
     Column::id("EXTRACTION URL", "/extraction_url"),

@@ -7,7 +7,6 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::Service;
 
 use crate::command_spec::changes;
 use crate::complete::Values;
@@ -15,10 +14,11 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::Direction;
-use crate::output::{Column, Format, Show, View};
+use crate::input::choice::service_named;
+use crate::output::{Column, Format, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
-use crate::recorded::{RecordedDelivery, Records};
+use crate::recorded::{RecordedDeliveries, RecordedDelivery};
 use crate::signing::{given_or_profile_secret, read_secret, usable};
 use crate::times;
 use crate::urls::check_url;
@@ -28,15 +28,15 @@ const VIEW: View = View(&[
     Column::text("EVENT", "/event"),
     Column::text("TO", "/to").droppable(),
     Column::id("EVENT ID", "/event_id").droppable(),
-    Column::new("STATUS", "/status", Show::HttpStatus),
-    Column::new("DURATION MS", "/duration_ms", Show::Number),
+    Column::http_status("STATUS", "/status"),
+    Column::number("DURATION MS", "/duration_ms"),
     Column::prose("PROBLEM", "/problem"),
 ]);
 
 const RECORDED: View = View(&[
     Column::id("ID", "/id"),
     Column::text("EVENT", "/event"),
-    Column::new("RECEIVED", "/received_at", Show::Time),
+    Column::time("RECEIVED", "/received_at"),
     Column::id("EVENT ID", "/event_id").droppable(),
     Column::text("FORWARDED TO", "/forwarded_to").droppable(),
 ]);
@@ -96,7 +96,7 @@ impl Replay {
             )
             .hint("list the recorded deliveries: svc replay --list"));
         }
-        let records = Records::in_dir(&context.settings.data_dir);
+        let records = RecordedDeliveries::in_dir(&context.settings.data_dir);
         let mut recorded = match self.ids.as_slice() {
             [] => {
                 let (all, problems) = records.all()?;
@@ -159,9 +159,7 @@ impl Replay {
         for delivery in &deliveries {
             delivery.check_guard(context)?;
         }
-        let Some(deliveries) = Prepared::new(deliveries).decide(context).await? else {
-            return Ok(());
-        };
+        let deliveries = Prepared::new(deliveries).decide(context).await?;
         let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
         let deliverer = Deliverer::to(context, urls)?;
         let (total, mut results, mut failed) = (recorded.len(), Vec::new(), Vec::new());
@@ -218,10 +216,6 @@ impl Replay {
                     record.id
                 ))
             })?;
-        let service = match record.service.as_str() {
-            "extraction" => Service::Extraction,
-            _ => Service::Email,
-        };
         let secret = match (&self.secret_file, &record.secret_file) {
             (None, Some(path)) => {
                 let what = format!("the recorded secret of {}", record.id);
@@ -232,7 +226,7 @@ impl Replay {
             (given, _) => given_or_profile_secret(context, given.as_deref())?,
         };
         let mut delivery = record.to_delivery(to)?;
-        delivery.sign(service, &secret);
+        delivery.sign(service_named(&record.service), &secret);
         Ok(delivery)
     }
 }

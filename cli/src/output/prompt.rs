@@ -9,6 +9,8 @@ use super::Printer;
 use super::text::printable;
 use crate::failure::{Failure, Kind};
 use crate::stop;
+#[cfg(unix)]
+use crate::stop::StopSignal;
 
 impl Printer {
     /// Asks a question and reads a line, trimmed. `None` at the end of input.
@@ -98,9 +100,9 @@ impl Echo {
         let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
         if signals {
             // The handlers stay for the rest of the run, so this does, too.
-            let (terminated, restored) = (stop::terminated()?, before.clone());
+            let (mut stop, restored) = (StopSignal::listen(true)?, before.clone());
             tokio::spawn(async move {
-                let code = terminated.await;
+                let code = stop.terminated().await;
                 let _ = tcsetattr(stdin, OptionalActions::Now, &restored);
                 std::process::exit(code);
             });

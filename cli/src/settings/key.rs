@@ -97,7 +97,7 @@ mod tests {
     fn errors_do_not_quote_invalid_keys() {
         for text in ["", " \n", "two words", "schlüssel"] {
             let error = Key::parse(text, "the file").expect_err("no key");
-            let message = &error.details().message;
+            let message = &error.message;
             assert!(message.starts_with("the file contains"), "{message}");
             assert!(
                 !message.contains("schl") && !message.contains("two"),

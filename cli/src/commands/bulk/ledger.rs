@@ -18,7 +18,7 @@ use super::postgres;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::{Column, Show, View, timestamp};
+use crate::output::{Column, View, timestamp};
 use crate::private;
 
 /// Where the jobs are.
@@ -161,7 +161,7 @@ pub async fn all(
         match StoredJob::new(ledger, record, option) {
             Ok(job) => jobs.push(job),
             Err(failure) => {
-                let problem = &failure.details().message;
+                let problem = &failure.message;
                 context
                     .out
                     .warning(&format!("job {id} is left out: {problem}"));
@@ -425,15 +425,15 @@ pub struct JobSummary {
 /// Table columns of a job.
 pub const VIEW: View = View(&[
     Column::id("JOB", "/job"),
-    Column::new("STATUS", "/summary", Show::Status),
-    Column::new("TOTAL", "/total", Show::Number),
-    Column::new("ACCEPTED", "/accepted", Show::Number),
-    Column::new("REFUSED", "/refused", Show::Number),
-    Column::new("UNKNOWN", "/unknown", Show::Number),
-    Column::new("NOT SENT", "/not_sent", Show::Number),
-    Column::new("LEFT OUT", "/left_out", Show::Number),
-    Column::new("WORKERS", "/workers", Show::Number).droppable(),
-    Column::new("CREATED", "/created", Show::Time),
+    Column::status("STATUS", "/summary"),
+    Column::number("TOTAL", "/total"),
+    Column::number("ACCEPTED", "/accepted"),
+    Column::number("REFUSED", "/refused"),
+    Column::number("UNKNOWN", "/unknown"),
+    Column::number("NOT SENT", "/not_sent"),
+    Column::number("LEFT OUT", "/left_out"),
+    Column::number("WORKERS", "/workers").droppable(),
+    Column::time("CREATED", "/created"),
     Column::text("SUBJECT", "/subject").droppable(),
     Column::text("FILE", "/file").droppable(),
     Column::text("PROFILE", "/profile").droppable(),

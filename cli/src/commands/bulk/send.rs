@@ -433,7 +433,7 @@ impl Send {
                 let problem = "--attach: standard input cannot be attached to several emails";
                 return Err(Failure::usage(problem));
             }
-            contents.push(context.inputs.bytes(&context.out, "--attach", path)?);
+            contents.push(context.bytes("--attach", path)?);
         }
         Ok(contents)
     }
@@ -483,7 +483,7 @@ impl Send {
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let path = self.file.clone().unwrap_or_else(|| "-".into());
-        let file = context.inputs.open(&context.out, &path)?;
+        let file = context.open(&path)?;
         let mut columns = self.columns.clone();
         let declared = context.settings.state_dir.join(DECLARED);
         let progress = context.out.progress("reading the rows");
@@ -569,7 +569,7 @@ fn nothing_to_send(plan: &Plan, people: &People, checked: Checked) -> Failure {
     let why = plan.left_out.describe().map(|why| format!(": {why}"));
     let message = format!("no row can be sent{}", why.unwrap_or_default());
     let mut failure = Failure::input(message);
-    failure.details_mut().fields = checked.problems;
+    failure.fields = checked.problems;
     match people.missing_columns() {
         Some(missing) => failure.hint(missing),
         None => failure,

@@ -14,8 +14,8 @@ use super::ledger::StoredJob;
 use super::run::is_result;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::follow::{self, FailureBudget};
 use crate::stop::StopSignal;
-use crate::wait::{self, FailureBudget};
 
 /// Requests in flight.
 const CONCURRENCY: usize = 4;
@@ -71,7 +71,7 @@ impl Wait {
         });
         match (sent, followed) {
             (Err(sent), Err(followed)) => {
-                context.out.warning(&followed.details().message);
+                context.out.warning(&followed.message);
                 Err(sent)
             }
             (sent, followed) => sent.and(followed),
@@ -133,7 +133,7 @@ impl Deliveries {
             if status.is_final() {
                 let status = FinalStatus {
                     status: status.to_string(),
-                    reason: wait::reason(&email),
+                    reason: follow::reason(&email),
                 };
                 self.known.insert(row, status.clone());
                 found.push((row, status));

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use svc_sdk::{Attempt, Operation};
 
-use crate::context::masked_message;
+use crate::context::{beginning, masked_message};
 
 /// A request and its response, under the name of the step that it belongs to.
 #[derive(Clone)]
@@ -107,10 +107,10 @@ impl Exchange {
         Shown {
             request: without(format!("{} {}", self.method, self.url)),
             request_headers: hidden(request_headers, &without),
-            request_body: without(request),
+            request_body: beginning(&without(request)).to_owned(),
             status: self.status,
             headers: hidden(headers, &without),
-            body: without(response),
+            body: beginning(&without(response)).to_owned(),
         }
     }
 }

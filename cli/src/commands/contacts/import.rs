@@ -93,7 +93,7 @@ enum Existing {
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         // Kept, because another program may change the file between its two readings.
-        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
+        let bytes = context.bytes("FILE", &self.file)?;
         let bytes = Arc::<[u8]>::from(bytes);
         let open = || {
             let reader = Box::new(std::io::Cursor::new(Arc::clone(&bytes)));
@@ -134,9 +134,7 @@ impl Import {
             },
             rows: RefCell::new(rows),
         };
-        let Some(Ready { importer, rows }) = Prepared::new(ready).decide(context).await? else {
-            return Ok(());
-        };
+        let Ready { importer, rows } = Prepared::new(ready).decide(context).await?;
         let progress = context.out.progress(format!("importing {total} rows"));
         let stopped = Cell::new(false);
         let (importer, mut rows) = (&importer, rows.into_inner());
@@ -302,7 +300,7 @@ impl Importer {
                     let (id, update) = (&contact.id, ContactUpdate::new().subscribed(wanted));
                     let updated = context.run(client.contacts().update(id, &update)).await;
                     updated.map_err(|mut failure| {
-                        let message = &mut failure.details_mut().message;
+                        let message = &mut failure.message;
                         *message =
                             format!("created as {id}, but not with subscribed={wanted}: {message}");
                         failure
@@ -348,8 +346,7 @@ const REMAINS_UNSUBSCRIBED: &str = "the contact remains unsubscribed, although t
 /// Whether every further row would fail in the same way.
 fn is_fatal(failure: &Failure) -> bool {
     // Somebody has deleted the contact in the meantime.
-    let was_deleted =
-        failure.kind() == Kind::NotFound && failure.details().operation == Some(ContactsUpdate);
+    let was_deleted = failure.kind() == Kind::NotFound && failure.operation == Some(ContactsUpdate);
     !was_deleted
         && matches!(
             failure.kind(),

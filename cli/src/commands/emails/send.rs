@@ -82,15 +82,14 @@ impl Send {
         let question = context.question_about_service()?;
         let client = context.email_client().await?;
         let call = context.with_options(client.emails().send(&email));
-        let call = Prepared::new(call).asking(question);
-        let accepted = context.call_prepared(call, "sending").await;
-        let accepted = accepted.map_err(|failure| {
+        let sent = async {
+            let call = Prepared::new(call).asking(question).decide(context).await?;
+            context.send(call, "sending").await
+        };
+        let accepted = sent.await.map_err(|failure| {
             let failure = with_options(failure, &email, has_body);
             advice::for_sender(failure, context, &email.from)
         })?;
-        let Some(accepted) = accepted else {
-            return Ok(());
-        };
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
             shown.map_err(|failure| accepted_as(&accepted.id, failure))?;
@@ -120,7 +119,7 @@ impl Send {
         }
         email.variables.extend(pairs::object("--var", self.var)?);
         for Attach { path, file } in &self.content.attach {
-            let content = context.inputs.bytes(&context.out, "--attach", path)?;
+            let content = context.bytes("--attach", path)?;
             email
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
@@ -128,7 +127,7 @@ impl Send {
         fields::check_addresses(&email).map_err(|(field, problem)| {
             let mut failure = Failure::input(format!("{field}: {problem}"))
                 .hint("nothing was sent; type the address anew");
-            failure.details_mut().fields = vec![(field, problem)];
+            failure.fields = vec![(field, problem)];
             failure
         })?;
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
@@ -173,7 +172,6 @@ fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure 
     if has_body || failure.kind() != Kind::InvalidInput {
         return failure;
     }
-    let details = failure.details_mut();
     let lists = [
         ("to", "--to", &email.to),
         ("cc", "--cc", &email.cc),
@@ -183,19 +181,19 @@ fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure 
     for (field, option, addresses) in lists {
         for (index, address) in addresses.iter().enumerate() {
             let start = format!("{field}[{index}]: ");
-            let Some(problem) = details.message.strip_prefix(&start) else {
+            let Some(problem) = failure.message.strip_prefix(&start) else {
                 continue;
             };
             let address = one_line(address);
-            details.message = match problem.strip_prefix("not ") {
+            failure.message = match problem.strip_prefix("not ") {
                 Some(rest) => format!("{option}: `{address}` is not {rest}"),
                 None => format!("{option}: `{address}`: {problem}"),
             };
             return failure;
         }
     }
-    if let Some(problem) = details.message.strip_prefix("from: ") {
-        details.message = format!("--from: {problem}");
+    if let Some(problem) = failure.message.strip_prefix("from: ") {
+        failure.message = format!("--from: {problem}");
     }
     failure
 }
@@ -219,12 +217,11 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     ) {
         return failure;
     }
-    let details = failure.details_mut();
-    if matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
-        details.kind = Kind::OutcomeUnknown;
+    if matches!(failure.kind, Kind::Unavailable | Kind::RateLimited) {
+        failure.kind = Kind::OutcomeUnknown;
     }
-    details.outcome = Some(Outcome::Unknown.as_str());
-    details.retryable = Some(false);
+    failure.outcome = Some(Outcome::Unknown.as_str());
+    failure.retryable = Some(false);
     failure.hint(advice::accepted_as(context, id))
 }
 

@@ -12,12 +12,12 @@ use svc_reference_server::client::{
 use super::messages::attachments::Saved;
 use super::open;
 use super::open::Output;
-use crate::command_spec::{changes, local, reads, removes};
+use crate::command_spec::local;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Done, Paging, Text};
+use crate::control::{self, Done, Paging, Text, changes, reads, removes};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
 use crate::times;
@@ -28,7 +28,7 @@ pub const VIEW: View = View(&[
     Column::text("FROM", "/from").droppable(),
     Column::text("RECIPIENT", "/recipient").key(),
     Column::text("SUBJECT", "/subject"),
-    Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
+    Column::time("RECEIVED", "/createdAt").droppable(),
 ]);
 
 const RELEASED: View = View(&[Column::id("ID", "/id"), Column::text("TO", "/to")]);
@@ -71,7 +71,7 @@ impl Filters {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the delivered messages, newest first
-    #[command(add = reads(&[], of::<Vec<MessageSummary>>).of_organization())]
+    #[command(add = reads(of::<Vec<MessageSummary>>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages list --to ada@example.test
   svc sandbox messages list --all -o ndjson")]
@@ -84,7 +84,7 @@ pub enum Command {
     /// Wait for a message that matches the filters
     ///
     /// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
-    #[command(add = reads(&[], of::<Message>).of_organization())]
+    #[command(add = reads(of::<Message>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject")]
     Wait {
@@ -92,7 +92,7 @@ pub enum Command {
         filters: Filters,
     },
     /// Show a message, its source, its HTML or its links, or save its attachments
-    #[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_organization())]
+    #[command(add = reads(|| any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
@@ -121,20 +121,20 @@ pub enum Command {
     /// Send a message through the relay to an address
     ///
     /// The server must have --relay. The address need not be one of --relay-to.
-    #[command(add = changes(&[], of::<Released>).of_organization())]
+    #[command(add = changes(of::<Released>).of_organization())]
     #[command(after_long_help = "svc sandbox messages release msg_019a --to me@example.com")]
     Release {
         /// Message id
         #[arg(add = Values::Message.candidates())]
         id: String,
-        /// Address that gets it
+        /// Recipient address
         #[arg(long, value_name = "ADDRESS")]
         to: String,
     },
     /// Delete messages: by id, by filters, or all
     ///
     /// Webhooks, domains and templates stay.
-    #[command(add = removes(&[], of::<Done>).of_organization())]
+    #[command(add = removes(of::<Done>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages delete msg_019a --yes
   svc sandbox messages delete --to ada@example.test --yes")]
@@ -177,12 +177,11 @@ impl Command {
                 control::show(context, VIEW, request)
                     .await
                     .map_err(|mut failure| {
-                        if failure.details().status == Some(408) {
-                            let details = failure.details_mut();
+                        if failure.status == Some(408) {
                             // The service did not reject anything: it says what is in the mailbox.
-                            let start = details.message.find("no matching message").unwrap_or(0);
-                            details.message.drain(..start);
-                            details.hint = Some(format!(
+                            let start = failure.message.find("no matching message").unwrap_or(0);
+                            failure.message.drain(..start);
+                            failure.hint = Some(format!(
                                 "list all messages: {}",
                                 context.svc("sandbox messages list", &[])
                             ));
@@ -230,10 +229,7 @@ impl Command {
                     ids => ids.iter().map(|id| client.delete_message(id)).collect(),
                 };
                 let requests = Prepared::new(requests).asking(format!("Delete {what}?"));
-                let Some(requests) = requests.decide(context).await? else {
-                    return Ok(());
-                };
-                for request in requests {
+                for request in requests.decide(context).await? {
                     control::read(context, request).await?;
                 }
                 control::print_done(context, &sentence, &Done { ok: true })
@@ -241,9 +237,7 @@ impl Command {
             Self::Open { id, print } => {
                 let page = open::url(context).await?;
                 let request = control::client(context).await?.message(&id);
-                let Some(message) = control::send(context, request).await? else {
-                    return Ok(());
-                };
+                let message = control::read(context, request).await?;
                 let url = open::view(context, &page, &format!("mailbox/{}", message.id)).await?;
                 open::open(context, &url, print).await
             }

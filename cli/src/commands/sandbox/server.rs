@@ -8,32 +8,32 @@ use serde::Serialize;
 use svc_reference_server::client::{Client, Health};
 use svc_sdk::EmailClient;
 
-use crate::command_spec::{local, reads, removes};
+use crate::command_spec::local;
 use crate::context::Context;
-use crate::control::{self, Done, Text};
+use crate::control::{self, Done, Text, reads, removes};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
 use crate::sandbox;
 
 const VIEW: View = View(&[
-    Column::new("STATUS", "/status", Show::Status),
+    Column::status("STATUS", "/status"),
     Column::text("HTTP", "/addresses/http"),
     Column::text("DNS", "/addresses/dns"),
     Column::text("SMTP", "/addresses/smtp"),
-    Column::new("CLOCK", "/now", Show::Time),
+    Column::time("CLOCK", "/now"),
     Column::text("VERSION", "/version"),
     Column::text("DATA", "/data"),
 ]);
 
 /// Show whether the sandbox is running, and where
 ///
-/// Exits 1 if it is not. Finds the server of the data directory, one with --in-memory, and one of
-/// another user at the address that SVC_SANDBOX_ADDR names or 127.0.0.1:4080. It is ready when it
+/// The exit code is 1 if it is not. Finds the server of the data directory, one with --in-memory, and
+/// one of another user at the address in SVC_SANDBOX_ADDR or at 127.0.0.1:4080. It is ready when it
 /// listens on all of its addresses.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], || any_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
+#[command(add = reads(|| any_of(&[of::<Running>, of::<NotRunning>])))]
 #[command(after_long_help = "\
   svc sandbox status
   svc sandbox status --jq .addresses.http")]
@@ -62,9 +62,7 @@ impl Status {
         let http = EmailClient::builder(&url, "none").no_proxy().build()?;
         let request = Client::from_http(http).health();
         let is_given = elsewhere.is_some() || found.is_some();
-        let Some(request) = Prepared::new(request).decide(context).await? else {
-            return Ok(());
-        };
+        let request = Prepared::new(request).decide(context).await?;
         if !is_given && !listens(&url).await {
             return not_running(context, dir, &url);
         }
@@ -122,7 +120,7 @@ impl Stop {
         let dir = &context.settings.sandbox_dir;
         let Some(server) = sandbox::find(dir) else {
             if let Some(url) = sandbox::beside(&context.settings).await? {
-                let message = format!("the sandbox at {} is that of another user", url.value);
+                let message = format!("the sandbox at {} belongs to another user", url.value);
                 return Err(Failure::other(message).hint("end its process, or its container"));
             }
             return context.out.done(
@@ -189,7 +187,7 @@ fn terminate(pid: u32) -> Result<(), Failure> {
 ///
 /// The seeded organization, keys and domain are created again.
 #[derive(Args, Debug)]
-#[command(add = removes(&[], of::<Done>).of_sandbox())]
+#[command(add = removes(of::<Done>))]
 #[command(after_long_help = "svc sandbox reset --yes")]
 pub struct Reset {
     /// Organization to reset, by name or id [default: all]
@@ -210,10 +208,7 @@ impl Reset {
             None => client.reset(),
         };
         let request = Prepared::new(request).asking(format!("Delete {what}?"));
-        let Some(request) = request.decide(context).await? else {
-            return Ok(());
-        };
-        control::read(context, request).await?;
+        control::read(context, request.decide(context).await?).await?;
         control::print_done(context, &sentence, &())
     }
 }
@@ -224,7 +219,7 @@ impl Reset {
 /// audiences with contacts, and webhooks with their secrets. Of the keys, it has those that the server
 /// was started with; of the others, the server has only hashes.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Text>).of_sandbox())]
+#[command(add = reads(of::<Text>))]
 #[command(after_long_help = "svc sandbox export > seed.toml")]
 pub struct Export {}
 

@@ -1,4 +1,4 @@
-//! Prints what changes in the sandbox, as it changes; the `svc watch` command.
+//! The `svc watch` command: prints what changes in the sandbox, as it changes.
 
 use std::time::Duration;
 
