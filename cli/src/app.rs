@@ -14,7 +14,7 @@ use crate::complete::{self, Values};
 use crate::context::{Context, Invocation};
 use crate::exit;
 use crate::failure::Failure;
-use crate::output::{Filter, Format, Look, Printer, Streams};
+use crate::output::{Filter, Format, Look, Printer, Streams, between_words};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
 use crate::spelling;
@@ -41,6 +41,9 @@ struct Cli {
     command: Command,
 }
 
+/// A line of names goes on below its first name.
+const INDENT: &str = "\n                      ";
+
 const TRY: &str = "\
 Try it without an account, on a server inside this command:
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
@@ -59,7 +62,9 @@ pub fn command() -> clap::Command {
 fn with_sections(tree: clap::Command) -> clap::Command {
     let (mut short, mut long) = (String::new(), String::new());
     for (title, names) in SECTIONS {
-        short.push_str(&format!("  {:<18}  {}\n", title, names.join(", ")));
+        // It has 80 columns.
+        let names_of_title = between_words(&names.join(", "), 58).replace('\n', INDENT);
+        short.push_str(&format!("  {title:<18}  {names_of_title}\n"));
         long.push_str(&format!("{title}:\n"));
         for name in names {
             let about = tree
@@ -200,10 +205,11 @@ fn parse(args: &[OsString]) -> Result<(Cli, Invocation), clap::Error> {
     let mut matches = match tree.try_get_matches_from_mut(args) {
         Ok(matches) => matches,
         Err(error) => {
-            // The first error is about what was typed.
-            let corrected = spelling::corrected(&tree, args);
-            let parsed = corrected.map(|args| tree.try_get_matches_from_mut(args));
-            parsed.and_then(Result::ok).ok_or(error)?
+            let Some(corrected) = spelling::corrected(&tree, args) else {
+                return Err(error);
+            };
+            // What is still wrong is not the spelling.
+            tree.try_get_matches_from_mut(corrected)?
         }
     };
     let (mut path, mut level) = (Vec::new(), &matches);

@@ -96,11 +96,14 @@ pub fn complete(command: Command, path: &str) -> Command {
         }
         _ => arg,
     });
-    let has_show = command.find_subcommand("show").is_some();
+    let has = |name| command.find_subcommand(name).is_some();
+    let (has_show, has_both) = (has("show"), has("delete") && has("remove"));
     command.mut_subcommands(|command| {
         let path = format!("{path} {}", command.get_name());
         let command = match command.get_name() {
             "list" => command.alias("ls"),
+            "delete" if !has_both => command.aliases(["rm", "remove"]),
+            "remove" if !has_both => command.aliases(["rm", "delete"]),
             "delete" | "remove" => command.alias("rm"),
             "get" if !has_show => command.alias("show"),
             _ => command,

@@ -244,7 +244,10 @@ impl Printer {
     /// programs.
     pub fn event(&self, line: &str, value: &impl Serialize) -> Result<(), Failure> {
         match self.format {
-            Format::Table => self.raw(&format!("{}\n", one_line(line))),
+            Format::Table => {
+                let line = wrapped(&one_line(line), self.streams.stdout_width());
+                self.raw(&format!("{line}\n"))
+            }
             Format::Json if self.look.filter.is_none() => {
                 self.raw(&json_safe(&format!("{}\n", to_value(value)?)))
             }
@@ -263,13 +266,15 @@ impl Printer {
         if !self.is_table() {
             return self.event(before, value);
         }
-        let color = table::status_color(status).filter(|_| self.stdout_color);
-        let status = color.map_or_else(|| status.to_owned(), |color| color.colorize(status));
-        self.raw(&format!(
-            "{}{status}{}\n",
-            one_line(before),
-            one_line(after)
-        ))
+        let (before, after) = (one_line(before), one_line(after));
+        let line = format!("{before}{status}{after}");
+        // Wrapped, it has line ends in place of some spaces: the status stays where it is.
+        let mut line = wrapped(&line, self.streams.stdout_width());
+        if let Some(color) = table::status_color(status).filter(|_| self.stdout_color) {
+            let place = before.len()..before.len() + status.len();
+            line.replace_range(place, &color.colorize(status));
+        }
+        self.raw(&format!("{line}\n"))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
@@ -340,8 +345,14 @@ impl Printer {
 
     /// Writes a note or a hint: one line, whatever a service has put into it.
     fn aside(&self, start: &str, text: &str, end: &str) {
-        self.streams
-            .write_stderr(&format!("{start}{}{end}\n", one_line(text)));
+        let text = wrapped(&one_line(text), self.stderr_width());
+        self.streams.write_stderr(&format!("{start}{text}{end}\n"));
+    }
+
+    /// The width of standard error, if it is a terminal.
+    fn stderr_width(&self) -> Option<usize> {
+        let is_terminal = self.streams.terminals().stderr;
+        is_terminal.then(|| self.streams.stderr_width())
     }
 
     /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
@@ -355,8 +366,10 @@ impl Printer {
     /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
         let (yellow, reset) = styles(self.stderr_color, "\u{1b}[33m");
-        self.streams
-            .write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
+        let text = format!("warning: {}", one_line(warning));
+        let text = wrapped(&text, self.stderr_width());
+        let text = text.replacen("warning:", &format!("{yellow}warning:{reset}"), 1);
+        self.streams.write_stderr(&format!("{text}\n"));
     }
 
     /// From now on, `shown` is written to standard error in place of a secret.
@@ -455,7 +468,7 @@ impl Printer {
         let harmless_interrupt = failure.kind() == Kind::Interrupted && failure.hint.is_none();
         let mut lines = match harmless_interrupt {
             true => vec![message],
-            false => vec![format!("{red}error:{reset} {message}")],
+            false => vec![format!("error: {message}")],
         };
         // The message often already ends with the only field's problem.
         let not_in_message = |(field, message): &&(String, String)| {
@@ -477,11 +490,18 @@ impl Printer {
             );
         }
         if let Some(id) = &failure.request_id {
-            let (dim, reset) = styles(self.stderr_color, DIM);
-            lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
+            lines.push(format!("  request id: {}", one_line(id)));
         }
-        self.streams
-            .write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
+        let mut text = String::new();
+        for line in &lines {
+            text.push_str(&wrapped(line, self.stderr_width()));
+            text.push('\n');
+        }
+        let text = match harmless_interrupt {
+            true => text,
+            false => text.replacen("error:", &format!("{red}error:{reset}"), 1),
+        };
+        self.streams.write_stderr(&masked(&text));
     }
 
     /// Writes clap's output: help and version to standard output, errors to standard error.
@@ -582,6 +602,15 @@ pub fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
         Kind::BrokenPipe => Ok(()),
         _ => Err(failure),
     })
+}
+
+/// A line for people, in lines that fit their terminal. One with a command stays whole, so that it can be
+/// copied.
+fn wrapped(line: &str, width: Option<usize>) -> String {
+    match width.filter(|_| !line.contains("svc ")) {
+        Some(width) => between_words(line, width),
+        None => line.to_owned(),
+    }
 }
 
 const DIM: &str = "\u{1b}[2m";

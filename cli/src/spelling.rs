@@ -40,9 +40,7 @@ pub fn corrected(tree: &Command, args: &[OsString]) -> Option<Vec<OsString>> {
             }
             continue;
         }
-        let positional = command
-            .get_positionals()
-            .position(|it| it.get_id() == name)?;
+        let positional = positional(command, name)?;
         line.named
             .push((positional, inline.or_else(|| words.next().cloned())?));
     }
@@ -70,11 +68,19 @@ impl Line {
             words.extend(["--name".into(), name.clone()]);
             return Some(words);
         }
-        if self.named.is_empty() {
-            return None;
-        }
         let mut positionals = self.positionals;
         let mut named = self.named;
+        // A URL more than there are arguments is that of the application.
+        let is_url = |word: &OsString| word.to_string_lossy().contains("://");
+        if positionals.len() > command.get_positionals().count()
+            && positionals.last().is_some_and(is_url)
+            && option(command, "to").is_some()
+        {
+            words.push("--to".into());
+            words.extend(positionals.pop());
+        } else if named.is_empty() {
+            return None;
+        }
         named.sort_by_key(|(position, _)| *position);
         for (position, value) in named {
             positionals.insert(position.min(positionals.len()), value);
@@ -98,6 +104,14 @@ fn leaf<'a>(tree: &'a Command, args: &[OsString]) -> (&'a Command, usize) {
         }
     }
     (command, start.min(args.len()))
+}
+
+/// The position of an argument that somebody names. The only one of a command has other names, too.
+fn positional(command: &Command, name: &str) -> Option<usize> {
+    let mut all = command.get_positionals();
+    let is_only = all.clone().count() == 1;
+    let is_usual = ["name", "id", "url", "by"].contains(&name);
+    all.position(|it| it.get_id() == name || is_only && is_usual)
 }
 
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {

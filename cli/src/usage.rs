@@ -23,7 +23,7 @@ fn other_words() -> Vec<OtherWords> {
 
 /// Converts an error of clap about a command line of this tree.
 pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
-    let text = error.render().to_string();
+    let text = without_secrets(&error.render().to_string(), error);
     let mut paragraphs = text.split("\n\n").map(str::trim);
     let message = paragraphs
         .next()
@@ -31,7 +31,6 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         .trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let message = message.replace("invalid digit found in string", "it is not a whole number");
-    let message = without_secrets(&message, error);
     let (mut tips, mut usage) = (Vec::new(), None);
     for paragraph in paragraphs {
         match paragraph.starts_with("Usage: ") {
@@ -69,13 +68,24 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         tips.clear();
         usage = command.map(|command| command.clone().render_usage().to_string());
     }
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value,
+        _ => "",
+    };
     let is_meant = |other: &OtherWords| {
-        (other.place.is_empty() || other.place == path)
-            && other.words.iter().any(|known| known == word)
-            && (is_command || word.starts_with('-'))
+        let is_here = path == other.place || path.starts_with(&format!("{} ", other.place));
+        let mut known = other.words.iter();
+        let is_word = is_command || word.starts_with('-');
+        (other.place.is_empty() || is_here)
+            && known.any(|known| known == value || is_word && known == word)
             && is_there(&other.hint, command.unwrap_or(tree))
     };
+    let sandbox = tree.find_subcommand("sandbox");
+    let of_sandbox = sandbox.and_then(|sandbox| sandbox.find_subcommand(word));
     let hint = match other_words().into_iter().find(is_meant) {
+        _ if is_command && path.is_empty() && of_sandbox.is_some() => {
+            Some(format!("did you mean svc sandbox {word}?"))
+        }
         Some(other) => Some(other.hint),
         None if is_command && tips.is_empty() => Some(list_commands(&path)),
         None if tips.is_empty() => usage.map(|usage| usage.replacen("Usage:", "usage:", 1)),

@@ -284,7 +284,10 @@ fn independent_of_directory(
     let absolute = match name {
         "ca_bundle" => {
             let path = settings.path(value.as_ref());
-            std::fs::read(&path).map_err(|error| wrong(format!("{value}: {error}")))?;
+            let pem = std::fs::read(&path).map_err(|error| wrong(format!("{value}: {error}")))?;
+            if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") {
+                return Err(wrong(format!("{value} has no certificate in PEM")));
+            }
             path.to_str()
                 .ok_or_else(|| wrong("the directory of this run is not UTF-8".to_owned()))?
                 .to_owned()

@@ -35,6 +35,7 @@ use crate::recorded::RecordedDeliveries;
 use crate::settings::Source;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
+use crate::suggest::nearest;
 use crate::urls::{check_url, is_loopback, parse_url, without_password};
 
 mod receive;
@@ -228,15 +229,19 @@ impl Listen {
         }
         for route in &self.route {
             check_url("--route", &route.url)?;
-            // The service may have undocumented events.
-            if !events::names()
-                .chain(["webhook.test"])
-                .any(|event| route.matches(event))
-            {
-                context
-                    .out
-                    .warning(&format!("`{}` is not a documented event", route.event));
+        }
+        // The service may have undocumented events.
+        let routed = self.route.iter().map(|route| &route.event);
+        for meant in routed.chain(&self.until).chain(&self.events) {
+            let mut known = events::names().chain(["webhook.test"]);
+            if known.any(|event| receive::is_event_of(event, meant)) {
+                continue;
             }
+            let similar = nearest(meant, events::names());
+            let similar = similar.map(|name| format!("; did you mean {name}?"));
+            let similar = similar.unwrap_or_default();
+            let warning = format!("`{meant}` is not a documented event{similar}");
+            context.out.warning(&warning);
         }
         Ok(())
     }
@@ -309,7 +314,8 @@ impl Listen {
                 () = &mut timed_out, if serving.is_some() => {
                     let count = awaited.unwrap_or_default();
                     let limit = context.settings.timeout.value.as_secs_f64();
-                    let problem = format!("{count} more deliveries were expected within {limit} s");
+                    let what = if count == 1 { "delivery was" } else { "deliveries were" };
+                    let problem = format!("{count} more {what} expected within {limit} s");
                     return Err(Failure::check(problem).code("deliveries_missing"));
                 }
                 signal = stop.recv() => {

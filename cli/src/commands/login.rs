@@ -17,7 +17,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::choice;
 use crate::output_schema::of;
 use crate::prepared::confirm;
-use crate::settings::{Key, key_command_entry, url_entry, url_setting_names};
+use crate::settings::{Key, Settings, Source, key_command_entry, url_entry, url_setting_names};
 use crate::urls::with_scheme;
 
 /// Check an API key and store it in the profile
@@ -40,15 +40,9 @@ use crate::urls::with_scheme;
   svc login --store-only --key-file key.txt \\
       --email-url https://mail.example.com")]
 pub struct Login {
-    /// Service of the key
-    #[arg(
-        long,
-        value_name = "email|extraction",
-        value_parser = choice::service(),
-        hide_possible_values = true,
-        default_value = "email"
-    )]
-    service: Service,
+    /// Service of the key [default: that of the URL, or email]
+    #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+    service: Option<Service>,
     /// Store the key without checking it; no request is sent
     #[arg(long)]
     store_only: bool,
@@ -56,8 +50,8 @@ pub struct Login {
 
 impl Login {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let service = self.service;
         let settings = &context.settings;
+        let service = self.service(settings)?;
         if settings.sandbox {
             return Err(Failure::usage(
                 "the sandbox has its own keys and needs no login",
@@ -149,6 +143,25 @@ impl Login {
         context.out.done(&sentence, &output)?;
         context.out.hint(&format!("stored the key in {path}"));
         Ok(())
+    }
+
+    /// The service that is named, or whose URL is given. The key must not reach the other one.
+    fn service(&self, settings: &Settings) -> Result<Service, Failure> {
+        let mut service = self.service;
+        for of_url in Service::ALL {
+            let url = settings.url(*of_url);
+            if !url.is_some_and(|url| matches!(url.source, Source::Option(_))) {
+                continue;
+            }
+            if *service.get_or_insert(*of_url) != *of_url {
+                return Err(
+                    Failure::usage("a login stores the key of one service").hint(
+                        "give --email-url or --extraction-url alone, or the --service of the URL",
+                    ),
+                );
+            }
+        }
+        Ok(service.unwrap_or(Service::Email))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
 use crate::input::choice::service_named;
 use crate::output::{Column, Format, View};
@@ -78,7 +78,7 @@ pub struct Replay {
     #[arg(long, conflicts_with_all = ["to", "secret_file", "ids", "last"])]
     list: bool,
     /// URL of the application [default: the original one]
-    #[arg(long, alias = "url", value_name = "URL")]
+    #[arg(long, aliases = ["url", "forward-to"], value_name = "URL")]
     to: Option<String>,
     /// Signing secret file [default: that of `svc listen`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -117,6 +117,10 @@ impl Replay {
         if self.list {
             let none = "no deliveries are recorded; svc listen records them";
             return context.out.list(&recorded, RECORDED, none);
+        }
+        if self.last && recorded.is_empty() {
+            return Err(Failure::new(Kind::NotFound, "no deliveries are recorded")
+                .hint("svc listen records them"));
         }
         if self.last {
             recorded.drain(..recorded.len().saturating_sub(1));

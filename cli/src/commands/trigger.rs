@@ -60,7 +60,7 @@ pub struct Trigger {
     /// URL of the application
     ///
     /// Required, except with --sandbox.
-    #[arg(long, alias = "url", value_name = "URL")]
+    #[arg(long, aliases = ["url", "forward-to"], value_name = "URL")]
     to: Option<String>,
     /// File with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]

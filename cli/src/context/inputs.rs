@@ -19,6 +19,8 @@ impl Context {
         refuse_file_name(option, value, &self.settings.env.cwd)?;
         let bytes = match value.strip_prefix('@') {
             Some(literal) if literal.starts_with('@') => return Ok(literal.to_owned()),
+            // As curl spells it.
+            Some("-") => self.stdin(option)?,
             Some(path) => self.file(option, Path::new(path))?,
             None if value == "-" => self.stdin(option)?,
             None => return Ok(value.to_owned()),

@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::Printer;
+#[cfg(unix)]
+use super::Streams;
 use super::text::printable;
 use crate::failure::{Failure, Kind};
 use crate::stop;
@@ -47,7 +49,7 @@ impl Printer {
         // Turn echo off before asking, so that a key pasted immediately is not shown.
         #[cfg(unix)]
         let _echo = match self.streams.terminals().width {
-            None => Some(Echo::off(self.signals)?),
+            None => Some(Echo::off(self.signals, self.streams.clone())?),
             Some(_) => None,
         };
         #[cfg(unix)]
@@ -94,7 +96,7 @@ struct Echo {
 
 #[cfg(unix)]
 impl Echo {
-    fn off(signals: bool) -> Result<Self, Failure> {
+    fn off(signals: bool, streams: Streams) -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let stdin = rustix::stdio::stdin();
         let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
@@ -104,6 +106,8 @@ impl Echo {
             tokio::spawn(async move {
                 let code = stop.terminated().await;
                 let _ = tcsetattr(stdin, OptionalActions::Now, &restored);
+                // The shell's prompt begins on a line of its own.
+                streams.write_stderr("\n");
                 std::process::exit(code);
             });
         }

@@ -287,6 +287,7 @@ pub(super) fn lock(dir: &Path) -> Result<fs::File, Failure> {
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::other(format!("{}: {error}", path.display()))
+        .hint("nothing was stored; check the disk, and whether you may write there")
 }
 
 #[cfg(test)]

@@ -516,7 +516,7 @@ fn an_email_scheduled_for_the_past_is_not_sent() {
         .expect("a message")
         .to_owned();
     assert!(
-        message.starts_with("--body: scheduledAt: 2026-01-01"),
+        message.starts_with("scheduledAt: 2026-01-01"),
         "{message}"
     );
     let run = home.run_with_env(&["emails", "batch", &body], &env);

@@ -134,7 +134,8 @@ fn email(
     }
     fields::check_addresses(&email)?;
     if let Some(at) = &email.scheduled_at {
-        times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
+        times::check_schedule(at, now, local_checks)
+            .map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
     Ok(email)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::Call;
 use svc_sdk::Operation::EmailsCancel;
-use svc_sdk::email::EmailRecord;
+use svc_sdk::email::{EmailRecord, EmailStatus};
 
 use super::{VIEW as EMAIL_VIEW, missing};
 use crate::command_spec::changes;
@@ -112,15 +112,26 @@ async fn cancel(
     id: &str,
     call: Call<EmailRecord>,
 ) -> Result<EmailRecord, Failure> {
-    context.send(call, "cancelling").await.map_err(|failure| {
-        if failure.status != Some(409) {
-            return failure;
-        }
+    let sent = context.send(call, "cancelling").await;
+    let too_late = |failure: Failure| {
         let get = context.svc("emails get {}", &[id]);
         failure.hint(format!(
             "only an email that waits for its scheduled time can be cancelled; see it: {get}"
         ))
-    })
+    };
+    let email = sent.map_err(|failure| match failure.status {
+        Some(409) => too_late(failure),
+        _ => failure,
+    })?;
+    match &email.status {
+        Some(status) if status.is_final() && *status != EmailStatus::Cancelled => {
+            let problem = format!("email {id} was not cancelled: the service says {status}");
+            Err(too_late(
+                Failure::new(Kind::Refused, problem).code("not_cancelled"),
+            ))
+        }
+        _ => Ok(email),
+    }
 }
 
 /// What became of one of several emails.

@@ -84,6 +84,8 @@ impl Send {
         let call = context.with_options(client.emails().send(&email));
         let sent = async {
             let call = Prepared::new(call).asking(question).decide(context).await?;
+            // Its time may have passed before somebody decided.
+            check_schedule(context, &email).await?;
             context.send(call, "sending").await
         };
         let accepted = sent.await.map_err(|failure| {
@@ -130,11 +132,8 @@ impl Send {
             failure.fields = vec![(field, problem)];
             failure
         })?;
-        if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
-            times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
-                Failure::input(format!("--body: scheduledAt: {problem}"))
-                    .hint("give a later time, or remove scheduledAt to send now")
-            })?;
+        if self.content.at.is_none() {
+            check_schedule(context, &email).await?;
         }
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
@@ -165,6 +164,17 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+async fn check_schedule(context: &Context, email: &Email) -> Result<(), Failure> {
+    let Some(at) = &email.scheduled_at else {
+        return Ok(());
+    };
+    let now = times::now(context).await?;
+    times::check_schedule(at, &now, context.settings.checks_limits()).map_err(|problem| {
+        Failure::input(format!("scheduledAt: {problem}"))
+            .hint("give a later time, or remove scheduledAt to send now")
+    })
 }
 
 /// Names the option and the value of an address that is refused, in place of a field of the API.

@@ -15,7 +15,7 @@ const VIEW: View = View(&[
     Column::time("AT", "/at"),
     Column::text("KIND", "/kind"),
     Column::prose("WHAT HAPPENS", "/description"),
-    Column::id("SUBJECT", "/subject").droppable(),
+    Column::id("ABOUT", "/subject").droppable(),
 ]);
 
 /// List what is due next

@@ -144,6 +144,9 @@ pub enum Command {
         ids: Vec<String>,
         #[command(flatten)]
         filters: Filters,
+        /// Delete all, as without ids and filters
+        #[arg(long, hide = true, conflicts_with_all = ["ids", "to", "from", "subject", "after"])]
+        all: bool,
     },
     /// Open a message on the page of the sandbox, in a browser
     ///
@@ -209,7 +212,7 @@ impl Command {
                 let client = control::client(context).await?;
                 control::show(context, RELEASED, client.release_message(&id, to)).await
             }
-            Self::Delete { ids, filters } => {
+            Self::Delete { ids, filters, .. } => {
                 let filter = filters.read(context).await?;
                 let what = match &ids[..] {
                     [id] => format!("message {id}"),

@@ -63,14 +63,30 @@ impl Status {
         let request = Client::from_http(http).health();
         let is_given = elsewhere.is_some() || found.is_some();
         let request = Prepared::new(request).decide(context).await?;
+        if !is_given && names_only_dir(context)? {
+            // The server at the usual address is that of another directory.
+            return not_running(
+                context,
+                dir,
+                &format!("no sandbox runs on {}", dir.display()),
+            );
+        }
+        let none = format!("no sandbox responds at {url}");
         if !is_given && !listens(&url).await {
-            return not_running(context, dir, &url);
+            return not_running(context, dir, &none);
         }
         match control::read(context, request).await {
             Ok(health) => context.out.one(&Running { health, data }, VIEW),
-            Err(_) => not_running(context, dir, &url),
+            Err(_) => not_running(context, dir, &none),
         }
     }
+}
+
+/// Whether the environment says which directory is meant, but not where its server listens.
+fn names_only_dir(context: &Context) -> Result<bool, Failure> {
+    let is_set = |name| Ok::<_, Failure>(context.settings.variable(name)?.is_some());
+    let names_address = is_set("SVC_SANDBOX_ADDR")? || is_set("SVC_SANDBOX_NETWORK")?;
+    Ok(is_set("SVC_SANDBOX_DIR")? && !names_address)
 }
 
 async fn listens(url: &str) -> bool {
@@ -82,7 +98,7 @@ async fn listens(url: &str) -> bool {
     )
 }
 
-fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> {
+fn not_running(context: &Context, dir: &Path, message: &str) -> Result<(), Failure> {
     context.out.one(
         &NotRunning {
             status: "not running",
@@ -90,7 +106,6 @@ fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> 
         },
         VIEW,
     )?;
-    let message = format!("no sandbox responds at {url}");
     let hint = "start one: svc sandbox serve; or name another: svc sandbox status --url URL";
     Err(Failure::other(message).code("not_running").hint(hint))
 }
