@@ -1,4 +1,9 @@
-//! The ledger: sends, their rows, and who was sent what.
+//! `Ledger` stores sends, their rows and who was sent what, in SQLite or PostgreSQL. Here is what
+//! an application does with it: draft a send and add rows, start, read, pause, reopen, settle and
+//! remove it. What workers do is in `worker.rs`, how a statement runs in `database.rs`. A row is in
+//! exactly one `RowStatus`, and a change of several rows is one transaction. Removed sends leave
+//! only a keyed hash of each address. Over 500 lines, because each method stands with its SQL and
+//! its documentation.
 
 #[cfg(feature = "sqlite")]
 use std::path::Path;

@@ -1,4 +1,7 @@
-//! A ledger in PostgreSQL, which several machines share.
+//! A ledger in PostgreSQL: creates the tables, and runs the transactions of `database.rs`, each on
+//! a connection of its own from the pool. Only a commit gives the connection back. After anything
+//! else it is closed, because a statement may still run in the server. Errors that may pass, such
+//! as a lost connection, are `LedgerErrorKind::Unavailable`.
 
 use deadpool_postgres::tokio_postgres::error::SqlState;
 use deadpool_postgres::tokio_postgres::types::{ToSql, Type};

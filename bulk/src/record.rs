@@ -1,4 +1,7 @@
-//! What a ledger knows about sends and their rows.
+//! What is stored in a ledger (`NewSend`, `NewRow`) and what is read from it (`SendRecord`,
+//! `RowRecord`, `Totals`), with the states of sends and rows. `Debug` of these types omits
+//! addresses, settings, data and messages. The words of `SendState` and `RowStatus` are stored in
+//! the database and stand in the SQL of `ledger.rs` and `worker.rs`, so they must not change.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
-//! A ledger in a file.
+//! A ledger in a SQLite file: one connection, on a thread that runs the closures that `call` sends
+//! to it. `database.rs` calls `Sqlite::begin` and `read`. All clones share the connection, so a
+//! transaction holds `lock` until it ends. One that is dropped queues its rollback before it
+//! releases the lock. The statements are PostgreSQL's; `translated` turns them into SQLite's.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};

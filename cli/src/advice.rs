@@ -1,4 +1,8 @@
-//! Hints: the next step for failures that the services and the SDK report.
+//! Hints: the next step after a failure that a service or the SDK reported. `add` takes the failure
+//! at the end of a run and the `Context`, and writes a hint into its `Details`, unless the command
+//! has set one. It also names what was not found, and the proxy. Command lines in hints are made
+//! with `Context::svc`, so that they address the same profile or sandbox as this run. `app.rs`
+//! calls it before the failure is printed.
 
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 

@@ -1,4 +1,9 @@
-//! Runs `svc`: parses the arguments, resolves the settings, runs the command and reports failures.
+//! Runs `svc`. `run` takes the arguments and a `Process`, and returns the exit code: it parses
+//! (`Parsed`), resolves the settings, builds the `Context`, runs the command in a runtime of its
+//! own, and prints its failure. Before the settings are resolved, `early_printer` reads from the
+//! arguments alone how a failure is to be printed. A run takes streams, environment and directory
+//! from `Process`, so that `svc mcp` and tests run commands inside theirs. Commands go on in
+//! `commands/`.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,7 @@
-//! Formats command lines for hints, based on the one that the user typed.
+//! Command lines for hints: `shown` repeats what the user typed, `filled` puts values into a new
+//! command, `shell_quoted` quotes a word. Hints end up in logs and are pasted into shells. So a
+//! repeated command line has no text of the user, no header's value and no password, and a value
+//! that a service chose cannot become a second word or an escape sequence.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -1,4 +1,8 @@
-//! Requests to the sandbox's control interface, for the `svc sandbox` commands.
+//! Sends requests to the sandbox's control interface, for the `svc sandbox` commands: `show`,
+//! `list`, `done` and `document` send one and print its response, `Paging::pages` prints one page
+//! or all. `send` shows or sends, `read` sends. A request that waits in the server has a timeout of
+//! its own, and is not retried. An empty list adds a note if this command has started a sandbox of
+//! its own, because another one may have been meant.
 
 use clap::Args;
 use schemars::JsonSchema;

@@ -1,5 +1,8 @@
-//! `--wait`: follows an email or a domain by the polls of the SDK, and reports the failures that a wait
-//! survives.
+//! `--wait`: `Polls` follows the polls of the SDK within `--timeout`, and `for_email` prints each
+//! change until the status is final. Transient failures are survived, up to `MAX_FAILURES` in a row
+//! (`FailureBudget`), but not that of the first poll if no state is known. After a timeout, the
+//! outcome is unknown and the failure not retryable: the email was accepted, and sending it again
+//! would send it twice. `verdict` decides whether the final status is a failure.
 
 use std::time::Duration;
 

@@ -405,14 +405,16 @@ impl Printer {
         let filter = EnvFilter::builder()
             .with_default_directive(level.into())
             .from_env_lossy();
+        let streams = self.streams.clone();
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(self.stderr_color && !as_json)
-            .with_writer(std::io::stderr);
+            .with_writer(move || LogWriter(streams.clone()));
         // Keep a subscriber that the process has set already.
-        let _ = match as_json {
-            true => log.json().flatten_event(true).try_init(),
-            false => log.try_init(),
+        let _ = if as_json {
+            log.json().flatten_event(true).try_init()
+        } else {
+            log.try_init()
         };
     }
 
@@ -592,6 +594,21 @@ impl Printer {
                 std::io::ErrorKind::BrokenPipe => error.into(),
                 _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
             })
+    }
+}
+
+/// Writes the sandbox's log to standard error of the run: a run within another process, as in tests,
+/// has a standard error of its own.
+struct LogWriter(Streams);
+
+impl std::io::Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.write_stderr(&String::from_utf8_lossy(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,4 +1,8 @@
-//! Converts the SDK's errors to failures of `svc`.
+//! Converts an `svc_sdk::Error` to a `Failure`. `kind` decides the exit code: an outcome that is
+//! unknown and not safe to repeat becomes `Kind::OutcomeUnknown`, unless the kind of the error says
+//! that nothing was done. A test checks every `ErrorKind`, because the match needs a wildcard.
+//! `message` adds the service's own message, or the root cause of a failed connection. `advice.rs`
+//! adds the hint.
 
 use svc_sdk::{Error, ErrorKind, Operation, Outcome, StatusCode};
 

@@ -1,4 +1,8 @@
-//! Explains wrong command lines: what was wrong, and what was probably meant.
+//! Explains a wrong command line: `failure` takes clap's error and the command tree, and returns a
+//! `Failure` with one hint. `usage_words.json` has words of other programs; a hint
+//! that suggests an option or command is given only if it exists. Values that may be secret, such
+//! as headers, passwords in URLs or a key after `svc login`, are not repeated. `spelling.rs` comes
+//! first, and accepts what is clear.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde::Deserialize;

@@ -1,4 +1,8 @@
-//! [`Server`]: puts the parts together, starts and stops them.
+//! [`Server`] puts the parts together, starts and stops them. `start` takes the `Settings` of the
+//! `Builder`, locks the data directory, opens the database, binds all addresses, applies the seeds,
+//! and only then accepts requests. `stop` ends in the opposite order: tasks get `stop_timeout`,
+//! then the database completes what was submitted, and at last the directory is unlocked. Requests
+//! go on in `routes.rs`, due work in `engine.rs`, mail in `smtp.rs`.
 
 mod builder;
 pub(crate) mod organization;

@@ -1,4 +1,8 @@
-//! The options that a server was started with.
+//! [`Settings`]: the options that a server was started with, their defaults, and the limits for
+//! clients ([`Limits`]). What follows from several options is decided here: whether others can
+//! reach the server (`is_exposed`), which hosts a request may name (`accepts_host`, the guard
+//! against DNS rebinding), and the base URL. An exposed server must not accept the seeded keys,
+//! which are public. `server/builder.rs` sets the options.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -437,17 +437,35 @@ pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>
 pub(crate) fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
     match Value::deserialize(d)? {
         Value::Null => Ok(None),
-        Value::String(one) if one.is_empty() => Ok(None),
-        Value::String(one) => Ok(Some(vec![one])),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) => Ok(Some(texts_in(&text))),
         many => serde_json::from_value(many)
             .map(Some)
             .map_err(D::Error::custom),
     }
 }
 
-/// An object or `null`. Some languages write an empty object as an empty list.
+/// The texts in a text: a list in JSON, words between commas, or the text itself.
+fn texts_in(text: &str) -> Vec<String> {
+    if let Ok(texts) = serde_json::from_str(text) {
+        return texts;
+    }
+
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let is_of_word = |letter: char| letter.is_alphanumeric() || "_.:*/-".contains(letter);
+    let is_word = |part: &&str| !part.is_empty() && part.chars().all(is_of_word);
+    if parts.iter().all(is_word) {
+        return parts.into_iter().map(str::to_owned).collect();
+    }
+    vec![text.to_owned()]
+}
+
+/// An object or `null`. Some languages write an empty object as an empty list, and some databases have
+/// it as a text.
 pub(crate) fn object<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Fields>, D::Error> {
     match Value::deserialize(d)? {
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) => serde_json::from_str(&text).map_err(D::Error::custom),
         Value::Null => Ok(None),
         Value::Object(fields) => Ok(Some(fields)),
         Value::Array(items) if items.is_empty() => Ok(Some(Fields::new())),

@@ -1,4 +1,8 @@
-//! The crate's error type. One file, because it is one type with its methods.
+//! `Error`, the only error type of this crate: what went wrong (`ErrorKind`), whether the service
+//! may have processed the request (`Outcome`), and what the response said (`ErrorReport`).
+//! `Display` and `Debug` contain no API key and nothing of the content of a request or response;
+//! the service's own text has accessors. The errors of responses are made in `error/response.rs`,
+//! those of connections in `engine/attempt.rs`. One file, because it is one type with its methods.
 
 mod kind;
 mod limits;
@@ -16,7 +20,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
-pub(crate) use response::response_error;
+pub(crate) use response::{reported_kind, response_error};
 
 use crate::operation::{Operation, ScopeRule};
 use crate::scope::Scope;

@@ -1,4 +1,8 @@
-//! Lists and pages of resources, in any common JSON shape.
+//! `List<T>`, and how it is read from a response: `find_array` finds the items, `read_list_by` the
+//! paging fields beside them, and `read_more` whether and how the list goes on (`More`). Known
+//! names of fields are searched in any common shape; the dialect can pin the field of the items and
+//! the parameter of a cursor. If a response has several arrays and none has a usual name, that is
+//! an error: the items are not guessed. `pages.rs` requests the next page.
 
 use std::ops::Deref;
 
@@ -239,6 +243,14 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
     }
     let page = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
     more.page = more.page.or_else(|| page("x-next-page"));
+    match dialect.pinned(Point::ListPages) {
+        Some("whole") => return More::default(),
+        Some("page" | "has-more") => (more.link, more.cursor) = (None, None),
+        Some("cursor") => more.link = None,
+        Some("link") => more.cursor = None,
+        Some("link-header") => (more.link, more.cursor) = (link_header(headers), None),
+        _ => {}
+    }
     let is_told = more.link.is_some() || more.cursor.is_some() || more.page.is_some();
     // `"next": null` ends a list.
     if more.said.is_none() && !is_told && names_no_next(beside, DEPTH) {
@@ -342,6 +354,15 @@ fn link_header(headers: &HeaderMap) -> Option<String> {
             is_next.then(|| target.to_owned())
         })
     })
+}
+
+/// Whether there is an array in the place of a list, perhaps an empty one.
+pub(crate) fn has_array(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_array),
+        _ => false,
+    }
 }
 
 /// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
@@ -475,16 +496,25 @@ fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
     }
 }
 
+/// Whether a field is named like the list of what failed, beside that of what did not: `errors`,
+/// `failed`, `fail_list`, `rejected`.
+pub(crate) fn is_of_failures(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["error", "fail", "reject", "refus", "invalid"];
+    let name = plain(name);
+    WORDS.iter().any(|word| name.contains(word))
+}
+
 fn take_array(
     fields: &mut Fields,
     pinned: Option<&str>,
 ) -> Result<Option<Vec<Value>>, DecodeError> {
-    const BESIDE: [&str; 6] = [
-        "errors", "failed", "links", "warnings", "included", "messages",
-    ];
+    const BESIDE: [&str; 4] = ["links", "warnings", "included", "messages"];
     let is_list = |(name, value): &(&String, &Value)| match pinned {
         Some(pinned) => name.as_str() == pinned && value.is_array(),
-        None => value.is_array() && !BESIDE.contains(&plain(name).as_str()),
+        None => {
+            let is_beside = BESIDE.contains(&plain(name).as_str()) || is_of_failures(name);
+            value.is_array() && !is_beside
+        }
     };
     let names: Vec<&String> = fields
         .iter()

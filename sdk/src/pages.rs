@@ -1,4 +1,8 @@
-//! A list of any length, page after page: how a list goes on, and when it ends.
+//! `ListStream<T>` requests a list page after page. `Paginator::step` looks at each page and
+//! decides what to request next: by a link, else a cursor, else a number. The stream ends without
+//! an error only if, as far as the pages tell, it has returned all items. A page that was there
+//! before ends it with `ErrorKind::PageRepeated`, and a list that says it goes on but not how with
+//! `IncompleteList`.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -220,6 +224,9 @@ impl Next {
     }
 }
 
+/// How many empty pages in a row are followed, if nothing but a link or a cursor says that there is more.
+const MAX_EMPTY_PAGES: u32 = 3;
+
 /// Determines which page to request next, and when to stop.
 #[derive(Default)]
 struct Paginator {
@@ -234,6 +241,8 @@ struct Paginator {
     total: Option<u64>,
     /// Whether the last page said that there is another.
     says_more: bool,
+    /// How many pages in a row had no items.
+    empty_pages: u32,
     /// A hash of every page, to detect repeated pages.
     pages: HashSet<u64>,
 }
@@ -270,10 +279,19 @@ impl Paginator {
     fn step<T: Serialize>(&mut self, page: &List<T>) -> Step {
         self.total = page.total.or(self.total);
         let goes_on = page.more.is_said();
-        if page.is_empty() && !goes_on {
-            return match self.total.is_some_and(|total| self.items < total) {
-                true => Step::Incomplete,
-                false => Step::End,
+        self.empty_pages = if page.is_empty() {
+            self.empty_pages + 1
+        } else {
+            0
+        };
+        // Some services lead from each page to another, also from those behind the last one; others
+        // have pages without items in between.
+        let leads_nowhere = self.empty_pages > MAX_EMPTY_PAGES && page.more.said.is_none();
+        if page.is_empty() && (!goes_on || leads_nowhere) {
+            return if self.total.is_some_and(|total| self.items < total) {
+                Step::Incomplete
+            } else {
+                Step::End
             };
         }
         let mut hasher = DefaultHasher::new();

@@ -4,13 +4,12 @@
 //! anything else is unknown. A message alone is neither.
 
 use http::HeaderMap;
-use http::header::LOCATION;
 use serde_json::Value;
 
 use crate::decode::read_fields;
 use crate::dialect::{Dialect, Point};
 use crate::email::email_record::EmailRecord;
-use crate::fields::{Fields, flag, integer, plain};
+use crate::fields::{Fields, find, flag, integer, is_nothing, plain};
 
 /// What a response says about an email.
 pub(crate) enum Verdict {
@@ -43,7 +42,7 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
     }
 }
 
-/// The id in the dialect's header or in `Location`.
+/// The id in the dialect's header, or in the URL of `Location` or a header like it.
 fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
     const USUAL: [&str; 5] = [
         "x-message-id",
@@ -52,19 +51,32 @@ fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
         "x-resource-id",
         "x-id",
     ];
+    const URLS: [&str; 3] = ["location", "operation-location", "content-location"];
     let text = |name: &str| {
         let text = headers.get(name)?.to_str().ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     };
     let place = dialect.pinned(Point::IdPlace);
     let named = || text(dialect.choice(Point::IdHeader));
+    let in_url = |of_an_email: bool| {
+        let mut urls = URLS.iter().filter_map(|name| text(name));
+        urls.find_map(|url| last_segment(&url, of_an_email))
+    };
     match place {
-        Some("header") => named(),
-        Some("location") => last_segment(&text(LOCATION.as_str())?, false),
+        Some("header") => {
+            let value = named()?;
+            let is_url = value.starts_with('/') || value.contains("://");
+            if is_url {
+                last_segment(&value, false)
+            } else {
+                Some(value)
+            }
+        }
+        Some("location") => in_url(false),
         Some(_) => None,
         None => named()
             .or_else(|| USUAL.iter().find_map(|name| text(name)))
-            .or_else(|| last_segment(&text(LOCATION.as_str())?, true)),
+            .or_else(|| in_url(true)),
     }
 }
 
@@ -104,8 +116,14 @@ pub(crate) fn is_marked(fields: &Fields) -> bool {
 }
 
 /// Whether the body of a response that is not to a send reports a failure: `{"error": …}`,
-/// `{"success": false}`, `{"status": "error"}`. Its resource may have a status of its own.
+/// `{"success": false}`, `{"status": "error"}`, `{"code": 10404, "msg": "…", "data": null}`. Its
+/// resource may have a status of its own.
 pub(crate) fn reports_failure(fields: &Fields) -> bool {
+    names_failure(fields) || result_code(fields) == Some(ResultCode::Failure)
+}
+
+/// As [`reports_failure`], of fields beside a list, where a code may be of anything.
+pub(crate) fn names_failure(fields: &Fields) -> bool {
     is_refused(fields)
         || has_error(fields)
         || fields.iter().any(|(name, value)| {
@@ -130,6 +148,71 @@ fn has_error(fields: &Fields) -> bool {
         .any(|(name, value)| is_error(&plain(name), value))
 }
 
+/// What the code of a body without a result says, as in `{"code": 0, "msg": "ok", "data": null}`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ResultCode {
+    Success,
+    Failure,
+    /// Services differ in what a small number or another word means.
+    Unclear,
+}
+
+/// `None` if the body has no code, or has a result beside it, such as a resource with a code of its
+/// own.
+pub(crate) fn result_code(fields: &Fields) -> Option<ResultCode> {
+    const SUCCESS: [&str; 10] = [
+        "ok",
+        "success",
+        "succeeded",
+        "successful",
+        "done",
+        "accepted",
+        "created",
+        "updated",
+        "deleted",
+        "cancelled",
+    ];
+    let (_, code) = find(fields, &RESULT_CODES)?;
+    if fields.iter().any(|(name, value)| is_result(name, value)) {
+        return None;
+    }
+
+    let is_success = |text: &str| SUCCESS.contains(&plain(text).as_str());
+    let message = find(fields, &["msg", "message", "errmsg", "errormessage"]);
+    let says_success = message
+        .and_then(|(_, message)| message.as_str())
+        .is_some_and(is_success);
+    Some(match integer(code) {
+        Some(0 | 100..400) => ResultCode::Success,
+        Some(number) if number >= 100 || number < 0 => ResultCode::Failure,
+        None if code.as_str().is_some_and(is_failing_word) => ResultCode::Failure,
+        None if code.as_str().is_some_and(is_success) => ResultCode::Success,
+        _ if says_success => ResultCode::Success,
+        _ => ResultCode::Unclear,
+    })
+}
+
+/// The plain names of fields with the code of a result.
+const RESULT_CODES: [&str; 8] = [
+    "code",
+    "errcode",
+    "errno",
+    "resultcode",
+    "returncode",
+    "retcode",
+    "ret",
+    "statuscode",
+];
+
+/// Whether a field is more than what an envelope has: it holds something, or names something.
+fn is_result(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        value => !is_nothing(value) && matches!(name, "id" | "name" | "email" | "url"),
+    }
+}
+
 fn is_denied(name: &str, value: &Value) -> bool {
     const ASSENTS: [&str; 8] = [
         "success",
@@ -145,9 +228,11 @@ fn is_denied(name: &str, value: &Value) -> bool {
 }
 
 fn is_error(name: &str, value: &Value) -> bool {
-    const ERRORS: [&str; 13] = [
+    const ERRORS: [&str; 15] = [
         "error",
         "errors",
+        "errcode",
+        "errno",
         "errorcode",
         "errormessage",
         "errordescription",
@@ -177,9 +262,10 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// Whether a field that holds a status holds one of a failure: a number from 400 on, or a word.
+/// Whether a field that holds a status holds one of a failure: a number from 400 on, a negative one,
+/// or a word.
 fn is_failing_status(name: &str, value: &Value) -> bool {
-    const STATUSES: [&str; 17] = [
+    const STATUSES: [&str; 20] = [
         "status",
         "statuscode",
         "statustext",
@@ -192,6 +278,9 @@ fn is_failing_status(name: &str, value: &Value) -> bool {
         "state",
         "result",
         "resultcode",
+        "retcode",
+        "returncode",
+        "ret",
         "outcome",
         "deliverystatus",
         "emailstatus",
@@ -209,7 +298,7 @@ fn is_failing_status(name: &str, value: &Value) -> bool {
             let code = status.get("code").and_then(integer);
             code.is_some_and(|code| (1..100).contains(&code))
         }
-        _ => integer(value).is_some_and(|number| number >= 400),
+        _ => integer(value).is_some_and(|number| number >= 400 || number < 0),
     }
 }
 
@@ -319,6 +408,9 @@ mod tests {
             json!({"id": "m", "error": {"message": "no"}}),
             json!({"ErrorCode": 300, "MessageID": "m"}),
             json!({"result": {"id": "m", "success": false}}),
+            json!({"code": -1, "id": "m"}),
+            json!({"errcode": 40001, "errmsg": "invalid credential", "id": "m"}),
+            json!({"code": 230_013, "msg": "sender not verified", "data": {}}),
         ] {
             assert_eq!(verdict(&refused), Expected::Refused, "{refused}");
         }
@@ -327,6 +419,7 @@ mod tests {
             json!({"message": "no such recipient"}),
             json!({"status": 202, "message": "accepted for delivery"}),
             json!({"id": null, "status": "queued"}),
+            json!({"code": 3, "msg": "later", "data": null}),
         ] {
             assert_eq!(verdict(&unknown), Expected::Unknown, "{unknown}");
         }
@@ -348,6 +441,57 @@ mod tests {
         assert_eq!(read("location", "/status/queue", &found), "");
         let pinned = Dialect::with(["id-place=location"]).expect("a choice");
         assert_eq!(read("location", "https://x.test/queue/m", &pinned), "m");
+        assert_eq!(
+            read("operation-location", "https://x.test/messages/m", &found),
+            "m"
+        );
+        let choices = ["id-place=header", "id-header=x-status"];
+        let pinned = Dialect::with(choices).expect("choices");
+        assert_eq!(read("x-status", "https://x.test/queue/m", &pinned), "m");
+        assert_eq!(read("x-status", "<m@x.test>", &pinned), "<m@x.test>");
+    }
+
+    #[test]
+    fn the_code_of_an_envelope_says_what_it_says_for_certain() {
+        for (body, expected) in [
+            (
+                json!({"code": 0, "msg": "ok", "data": null}),
+                Some(ResultCode::Success),
+            ),
+            (
+                json!({"code": 200, "message": "Gone"}),
+                Some(ResultCode::Success),
+            ),
+            (
+                json!({"code": 1, "msg": "success"}),
+                Some(ResultCode::Success),
+            ),
+            (json!({"code": "OK"}), Some(ResultCode::Success)),
+            (
+                json!({"code": 10_404, "msg": "not found", "data": null}),
+                Some(ResultCode::Failure),
+            ),
+            (
+                json!({"code": "401", "data": {}}),
+                Some(ResultCode::Failure),
+            ),
+            (json!({"errcode": -1}), Some(ResultCode::Failure)),
+            (json!({"code": "invalid_key"}), Some(ResultCode::Failure)),
+            (
+                json!({"code": 1, "msg": "gone", "data": null}),
+                Some(ResultCode::Unclear),
+            ),
+            (
+                json!({"code": "A0230", "msg": "?"}),
+                Some(ResultCode::Unclear),
+            ),
+            (json!({"code": 10_404, "id": "7"}), None),
+            (json!({"code": 10_404, "data": {"id": "7"}}), None),
+            (json!({"message": "ok"}), None),
+        ] {
+            let fields = body.as_object().expect("an object");
+            assert_eq!(result_code(fields), expected, "{body}");
+        }
     }
 
     /// Fields of which the oracle knows what they say.

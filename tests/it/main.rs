@@ -9,6 +9,7 @@ mod crash;
 mod deliveries;
 mod dialect;
 mod docs;
+mod imports;
 #[cfg(unix)]
 mod live;
 mod process;

@@ -10,6 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::docs::root;
+use crate::imports::{Library, exports};
 
 /// The dependencies between our crates that the design allows.
 const DEPENDENCIES: [(&str, &[&str]); 8] = [
@@ -481,41 +482,6 @@ fn every_file_is_in_a_module() {
     assert_eq!(lost, [""; 0], "no module names these files");
 }
 
-#[test]
-fn imports_are_found() {
-    let known = ["a", "a::b", "a::c", "d"].map(|name| (name.to_owned(), String::new()));
-    let known = BTreeMap::from(known);
-    let source = "//! use crate::d::X;\nmod e;\nuse super::c::{self, Y};\nuse std::io;\n\
-                  use crate::{d::{Z, W as V}, a};\npub(in crate::a) fn f() { crate::d::g(); super::c::h() }\n\
-                  fn g() { f(\"a; use {\") }\n\
-                  #[cfg(test)]\nmod tests { use crate::e; }";
-    assert_eq!(
-        paths("a::b", source),
-        [
-            "a::c",
-            "a::c::Y",
-            "a::b::std::io",
-            "d::Z",
-            "d::W",
-            "a",
-            "d::g",
-            "a::c::h"
-        ]
-    );
-    let exports = exports("mod a;\npub use a::c::{X, Y};\npub use d::make;\n");
-    let imported = |module: &str, source: &str| imports(module, source, &known, &exports);
-    assert_eq!(
-        imported("a::b", source),
-        ["a", "a::c", "d"].map(str::to_owned).into()
-    );
-    let through_root = "use crate::X;\nfn f() { crate::make() }";
-    assert_eq!(
-        imported("a::b", through_root),
-        ["a::c", "d"].map(str::to_owned).into()
-    );
-    assert_eq!(paths("a", "use b::B;\nuse c;"), ["a::b::B", "a::c"]);
-}
-
 fn server_modules() -> BTreeMap<String, BTreeSet<String>> {
     modules("reference-server/src")
 }
@@ -523,13 +489,18 @@ fn server_modules() -> BTreeMap<String, BTreeSet<String>> {
 /// The modules in a folder, each with the modules that it imports from, except in tests.
 fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let lib = root().join(folder).join("lib.rs");
-    let exports = exports(&fs::read_to_string(lib).expect("a library"));
     let sources = sources(folder);
     assert!(sources.len() > 40, "found only {} modules", sources.len());
-    sources
-        .iter()
-        .map(|(module, source)| (module.clone(), imports(module, source, &sources, &exports)))
-        .collect()
+
+    let library = Library {
+        modules: sources.keys().cloned().collect(),
+        exports: exports(&fs::read_to_string(lib).expect("a library")),
+    };
+    let mut modules = BTreeMap::new();
+    for (module, source) in &sources {
+        modules.insert(module.clone(), library.imports(module, source));
+    }
+    modules
 }
 
 /// The modules in a folder, except its root, each with its source.
@@ -569,142 +540,6 @@ fn program(source: &str) -> &str {
         .split("#[cfg(test)]\nmod tests")
         .next()
         .unwrap_or_default()
-}
-
-/// The names that the root of a crate exports, each with its path: `crate::command` may be that of
-/// `app`.
-fn exports(lib: &str) -> BTreeMap<String, String> {
-    let statements = lib
-        .split(';')
-        .filter_map(|statement| statement.split_once("pub use "));
-    let paths = statements.flat_map(|(_, tree)| leaves(tree));
-    let named = |path: String| (path.rsplit("::").next().unwrap_or(&path).to_owned(), path);
-    paths.map(named).collect()
-}
-
-/// The modules that a module names in its paths, except itself.
-fn imports(
-    module: &str,
-    source: &str,
-    known: &BTreeMap<String, String>,
-    exports: &BTreeMap<String, String>,
-) -> BTreeSet<String> {
-    paths(module, source)
-        .into_iter()
-        .filter_map(|path| {
-            let is_export = !known.contains_key(path.split("::").next().unwrap_or_default());
-            let path = exports
-                .get(&path)
-                .filter(|_| is_export)
-                .cloned()
-                .unwrap_or(path);
-            let mut name = path.as_str();
-            while !known.contains_key(name) {
-                name = name.rsplit_once("::")?.0;
-            }
-            (name != module).then(|| name.to_owned())
-        })
-        .collect()
-}
-
-/// All paths in a module that start in this crate, from its root.
-fn paths(module: &str, source: &str) -> Vec<String> {
-    let program = program(source);
-    let is_comment = |line: &&str| line.trim_start().starts_with("//");
-    let code: Vec<&str> = program.lines().filter(|line| !is_comment(line)).collect();
-    // The module in `pub(in …)` is no import.
-    let code = code.join("\n");
-    let parts = code.split("pub(in ").enumerate();
-    let code: String = parts
-        .map(|(index, part)| {
-            if index == 0 {
-                part
-            } else {
-                part.split_once(')').expect(")").1
-            }
-        })
-        .collect();
-    let mut paths = Vec::new();
-    let mut rest = String::new();
-    // Not at each semicolon: a message may have one before the word "use".
-    for statement in code.split_inclusive(";\n") {
-        let mut starts = statement.match_indices("use ").map(|(at, _)| at);
-        let start = starts.find(|at| {
-            let before = statement[..*at]
-                .rsplit('\n')
-                .next()
-                .unwrap_or_default()
-                .trim();
-            before.is_empty() || before.starts_with("pub")
-        });
-        match start {
-            Some(at) => {
-                rest.push_str(&statement[..at]);
-                let tree = statement[at + 4..].trim_end().trim_end_matches(';');
-                paths.extend(
-                    leaves(tree)
-                        .iter()
-                        .filter_map(|leaf| absolute(module, leaf)),
-                );
-            }
-            None => rest.push_str(statement),
-        }
-    }
-    let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    let words = rest.split(|letter| !is_path(letter));
-    let inline = words.filter(|word| word.contains("::"));
-    paths.extend(inline.filter_map(|word| absolute(module, word)));
-    paths
-}
-
-/// The single paths of a `use` tree.
-fn leaves(tree: &str) -> Vec<String> {
-    let tree = tree.trim();
-    let Some((prefix, inner)) = tree.split_once('{') else {
-        let path = tree.split(" as ").next().unwrap_or_default().trim();
-        return vec![path.trim_end_matches("::self").to_owned()];
-    };
-    // Without one, it is a line of a text that begins with "use".
-    let Some(end) = inner.rfind('}') else {
-        return Vec::new();
-    };
-    let inner = &inner[..end];
-    let (mut depth, mut start, mut branches) = (0, 0, Vec::new());
-    for (at, letter) in inner.char_indices() {
-        match letter {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                branches.push(&inner[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    branches.push(&inner[start..]);
-    let branches = branches
-        .into_iter()
-        .map(str::trim)
-        .filter(|branch| !branch.is_empty());
-    branches
-        .flat_map(|branch| leaves(&format!("{}{branch}", prefix.trim())))
-        .collect()
-}
-
-/// A path from the root of the crate. A path that starts with no keyword is taken as one to
-/// a child; if there is none, it names another crate and no module is found.
-fn absolute(module: &str, path: &str) -> Option<String> {
-    if let Some(rest) = path.strip_prefix("crate::") {
-        return Some(rest.to_owned());
-    }
-    let mut base: Vec<&str> = module.split("::").collect();
-    let mut rest = path;
-    while let Some(up) = rest.strip_prefix("super::") {
-        base.pop()?;
-        rest = up;
-    }
-    base.push(rest.trim_start_matches("self::"));
-    Some(base.join("::"))
 }
 
 fn is_within(module: &str, name: &str) -> bool {

@@ -1,4 +1,8 @@
-//! The error of the inbox, and what a handler says about its own.
+//! `Error` and `ErrorKind` of the inbox, and `Failed`, with which a handler overrides the back-off.
+//! `Error::is_outage` tells whether a failure ends by itself or by an operator, so that it must not
+//! cost a delivery an attempt; `needs_somebody` whether it is logged as an error. `text_of` writes
+//! an error with its sources in ASCII, which every database can store. The errors are made in the
+//! modules of the databases.
 
 use std::error::Error as StdError;
 use std::fmt;

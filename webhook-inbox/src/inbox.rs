@@ -1,4 +1,8 @@
-//! The inbox: accepts verified deliveries.
+//! `Inbox<D>` accepts verified deliveries, and stops the workers of its process. `accept` stores a
+//! `Delivery` and returns whether it is new; after its `Ok` the delivery is durable. The statement
+//! is in `queue.rs`, the database in the module of `D`. `Signals` connects the inbox with the
+//! workers of this process: new deliveries, the phase of a stop, and which workers run. A delivery
+//! goes on in `worker.rs`.
 
 use std::collections::BTreeSet;
 use std::fmt;

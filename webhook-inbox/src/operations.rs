@@ -1,4 +1,8 @@
-//! What an operator does with stored deliveries.
+//! What an operator does with stored deliveries: count what waits, read, retry, replay and delete
+//! deliveries that a `Select` names, and pause a tenant. Changes are made in slices of `SLICE`
+//! rows, each its own transaction, so that accepting and handling go on meanwhile; after an error,
+//! some rows may be changed already. Rows that another transaction has locked are passed over.
+//! Workers handle what is due again.
 
 use std::ops::{Bound, RangeBounds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,8 @@
-//! The statements of the inbox, which are PostgreSQL's; `sqlite.rs` translates them.
+//! The statements of the inbox: store a delivery, survey what is due, claim, finish, fail, give
+//! back and purge. They are PostgreSQL's; `sqlite.rs` translates them. What is true for any table
+//! with claims, such as tokens and leases, is in `claims.rs`. A claim returns `Job`s, each with a
+//! token, and `finish` and `fail` change a row only if its token is still the newest. `worker.rs`
+//! decides when each of them runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! An inbox in SQLite.
+//! An inbox in SQLite: one connection, which accepts deliveries and runs handlers, on a thread of
+//! its own. Closures reach it through `Sqlite::call`; one whose caller has gone is not started.
+//! `transaction` commits a handler's writes together with the end of its delivery, unless the claim
+//! is lost or the time limit has passed. `query` translates the statements of `queue.rs`, which are
+//! PostgreSQL's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;

@@ -1,4 +1,8 @@
-//! An inbox in PostgreSQL, with sqlx.
+//! An inbox in PostgreSQL, with sqlx: `accept_in` in a transaction of the application, `run` and
+//! `run_prepared` of the worker, and `Database` for a pool. `transaction` commits a handler's
+//! writes together with the end of its delivery, or nothing if another worker has claimed it. A
+//! connection is given back only after success; otherwise it is closed. The texts of the statements
+//! are made in `simple_query.rs`, which `postgres.rs` shares.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,9 @@
-//! The worker: runs a handler for each delivery.
+//! `Worker<D>` runs a handler for each delivery. `work` starts a thread, on which `serve` claims
+//! what is due for its free slots and runs the handlers; `keep_alive` shows that the worker runs
+//! and finds those that have vanished. Only the newest claim of a delivery can commit. A delivery
+//! whose worker vanished is tried alone in its process. An attempt does not count if the database
+//! was lost before the handler started or during its commit. Claims are in `queue.rs`, the order of
+//! tenants in `turns.rs`.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,8 @@
-//! A verified delivery, and how it is read from the body: `event`, `id`, `created` and `data`.
+//! `Delivery`: what was verified, and how it is read from the body. `Delivery::parse` gets a body
+//! whose signature matched, and rejects only what is not JSON or names a field twice. The body
+//! stays as it was received; each field is read by itself, so that a wrong type in one does not
+//! hide the others. `Delivery::key` identifies a delivery through all its attempts. An event that
+//! only an unsigned header names is not part of it, because a replay could change it.
 
 use std::fmt;
 use std::ops::Range;

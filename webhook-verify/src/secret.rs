@@ -1,4 +1,7 @@
-//! The signing secret: never empty, never printed, zeroized on drop.
+//! `Secret`, the signing secret of a webhook, and `SecretError`. A secret that exists is valid: not
+//! empty, and as text without surrounding whitespace or invisible characters. Nothing is trimmed,
+//! because a trimmed secret is a different key. It is never printed, no error contains any of it,
+//! and its memory is zeroized on drop. `signature.rs` makes the HMAC key of it.
 
 use std::fmt;
 

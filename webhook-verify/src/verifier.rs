@@ -1,4 +1,8 @@
-//! Verifies bodies.
+//! `Verifier` takes a signature and the received bytes of a body, and returns a `Delivery` or a
+//! `Rejection`. It holds up to `MAX_SECRETS` keys for each service. The two services must not share
+//! a secret, because both schemes compute the same MAC. Clones share the keys, and `replace`
+//! changes them all at once. Tags are computed and compared in `signature.rs`, and `delivery.rs`
+//! reads the body.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};

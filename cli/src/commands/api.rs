@@ -1,4 +1,7 @@
-//! The `svc api` command.
+//! `svc api`: calls any path of a service and prints the response as it came, as JSON, or page
+//! after page with `--all`. Whether the request may be repeated follows from its method alone,
+//! because the operation may not be documented: only GET and HEAD count as idempotent.
+//! `Context::send_raw` sends it.
 
 use clap::Args;
 use reqwest::header::HeaderMap;

@@ -1,4 +1,8 @@
-//! The `svc certify` command.
+//! `svc certify`: examines a webhook receiver. It selects checks from the table in
+//! `certify/checks.rs`, runs them one after the other until the deadline, and prints a result for
+//! each, with the command that repeats it. If the first check finds no connection, nothing else is
+//! tried. Requests are made in `exam.rs` and judged in `judge.rs`; the body of a request that was
+//! not passed is stored in a private file.
 
 use std::path::PathBuf;
 use std::time::Duration;

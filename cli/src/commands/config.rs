@@ -1,4 +1,8 @@
-//! The `svc config` commands: settings and their sources.
+//! The `svc config` commands: show every setting with its source, set or remove one in the profile,
+//! and print the paths. What a setting is follows from `settings/table.rs`. `set` parses the value,
+//! checks it together with those that limit it, such as the guard or a stored key, and only then
+//! writes `config.toml`, under the lock of the settings. Keys are shown masked, and are stored by
+//! `svc login` only.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,8 @@
-//! The `svc conform` command.
+//! `svc conform`: compares a live service with its reference. The levels `read`, `write` and `send`
+//! have a file each, whose steps `Examiner` sends; then `report.rs` checks every statement and
+//! every point against what was seen. Whatever the run makes is recorded before it is created, and
+//! removed at the end, also after an error or Ctrl-C; `--clean-up` removes what a killed run left.
+//! Nothing but GET is sent before a person has confirmed.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,7 @@
-//! The `svc contacts` commands: the contacts of an audience.
+//! The `svc contacts` commands: create, list, get, update and delete the contacts of an audience;
+//! `import` has a module of its own. `Contact` is a `Resource` that is found by ID or by address,
+//! in one audience (`--audience`) or in all. `list --all` prints CSV and NDJSON page by page, in
+//! the form that the import reads back (`EXPORT_HEADER`).
 
 pub mod import;
 

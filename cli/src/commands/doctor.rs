@@ -1,4 +1,7 @@
-//! The `svc doctor` command.
+//! `svc doctor`: checks the setup and prints a `Finding` for each check, with the next step. It
+//! sends only requests that read. A check that fails becomes a finding, so the others still run;
+//! the same problem is not reported twice. The settings are examined here, each service in
+//! `doctor/service.rs`. `svc mcp` reads the findings about scopes as JSON.
 
 use clap::Args;
 use schemars::JsonSchema;

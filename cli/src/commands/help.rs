@@ -1,4 +1,6 @@
-//! The `svc help` command.
+//! `svc help`: prints the help of a command, as `--help` does, or of a topic. The topics about exit
+//! codes and environment variables follow from `exit::TABLE` and `settings/table.rs`; the book is
+//! made from the same functions.
 
 use clap::Args;
 use clap::error::ErrorKind;

@@ -1,4 +1,9 @@
-//! The `svc listen` command.
+//! `svc listen`: receives webhook deliveries on this machine and forwards them to an application.
+//! The command binds a port, creates a webhook for the session if that is needed
+//! (`listen/session.rs`), and prints each `Report` until a signal, `--count` or `--until` ends it.
+//! Signals are handled before the webhook is created, and it is deleted at the end, also after an
+//! error. Two secrets are in play: the service's verifies, the application's signs again.
+//! `listen/receive.rs` handles each delivery.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

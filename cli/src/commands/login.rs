@@ -1,4 +1,8 @@
-//! The `svc login` and `svc logout` commands.
+//! `svc login` and `svc logout`: check a key with a request that reads (`Probe`), and store it in
+//! the profile or delete it. A key belongs to the base URL that it is stored with; before another
+//! URL replaces that one, a person confirms. Unless `--store-only` is given, nothing is stored if
+//! the service rejects the key, or if it is of another organization than the profile. A key never
+//! comes from the command line. `svc whoami` uses `Probe`, too.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
-//! The `svc profiles` commands: named sets of base URLs and keys.
+//! The `svc profiles` commands: list the profiles, choose the default, and remove one with its
+//! keys. A profile is in two files: `config.toml` with its settings, `credentials.toml` with its
+//! keys, so either may have one that the other does not. Keys are shown masked. Changes are made
+//! under the lock of the settings. `svc login` creates profiles.
 
 use clap::Args;
 use schemars::JsonSchema;

@@ -1,4 +1,7 @@
-//! The `svc replay` command.
+//! `svc replay`: selects deliveries that `svc listen` has recorded (`crate::recorded`) and posts
+//! them to an application again. Body and event ID stay the same, and the signature is made anew
+//! with the application's secret. With `--since`, each event is delivered once, by its newest
+//! attempt. A delivery that fails does not stop the others, and makes the command a failed check.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -1,4 +1,7 @@
-//! The `svc trigger` command.
+//! `svc trigger`: sends a signed test event to an application. With `--sandbox`, the event also
+//! happens there (`Happening`), so that webhooks get it and the delivery has the ID of a real
+//! email. The delivery is made before it is shown or sent, and again after the event, when that ID
+//! is known. A response other than 2xx is a failed check. `crate::deliver` posts it.
 
 use std::path::PathBuf;
 

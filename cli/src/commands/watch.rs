@@ -1,4 +1,7 @@
-//! The `svc watch` command: prints what changes in the sandbox, as it changes.
+//! `svc watch`: prints what changes in the sandbox, one line for each `Notification`. `follow` asks
+//! the control interface for what came after a position, and the server responds when there is
+//! something. A failure of the first request ends the command; later only a 4xx does, and the
+//! server may stop and start again. If notifications were missed, a note says so.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! The `svc webhooks` commands: endpoints for email events.
+//! The `svc webhooks` commands, for the email service: create, list, get, update, delete and test.
+//! `ServiceWebhook` is what both services have in common, for `CreateWebhook` and `svc listen`; the
+//! other implementation is in `extraction/webhooks.rs`. The signing secret is printed only by
+//! `create`, because the service does not return it again. A test whose status the response does
+//! not tell has an unknown outcome.
 
 use std::marker::PhantomData;
 

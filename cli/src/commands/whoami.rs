@@ -1,4 +1,6 @@
-//! The `svc whoami` command.
+//! `svc whoami`: asks each service that is set up whether it accepts the key of this run, with the
+//! `Probe` of `login.rs`, and prints one `Identity`. It is printed in full, also if a key is
+//! refused; the first failure is then the failure of the command. Keys are shown masked.
 
 use clap::Args;
 use schemars::JsonSchema;

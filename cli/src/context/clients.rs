@@ -1,4 +1,8 @@
-//! The clients of a run, from its settings: base URLs, keys, certificates, proxies, the sandbox.
+//! The clients of a run, made from its settings: base URL, key, dialect, certificates, proxy,
+//! recipient guard. With `--sandbox`, only the sandbox is reached, with its seeded key, or with one
+//! of the environment that it has issued. A key of the profile is not sent to another base URL than
+//! that it was stored for. Every key is hidden from standard error before the first request.
+//! `caller.rs` sends the requests.
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
-//! The content that options and arguments name: `TEXT|@file|-` values, files, and standard input, which
-//! is read at most once.
+//! Reads values of the form `TEXT|@file|-`, and files. Paths are relative to the directory of the run,
+//! and standard input is read at most once, by one option. Content is limited, except from `open`,
+//! whose readers take it piece by piece. A text that is the name of a file is refused. If the name
+//! of a missing file may be a key or secret itself, the error does not repeat it.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,8 @@
-//! The lines that `--verbose` prints about requests.
+//! What `--verbose` prints about each attempt of a request, and with `-vv` its headers and body.
+//! Secrets are masked before anything is printed: by the name of the field or header, by the form
+//! of a key, and those that this run knows. A body that looks like JSON but cannot be parsed is not
+//! printed at all, because nothing in it can be masked. `masked_message` masks a message for a
+//! report. `clients.rs` connects `attempt` with the SDK.
 
 use reqwest::header::HeaderValue;
 use serde_json::Value;

@@ -1,4 +1,7 @@
-//! Email addresses: which text is one, and how they are compared.
+//! Checks and compares email addresses, for bulk sending and imports. `check` takes the text of a
+//! row and returns the address as it is compared. It refuses every text that two programs may read
+//! as different addresses, and characters that look like others. Two forms of one mailbox must
+//! compare equal: one of them may have opted out. Errors never contain the address.
 
 use sha2::{Digest as _, Sha256};
 use url::Host;

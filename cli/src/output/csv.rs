@@ -1,4 +1,7 @@
-//! CSV of results: a line for each object, under the names of all fields, or under given columns.
+//! Writes results as CSV: `to_csv` for a whole result, `Items` for a long one, item by item.
+//! `ListWriter` does that for the other formats, and keeps the items that a format needs all at
+//! once. `push` reports a closed pipe, so that the rest is not read. With `--safe-cells`, no cell
+//! is a formula for a spreadsheet.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,4 +1,8 @@
-//! `--jq`: filters the JSON result. The filter is compiled before a request is sent.
+//! `--jq`: `Filter::compile` compiles the expression before a request is sent, so that a wrong one
+//! costs nothing; `Filter::run` gives each result to a callback, because there may be no end of
+//! them. A filter that fails on a result is not a usage error: the command has completed, and the
+//! hint says so. Errors do not quote the value. `DEFINITIONS` adds what jaq lacks, and takes away
+//! `halt`.
 
 use jaq_core::load::{Arena, File, Loader, parse};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};

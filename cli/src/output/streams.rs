@@ -1,4 +1,8 @@
-//! The standard streams of a run, which its tasks and threads share.
+//! `Streams`: standard input, output and error of a run, which its tasks and threads share. What is
+//! written to the terminal takes the lock of the spinner's frame, so that lines never mix with it.
+//! Secrets that `hide` was told of are replaced in everything that goes to standard error. A closed
+//! standard error is ignored; a closed standard output is an error. `output.rs` decides what is
+//! written.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};

@@ -1,4 +1,8 @@
-//! Formats JSON as tables: a list as rows, a single object as lines of name and value.
+//! Formats JSON for people: `list` (in `table/rows.rs`) as rows, `single` as lines of name and
+//! value, with the `View` of a resource and then whatever else there is. Values come from services:
+//! `one_line` and `printable` remove control characters, so that none moves the cursor or looks
+//! like a line of ours. Color only repeats what a word says. What `Show::Id` marks is never
+//! wrapped, because people copy it. Widths are fitted in `rows.rs`, words wrapped in `wrap.rs`.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;

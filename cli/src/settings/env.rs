@@ -1,4 +1,8 @@
-//! The process environment, and the file of `--env-file`.
+//! `Env`: the environment of a run, or the file of `--env-file`, as a snapshot. Values that are not
+//! UTF-8 are kept, so that they are refused, and do not silently fall back to the profile. A
+//! variable that is probably a misspelled one of `svc` is refused, too: with `SVC_SANBOX=1`, an
+//! email would reach its recipient. The grammar of the file accepts only what all programs read
+//! alike. `resolve.rs` applies the precedence.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

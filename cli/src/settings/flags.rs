@@ -1,4 +1,7 @@
-//! The global options as clap parses them.
+//! `GlobalFlags`: the options that every command takes, as they were typed. `given` returns the one
+//! that sets a setting of `table.rs`, `of_service` those that another command line needs to reach
+//! the same service, and `found_in` what can be read from a command line that does not parse. What
+//! they mean together with environment and profile is resolved in `resolve.rs`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

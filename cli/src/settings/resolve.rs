@@ -1,4 +1,8 @@
-//! Resolves the settings of one run and records the source of each.
+//! `Settings::resolve` takes the flags, the environment and the profile, and returns the settings
+//! of the run, each with its `Source`: option, environment, `--env-file`, profile, default, in this
+//! order. A sandbox run ignores what is for live services. A key of the profile belongs to the base
+//! URL it was stored with (`check_destination_of_stored_key`), and a variable that is empty is
+//! refused. Over 500 lines, because keys follow the same precedence.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

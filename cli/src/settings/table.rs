@@ -1,4 +1,8 @@
-//! The table of all settings, `table.json`. Parsing, `config show`, `config set`, the manual and the book follow it.
+//! The table of all settings (`table.json`): name, variable, type, default, and whether a profile may
+//! have it. Resolving, `config show`, `config set`, the manual and the book follow it, so a setting
+//! is declared there and nowhere else. `Setting::parse` reads a value from text, `parse_item` from a
+//! profile. `variables` lists every `SVC_` variable; one that is missing there is reported to users
+//! as unknown.
 
 use std::sync::LazyLock;
 use std::time::Duration;

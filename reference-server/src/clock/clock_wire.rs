@@ -1,4 +1,8 @@
-//! The clock of the server.
+//! The clock in the control interface: the endpoints of `/_sandbox/clock`, `/_sandbox/settle` and
+//! `/_sandbox/due`, their types, and the methods of `Client`. One clock serves all organizations; a
+//! list of `Due` work is of one. `ClockChange` has exactly one field. Times are those of the
+//! server's clock, but the limits of an advance and of `settle` are real time. `clock_api.rs`
+//! handles the requests, and `engine.rs` moves the clock.
 
 use std::time::Duration;
 

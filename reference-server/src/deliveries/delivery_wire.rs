@@ -1,4 +1,7 @@
-//! Webhook deliveries with their attempts.
+//! Webhook deliveries in the control interface: the endpoints of `/_sandbox/deliveries`, their
+//! types, and the methods of `Client`. A `Delivery` is one event for one webhook, an `Attempt` is
+//! one request of it. Bodies, of requests and of responses, are only in the response about a single
+//! delivery. `delivery_api.rs` handles the requests; `delivery_rules.rs` stores deliveries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,8 @@
-//! [`StoredEmail`]: an email in the database, with its status and its history.
+//! [`StoredEmail`] and the tables of emails: insert, update, read, list and search. An email is one
+//! row with its data as JSON; its `Content` and the bytes of its attachments have tables of their
+//! own, so that lists and status changes do not read them. The column `status` counts, also where
+//! the JSON differs. IDs sort by creation, which `list` relies on. Every insert and update
+//! publishes the email to the clients that watch. `email_rules.rs` decides what changes.
 
 use std::ops::{Deref, DerefMut};
 

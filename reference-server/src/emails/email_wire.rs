@@ -1,4 +1,7 @@
-//! The emails of an organization in every status, and what happened to each.
+//! Emails in the control interface, where they are shown in every status: the endpoints of
+//! `/_sandbox/emails`, their types, and the methods of `Client`. `EmailSummary` is also the part of
+//! a stored email that `email_rows.rs` keeps as JSON, so its fields are in databases of users.
+//! `email_api.rs` handles the requests.
 
 use std::borrow::Cow;
 

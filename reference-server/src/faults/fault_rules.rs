@@ -1,4 +1,7 @@
-//! What a fault may be, and what it does to a request or to an SMTP session.
+//! What a fault may be, and what it does to a request or to an SMTP session. `NewFault::check`
+//! accepts a fault only if its fields can have their effect together. Then `delay`, `header_map`,
+//! `content` and `reply` give the parts of that effect. Which fault a request or step triggers is
+//! decided in `fault_rows.rs`; `fault_api.rs` applies it to HTTP, `smtp/session.rs` to SMTP.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
-//! Faults, which affect the next matching requests (`docs/control-interface.md#faults`).
+//! Faults in the control interface (`docs/control-interface.md#faults`): the endpoints of
+//! `/_sandbox/faults`, their types, and the methods of `Client`. A `NewFault` affects the next
+//! matching requests or steps of SMTP sessions; a `Fault` adds how many are left, and which it has
+//! hit. `fault_rules.rs` checks what a fault may be, and `fault_api.rs` handles the requests.
 
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,8 @@
-//! [`RequestLog`]: the newest requests to the documented operations, in memory.
+//! [`RequestLog`]: the newest requests to the documented operations, in memory, within a limit of
+//! their number and one of their bytes. `routes/recording.rs` adds each request when it is handled,
+//! and `requests/request_api.rs` lists them. Paths and headers are redacted when they are recorded,
+//! bodies only when a request is read (`LoggedRequest::redacted`): until then they hold secrets,
+//! and `OnRequest` gets them as they are.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,7 @@
-//! Responses: a status and JSON.
+//! The responses of documented operations: a [`Reply`] with its status, and the bodies of errors. A
+//! handler that fails returns a `Failure`, which is an extension of the response (`ApiError`) until
+//! `write_error` writes it: only there the path is known, and with it the format that the dialect
+//! has for errors. What else the dialect changes in a response is changed in `speak.rs`.
 
 use std::marker::PhantomData;
 

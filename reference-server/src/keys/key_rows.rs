@@ -1,4 +1,7 @@
-//! The table `api_key`: creation, storage as hashes, and lookup on every request.
+//! The table `api_key`: creates, finds and deletes keys. Only the hash of a secret is stored; the
+//! secret itself is in the response that creates the key, and nowhere else. Requests find a key in
+//! memory, in `Wake::keys`. Every change of the table changes that map after its commit, so that no
+//! request sees a key that is not stored. The checks of a key and its scopes are in `http/auth.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
-//! API keys of both services.
+//! API keys in the control interface: the endpoints of `/_sandbox/keys`, their types, and the
+//! methods of `Client`. A key of the email service has `scopes`, one of the extraction service one
+//! `scope`. `Key` is also what `key_rows.rs` stores as JSON, without the secret. Only the response
+//! to a creation has that, and `Debug` omits it. `key_api.rs` handles the requests.
 
 use std::fmt;
 

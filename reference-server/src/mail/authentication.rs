@@ -1,4 +1,8 @@
-//! The authentication results of a message that arrives: SPF and DKIM.
+//! Checks SPF and DKIM of a message that arrives. `check` takes the address and the domain of the
+//! sending host and the source, and returns an `Authentication`, at the latest after
+//! `CHECK_TIMEOUT` for each of the two. A failure is a verdict, not an error: nothing is rejected
+//! because of it. `without_own_results` removes `Authentication-Results` that claim to be from this
+//! server, before its own are added. SPF is in `dns/spf.rs`, DKIM in `dkim.rs`.
 
 use std::net::IpAddr;
 use std::sync::Arc;

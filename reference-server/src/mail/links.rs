@@ -1,4 +1,8 @@
-//! Extracts the links of a message, which tests often need.
+//! Finds the links of a message, and replaces those that are tracked. `links` returns what tests
+//! look for: the links of the HTML with their visible text, then those that only the text has, each
+//! with the target behind a tracked URL. `replace` and `targets` number the tracked links alike,
+//! with `tracked_links`, because a tracked URL holds only the number. At most `MAX_SEARCHED` bytes
+//! of each part are read.
 
 use std::collections::HashSet;
 use std::ops::Range;

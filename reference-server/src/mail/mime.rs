@@ -1,4 +1,8 @@
-//! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
+//! Writes the source of an outgoing email (`Outgoing`, RFC 5322 with MIME), and has the modules
+//! that read messages. The source is deterministic: it is rendered anew each time it is read, and
+//! must stay the same. Nothing in it depends on a clock or on chance. `Bcc` is never in it, and
+//! content with a bare CR or a NUL is sent as Base64. `dkim.rs` signs it. Received messages are
+//! parsed in `mime/incoming.rs`, their parts in `mime/part.rs`.
 
 mod charset;
 mod content_type;

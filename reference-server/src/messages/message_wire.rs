@@ -1,4 +1,8 @@
-//! The messages in the local mailbox.
+//! Messages in local mailboxes, in the control interface: the endpoints of `/_sandbox/messages`,
+//! their types, and the methods of `Client`. A message is one email for one recipient: from an
+//! email of this server or received over SMTP. Lists have `MessageSummary`, without content;
+//! `Message` has the parsed content, with links and one-time codes. `MessageFilter` selects for
+//! list, count, wait and delete alike. `message_api.rs` handles the requests.
 
 use std::time::Duration;
 

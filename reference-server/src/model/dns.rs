@@ -1,4 +1,7 @@
-//! The DNS records that a sending domain must publish.
+//! The DNS records that a sending domain must publish, and the result of looking one up (`Check`).
+//! `records` makes the four of a domain: MX, SPF, DKIM and DMARC. They point to `INBOUND_HOST` and
+//! `SPF_HOST`, which the built-in zone answers for. `RecordKind::ALL` has the documented order.
+//! `mail/dns/check.rs` looks them up; `domains/domain_api.rs` stores the result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,8 @@
-//! Attempts to deliver webhooks: posts the exact bytes over HTTP(S) and reports the outcome.
+//! [`Outbound`] posts the exact bytes of a webhook delivery and returns the response, or an
+//! `AttemptError`. Each address is checked with `target.rs` after the name was resolved, and the
+//! connection goes to that address, so that no name can lead to one that is refused. For the same
+//! reason there are no redirects and no proxy. An attempt takes at most `ATTEMPT_TIMEOUT`, and is
+//! never retried here: `webhooks/webhook_rules.rs` signs it and schedules the next one.
 
 use std::error::Error as StdError;
 use std::io;

@@ -1,4 +1,7 @@
-//! Which addresses webhooks may be sent to.
+//! Decides which addresses and hosts belong to a `Network`: to which addresses webhooks may be sent
+//! (`check`, `check_url`), and which names and URLs are of this machine or its network (`is_local`,
+//! `is_internal`, `is_in_network`). An IPv4 address inside of an IPv6 address counts, too. Names
+//! say nothing about where they lead, so `outbound.rs` checks the resolved addresses again.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};

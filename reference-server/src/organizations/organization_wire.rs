@@ -1,4 +1,8 @@
-//! Organizations, and the clients of one.
+//! Organizations in the control interface: the endpoints of `/_sandbox/organizations`, their types,
+//! and the methods of `Client`. No organization sees what another one has, so tests with one
+//! organization each can share a server. `Tenant` is an organization with clients that use its
+//! keys; `server/organization.rs` makes it. `Debug` omits keys and secrets. `organization_api.rs`
+//! handles the requests.
 
 use std::fmt;
 

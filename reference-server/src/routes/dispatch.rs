@@ -1,4 +1,8 @@
-//! The router, and the checks that run before every handler.
+//! Builds the router from `ROUTES`, and runs the checks that come before a handler. A documented
+//! operation passes authentication, faults, rate limit and scope, in the order of
+//! `docs/undocumented/README.md#order-of-checks`, before its body is read; a control request passes
+//! `guard`. Then the handler gets an `Input`. Its response passes `speak` and `write_error`, which
+//! give it the form of the dialect, and `recording.rs` logs it.
 
 use std::sync::Arc;
 

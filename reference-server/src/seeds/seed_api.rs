@@ -1,4 +1,7 @@
-//! `GET /_sandbox/seed`: what the server has, as a seed file.
+//! `GET /_sandbox/seed`: writes what the server has as a seed file, which `seed_rules.rs` can apply
+//! again. A file names each organization and each URL of a webhook once, so of several only the
+//! oldest is written, and of a key only one that the server was given, because it stores hashes.
+//! How many are left out is a comment at the head of the file.
 
 use std::collections::HashSet;
 use std::sync::Arc;

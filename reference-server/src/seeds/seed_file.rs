@@ -1,4 +1,7 @@
-//! [`SeedFile`]: what a server has from its start, as a TOML file says it.
+//! [`SeedFile`]: what a server has from its start, as TOML. `SeedFile::parse` checks the syntax and
+//! the names and types of fields; their values are checked by the rules of each resource, when
+//! `seed_rules.rs` applies the file in one transaction. Then `mistake` finds the line of a field
+//! that was refused. An `InvalidSeed` repeats no value, which may be a secret.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
-//! [`Builder`]: the options of a server.
+//! [`Builder`]: the options of a server, each a method that changes `Settings`. What is text is
+//! parsed at once, so an invalid URL, certificate or seed file is an error of its method; whether
+//! addresses and the data directory can be used is seen by `start`. The defaults suit a test: in
+//! memory, on loopback, with seed data. What the options mean together is in `settings.rs`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

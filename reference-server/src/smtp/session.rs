@@ -1,4 +1,8 @@
-//! One SMTP session (RFC 5321) on the server side. Section numbers refer to the RFC.
+//! One SMTP session (RFC 5321) on the server side; section numbers refer to the RFC. `serve` reads
+//! commands until the client leaves, and gives a complete message to `inbound/inbound_rules.rs`.
+//! 250 after the data means that the message is stored. Nothing from before STARTTLS counts after
+//! it. A message with a bare CR or LF, which the next server could read as two, is refused. Over
+//! 500 lines, because the commands share the state of `Session`; logins are in `login.rs`.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,8 @@
-//! Opens the database with the settings that durability and file privacy rely on.
+//! Opens the database, with the settings that durability and file privacy rely on: `file` for the
+//! writer, `reader` for the threads that read, `memory` for a server without a data directory. A
+//! database of a newer version or of another program is not changed, and one that is older is
+//! upgraded in `migrations.rs`. When `file` returns, commits are `synchronous=FULL`. The threads
+//! that use the connections are in `store.rs`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

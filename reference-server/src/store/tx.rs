@@ -1,4 +1,8 @@
-//! The transaction as a write sees it, and the effects that follow its commit.
+//! [`Tx`]: the transaction as a write sees it, [`Reader`] as a read does, and the effects that
+//! follow a commit. A write only notes its effects: new jobs, messages, notifications, changed
+//! keys. `Effects::apply` runs after the commit and before the results are sent, so that nobody
+//! hears of what is not stored, and what a result tells is in effect. A failure of SQLite becomes a
+//! `Failure` here. The writer thread is in `store.rs`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

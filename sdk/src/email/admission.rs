@@ -1,4 +1,8 @@
-//! What a recipient guard checks of an email: everything that may name a recipient.
+//! What the recipient guard checks in an `Email` before it becomes a request. `admit` returns the
+//! email as it may be sent, with its recipients replaced if the guard redirects, or the first field
+//! that is not allowed. It works with lists of what is allowed: a header or an additional field
+//! that is not known to name no recipient is refused, and so is a line end in a text that may
+//! become a header. Which addresses are allowed, and how many, is decided in `engine/guard.rs`.
 
 use serde_json::Value;
 

@@ -1,6 +1,11 @@
-//! A batch: which of its emails are sent, and the result, email by email.
+//! A batch of emails. `BatchPlan::check` decides locally which emails are sent, and
+//! `BatchResponse::read` turns the response into one `BatchItem` for each email, including those
+//! that were not sent. Whether an item was accepted is decided by `verdict.rs`, as for a single
+//! email. The index of an item comes from the response, or from the order of the items if there are
+//! as many as emails were sent. If the response repeats an index or gives one that is too high,
+//! none of its indexes is used.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +17,7 @@ use crate::dialect::{Dialect, Point};
 use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
 use crate::fields::{find, plain, whole_number};
-use crate::list::find_array;
+use crate::list::{find_array, is_of_failures};
 use crate::names::debug_fields;
 use crate::verdict::{Verdict, judge, reports_failure};
 
@@ -188,7 +193,8 @@ impl BatchItem {
             other => Map::from_iter([("result".to_owned(), other)]),
         };
         let index = take_index(&mut fields);
-        let outcome = match judge(&fields, &HeaderMap::new(), dialect) {
+        let headers = take_headers(&mut fields);
+        let outcome = match judge(&fields, &headers, dialect) {
             Verdict::Accepted(email) => BatchOutcome::Accepted(email),
             Verdict::Unknown(email) => BatchOutcome::Unrecognized(email),
             Verdict::Refused => BatchOutcome::Refused(Refusal::read(fields)),
@@ -242,20 +248,24 @@ impl BatchItems {
         });
         let results = find_array(body.clone(), pinned)
             .or_else(|_| find_array(body.clone(), None))
-            .or_else(|_| find_array(body, messages.as_deref()));
-        let (values, beside) = match results {
+            .or_else(|_| find_array(body.clone(), messages.as_deref()))
+            .or_else(|bad| only_errors(body).ok_or(bad));
+        let (mut values, beside) = match results {
             Ok(found) => found,
             Err(_) if fails => return Err(response.reported_failure()),
             Err(bad) => return Err(response.decode_error(bad)),
         };
+        if values.is_empty() && fails && errors_beside(&beside).is_empty() {
+            return Err(response.reported_failure());
+        }
+        number_by_id(&mut values);
         let read = |value| BatchItem::read(value, dialect);
         let mut found = Self {
             items: values.into_iter().map(read).collect(),
             is_ordered: true,
             has_errors_beside: false,
         };
-        let errors = find(&beside, &["errors", "failed"]).and_then(|(_, errors)| errors.as_array());
-        for error in errors.into_iter().flatten() {
+        for error in errors_beside(&beside) {
             found.add_error(error);
         }
         Ok(found)
@@ -278,6 +288,69 @@ impl BatchItems {
             self.has_errors_beside = true;
         }
     }
+}
+
+/// The lists of errors beside the items, or inside an object beside them.
+fn errors_beside(beside: &Map<String, Value>) -> Vec<&Value> {
+    let mut errors = Vec::new();
+    for (name, value) in beside {
+        match value {
+            Value::Array(items) if is_of_failures(name) => errors.extend(items),
+            Value::Object(inner) => errors.extend(errors_beside(inner)),
+            _ => {}
+        }
+    }
+    errors
+}
+
+/// A response with a list of errors, and with none of what was accepted.
+fn only_errors(body: Value) -> Option<(Vec<Value>, Map<String, Value>)> {
+    let Value::Object(fields) = body else {
+        return None;
+    };
+    let has_errors = !errors_beside(&fields).is_empty();
+    has_errors.then(|| (Vec::new(), fields))
+}
+
+/// Items that hold a response each (`{"id": "2", "status": 202, "headers": {…}, "body": {…}}`) may be in
+/// any order: their ids are the positions of the requests.
+fn number_by_id(values: &mut [Value]) {
+    let holds_response =
+        |value: &Value| value.get("status").is_some() && value.get("body").is_some();
+    let position = |value: &Value| whole_number(value.get("id")?);
+    let mut positions: Vec<u64> = values.iter().filter_map(position).collect();
+    positions.sort_unstable();
+    let first = positions.first().copied().unwrap_or_default();
+    let is_permutation = positions.iter().copied().eq((first..).take(values.len()));
+    if first > 1 || !is_permutation || !values.iter().all(holds_response) {
+        return;
+    }
+
+    for item in values.iter_mut().filter_map(Value::as_object_mut) {
+        let position = item.remove("id").as_ref().and_then(whole_number);
+        if let Some(position) = position {
+            item.insert("index".to_owned(), (position - first).into());
+        }
+    }
+}
+
+/// The headers of an item that holds a response.
+fn take_headers(fields: &mut Map<String, Value>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let holds_response = fields.contains_key("body") && fields.contains_key("status");
+    let Some(Value::Object(held)) = fields.get("headers").filter(|_| holds_response).cloned()
+    else {
+        return headers;
+    };
+
+    fields.remove("headers");
+    for (name, value) in &held {
+        let value = value.as_str().and_then(|value| value.parse().ok());
+        if let (Ok(name), Some(value)) = (name.parse::<HeaderName>(), value) {
+            headers.insert(name, value);
+        }
+    }
+    headers
 }
 
 /// The items of a response that says of each email only that it was accepted.
@@ -311,7 +384,9 @@ fn take_index(fields: &mut Map<String, Value>) -> Option<usize> {
 
 impl Refusal {
     fn read(fields: Map<String, Value>) -> Self {
-        let report = ErrorReport::from_object(&fields);
+        // An item may hold a response, of which the body says why.
+        let body = fields.get("body").and_then(Value::as_object);
+        let report = ErrorReport::from_object(body.unwrap_or(&fields));
         Self {
             code: report.code,
             message: report.message,

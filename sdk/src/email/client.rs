@@ -1,4 +1,7 @@
-//! The client of the email service.
+//! `EmailClient`, its builder, and raw requests to endpoints that this crate does not model. The
+//! client is an `Arc<Shared>`: its methods return a handle for a resource or a `Call`, and send
+//! nothing. The operations are in `emails.rs`, `audiences.rs`, `contacts.rs`, `domains.rs` and
+//! `webhooks.rs`; the options of the builder in `engine/builder.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
-//! Contacts of audiences.
+//! The contacts of an audience: `Contact` as it is read, `NewContact` and `ContactUpdate` as they
+//! are sent, and the operations, `Contacts`. Services have many fields and words for whether a
+//! contact wants emails. `wants_emails` reads them into `Contact::subscribed`, or only the one that
+//! the dialect pins. If they contradict each other, the contact does not want emails; if none is
+//! there, `subscribed` is `None`.
 
 use std::sync::Arc;
 

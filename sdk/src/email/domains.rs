@@ -1,4 +1,8 @@
-//! Sending domains, their DNS records and their verification.
+//! Sending domains: `Domain` with the results of its four DNS checks, the `DnsRecord`s to publish,
+//! `NewDomain`, and the operations, `Domains`. The shape of checks and records is not documented,
+//! so `prepare` and `Domain::dns_records` look in all usual places. A check that is not found stays
+//! `None`, and a number is never read as the result of one. `wait_until_verified` goes on in
+//! `engine/wait.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,17 +160,17 @@ impl Domain {
     /// The DNS records to publish, if the response contains them: an array of objects, or one
     /// object for each kind.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
-        const NAMES: [&str; 7] = [
-            "records",
-            "dnsrecords",
-            "dns",
-            "dnsrecordset",
-            "recordsets",
-            "dnsentries",
-            "verificationrecords",
-        ];
-        let named = find(&self.extra, &NAMES).map(|(_, value)| records(None, value));
-        let found = named.unwrap_or_default();
+        let is_named = |name: &str| {
+            let name = plain(name);
+            let ends = ["records", "recordset", "recordsets", "dns", "dnsentries"];
+            ends.iter().any(|end| name.ends_with(end))
+        };
+        let mut found = Vec::new();
+        for (name, value) in self.extra.iter() {
+            if is_named(name) && !value.is_string() {
+                found.extend(records(None, value));
+            }
+        }
         if !found.is_empty() {
             return found;
         }
@@ -253,10 +257,19 @@ impl DnsRecord {
             "txtvalue",
             "pointsto",
             "rdata",
+            "text",
+            "txt",
+            "mailexchange",
+            "exchange",
+            "canonicalname",
+            "cname",
         ])?;
+        let kind = text(&["kind", "purpose", "record", "category"]).or_else(|| kind.cloned());
+        let record_type = text(&["type", "recordtype", "rrtype", "dnstype"])
+            .or_else(|| type_of(kind.as_deref(), &value));
         Some(Self {
-            kind: text(&["kind", "purpose", "record", "category"]).or_else(|| kind.cloned()),
-            record_type: text(&["type", "recordtype", "rrtype", "dnstype"]),
+            kind,
+            record_type,
             name: text(&[
                 "name",
                 "host",
@@ -265,12 +278,26 @@ impl DnsRecord {
                 "recordhost",
                 "dnsname",
                 "fqdn",
+                "label",
             ]),
             value: Some(value),
             priority: find(fields, &["priority", "preference", "prio"])
                 .and_then(|(_, value)| whole_number(value)),
         })
     }
+}
+
+/// The type of a record that says only what it is for. A DKIM key may also be published by a CNAME.
+fn type_of(kind: Option<&str>, value: &str) -> Option<String> {
+    let is_text = value.starts_with("v=") || value.starts_with("k=") || value.starts_with("p=");
+    let record_type = match kind.map(plain)?.trim_end_matches("record") {
+        "mx" => "MX",
+        "spf" | "dmarc" | "txt" => "TXT",
+        "dkim" if is_text => "TXT",
+        "cname" => "CNAME",
+        _ => return None,
+    };
+    Some(record_type.to_owned())
 }
 
 /// The parameters of a new domain. Its name alone converts into it.

@@ -1,4 +1,8 @@
-//! Emails as the service returns them, with their status.
+//! `EmailRecord`, an email as the service returns it, and its `EmailStatus`. Before serde reads the
+//! fields, `prepare` finds the status, wherever the response has it, and replaces words that the
+//! dialect pins. Words with the same meaning become the same status. A word of unknown meaning is
+//! kept as `EmailStatus::Other`, which is neither final nor delivered, so that a wait goes on.
+//! Whether a send was accepted is decided in `verdict.rs`.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,8 @@
-//! Webhooks of the email service.
+//! Webhooks of the email service: `Webhook`, `WebhookUpdate`, the result of a test delivery
+//! (`WebhookTest`), and the operations, `Webhooks`. `NewWebhook`, which both services share, is in
+//! `crate::webhook`. Only the response to a creation has the signing secret; it is never serialized
+//! or printed. The status of a test is read only from fields that name one, so that a duration or
+//! an ID is not taken for it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
-//! A call: an operation with its parameters and options, before it is sent.
+//! `Call<T>`: an operation with its parameters and options, before it is sent. An error in a
+//! parameter is kept in the call, and returned when the call is awaited. Then the recipient guard
+//! checks the request and counts its recipients, `send.rs` sends it, and the closure `read` decodes
+//! the response. When the call ends or is dropped, the counted recipients are given back, unless
+//! the service may have processed the request.
 
 use std::fmt::{self, Write as _};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,4 +1,9 @@
-//! The HTTP clients, one for each runtime.
+//! `HttpClients` builds a `reqwest::Client` for each tokio runtime from one `HttpConfig`, and
+//! returns the one of the current runtime. Runtimes share no connections, because a connection ends
+//! with the runtime that opened it. Clients that are built here follow no redirects and retry
+//! nothing, whatever the application configures: `send.rs` decides about that. A client that the
+//! application passes in is used as it is, in all runtimes; `attempt.rs` refuses its response after
+//! a redirect.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,7 @@
-//! Whether requests go through a proxy, and the hosts that bypass it.
+//! Decides whether requests go through a proxy: `ProxyChoice::route` takes the choice of the
+//! builder or the environment, and returns the `Route` with which `connections.rs` builds its
+//! clients. `NO_PROXY` and `proxy_except` are read here. Every entry is parsed, also after one that
+//! matches, so that a mistake is an error when the client is built, and not when its host is used.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,8 @@
-//! Responses: the public types, and how each return type is decoded.
+//! What follows a 2xx: `Received` is the response before it is decoded, and each type that a call
+//! can return implements `FromResponse`. A 2xx alone is not a success. A body that reports a
+//! failure becomes `ErrorKind::Rejected`; a body that cannot be read becomes an error whose outcome
+//! is unknown, because the request was processed. Fields are read in `decode.rs`, lists in
+//! `list.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +17,12 @@ use serde_json::Value;
 use crate::bounds::{Reading, check_bounds};
 use crate::decode::{DecodeError, Extra, Resource, parse_list, parse_value, read_object};
 use crate::dialect::Dialect;
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reported_kind};
 use crate::fields::{find, flag};
-use crate::list::{List, read_list};
+use crate::list::{List, has_array, read_list};
 use crate::names::debug_fields;
 use crate::operation::Operation;
-use crate::verdict::{is_refused, reports_failure};
+use crate::verdict::{ResultCode, is_refused, names_failure, reports_failure, result_code};
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -192,7 +196,16 @@ impl Received {
 
     /// The error of a body that reports a failure in spite of the status.
     pub(crate) fn reported_failure(&self) -> Error {
-        self.error(ErrorKind::Rejected, Outcome::Refused)
+        let report = ErrorReport::read(&self.body);
+        let kind = reported_kind(self.operation, &report, &self.dialect);
+        self.error(kind, Outcome::Refused)
+            .with(|error| error.report = report)
+    }
+
+    /// The error of a body with a code that services use for both.
+    fn unclear(&self) -> Error {
+        let problem = "its code may mean success as well as failure".to_owned();
+        self.decode_error(DecodeError(problem))
             .with(|error| error.report = ErrorReport::read(&self.body))
     }
 
@@ -201,6 +214,9 @@ impl Received {
     fn check_resource(&self, noun: &str, is_blank: bool, denied: Denied) -> Result<(), Error> {
         if (denied.is_refused && !self.is_read) || (is_blank && denied.is_failure) {
             return Err(self.reported_failure());
+        }
+        if is_blank && denied.is_unclear && self.is_change() {
+            return Err(self.unclear());
         }
         if is_blank && self.operation.is_some_and(Operation::creates) {
             return Err(self.error(ErrorKind::MissingId, Outcome::Unknown));
@@ -235,6 +251,7 @@ impl Received {
 struct Denied {
     is_refused: bool,
     is_failure: bool,
+    is_unclear: bool,
 }
 
 impl Denied {
@@ -243,10 +260,12 @@ impl Denied {
             Value::Object(fields) => Self {
                 is_refused: is_refused(fields),
                 is_failure: reports_failure(fields),
+                is_unclear: result_code(fields) == Some(ResultCode::Unclear),
             },
             _ => Self {
                 is_refused: *body == Value::Bool(false),
                 is_failure: false,
+                is_unclear: false,
             },
         }
     }
@@ -300,6 +319,9 @@ impl FromResponse for Deleted {
                 if reports_failure(&fields) || deleted == Some(Some(false)) {
                     return Err(response.reported_failure());
                 }
+                if result_code(&fields) == Some(ResultCode::Unclear) && deleted.is_none() {
+                    return Err(response.unclear());
+                }
                 extra = Extra(fields);
             }
             Ok(Value::Bool(false)) => return Err(response.reported_failure()),
@@ -317,11 +339,21 @@ impl FromResponse for Deleted {
 
 impl<T: Resource> FromResponse for List<T> {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        let value = parse_list(&response.body);
-        match value.and_then(|value| read_list(value, &response.headers, &response.dialect)) {
-            Ok(list) if !reports_failure(&list.extra) => Ok(list),
-            Err(bad) if !response.fails() => Err(response.decode_error(bad)),
-            _ => Err(response.reported_failure()),
+        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
+        // `{"code": 10404, "msg": "…", "data": null}` is no empty list.
+        let code = body.as_object().and_then(result_code);
+        let has_items = has_array(&body);
+        let list = match read_list(body, &response.headers, &response.dialect) {
+            Ok(list) => list,
+            Err(_) if response.fails() => return Err(response.reported_failure()),
+            Err(bad) => return Err(response.decode_error(bad)),
+        };
+
+        match code {
+            _ if names_failure(&list.extra) => Err(response.reported_failure()),
+            Some(ResultCode::Failure) => Err(response.reported_failure()),
+            Some(ResultCode::Unclear) if !has_items => Err(response.unclear()),
+            _ => Ok(list),
         }
     }
 }

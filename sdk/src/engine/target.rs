@@ -1,4 +1,8 @@
-//! Where requests go, and with which headers.
+//! `Target`: the service as a client reaches it. From a `Request` and its `Options` it makes the
+//! URL and the headers of all attempts. The API key is added for each attempt with
+//! `current_api_key`, because a provider may return another key each time. `KeyForm` is how the
+//! dialect writes the key into its header. That header is always marked as sensitive, so that
+//! previews and logs mask it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
-//! Polls a resource until it reaches a final state or a deadline passes.
+//! `Wait<T>` polls a resource until it is final or the deadline passes. Awaiting it, `changes` and
+//! `polls` are views of one stream of polls. A retryable error is a `PollResult::Failed`, after
+//! which the wait goes on; any other error ends it. The next poll is never sooner than
+//! `Retry-After` asks for, and the last one is made at the deadline. Each poll is a `Call`, so it
+//! is also retried by `send.rs`.
 
 use std::fmt;
 use std::future::ready;

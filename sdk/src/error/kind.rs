@@ -1,4 +1,8 @@
-//! The kinds of errors, the outcome of a failed request, and locally rejected input.
+//! `ErrorKind`, `Outcome`, and `InvalidInput` for what is rejected before it is sent. Each kind
+//! documents when it occurs, what to do, and whether the service may have processed the request.
+//! The outcome of an error covers all attempts of its call, so it counts more than what the kind
+//! says. The names that `ErrorKind::name` returns are in users' logs and metrics, and must not
+//! change.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

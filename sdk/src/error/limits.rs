@@ -1,4 +1,7 @@
-//! When a service that limits the rate wants to be asked again.
+//! Reads from the headers of a response how long the service asks to wait: `Retry-After`, or after
+//! a 429 the headers that announce limits. Dates are compared with the `Date` of the same response,
+//! if it has one, so that a wrong local clock does not matter. A value that cannot be read is
+//! ignored, and the client backs off by itself. The wait is in `engine/pauses.rs`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,8 @@
-//! Parses error response bodies, in any of the common formats.
+//! `ErrorReport`: the code, the message, the invalid fields and the scope that the body of an error
+//! response names, in any common format; `ErrorReport::from_object` lists them. A body in no known
+//! format gives a report with its text, or an empty one, but no error. Codes and names of fields
+//! reach `Display` only if they look like identifiers: a service may put private content there.
+//! `error/response.rs` finds the kind of the error.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};

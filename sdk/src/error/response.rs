@@ -62,6 +62,26 @@ impl Error {
     }
 }
 
+/// The kind of a failure that a body reports in spite of a 2xx status: by its code, if that is an HTTP
+/// status, or by what it says about a scope.
+pub(crate) fn reported_kind(
+    operation: Option<Operation>,
+    report: &ErrorReport,
+    dialect: &Dialect,
+) -> ErrorKind {
+    let code = report.code.as_deref().unwrap_or_default();
+    match code.parse() {
+        Ok(status @ 400..500) => classify_status(operation, None, status, report, dialect).0,
+        _ if report.about_scope => ErrorKind::MissingScope {
+            required: operation
+                .and_then(Operation::required_scope)
+                .or(report.named_scope),
+            granted: None,
+        },
+        _ => ErrorKind::Rejected,
+    }
+}
+
 fn classify_status(
     operation: Option<Operation>,
     granted: Option<BTreeSet<Scope>>,

@@ -1,4 +1,8 @@
-//! The client of the extraction service.
+//! `ExtractionClient`, its builder, the operation `me`, and raw requests to endpoints that this
+//! crate does not model. The client is an `Arc<Shared>`: its methods return a `Call` or a handle,
+//! and send nothing. `me` stores the scope of the key that it was called with, for `check_scopes`.
+//! The operations on webhooks are in `webhooks.rs`, the options of the builder in
+//! `engine/builder.rs`.
 
 use std::sync::Arc;
 

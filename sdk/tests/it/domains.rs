@@ -49,6 +49,57 @@ async fn decodes_dns_records_keyed_by_kind() {
 }
 
 #[tokio::test]
+async fn no_dns_record_is_passed_over() {
+    for (body, expected) in [
+        (
+            r#"{"domain":{"id":"d"},
+                "receiving_dns_records":[{"record_type":"MX","value":"mx.x.test","priority":"10"}],
+                "sending_dns_records":[{"record_type":"TXT","name":"x.test","value":"v=spf1 -all"}]}"#,
+            vec![("MX", "mx.x.test"), ("TXT", "v=spf1 -all")],
+        ),
+        (
+            r#"{"id":"d","dns":{"mx":{"host":"@","value":"mx.x.test"},
+                "dkim":{"host":"s._domainkey","value":"k=rsa; p=x"},
+                "dmarc":{"host":"_dmarc","value":"v=DMARC1"}}}"#,
+            vec![
+                ("MX", "mx.x.test"),
+                ("TXT", "k=rsa; p=x"),
+                ("TXT", "v=DMARC1"),
+            ],
+        ),
+        (
+            r#"{"id":"d","verificationDnsRecords":[
+                {"recordType":"Mx","label":"x.test","mailExchange":"mx.x.test","preference":0},
+                {"recordType":"CName","label":"s._domainkey.x.test","canonicalName":"s.y.test"},
+                {"recordType":"Txt","label":"x.test","text":"v=spf1 -all"}]}"#,
+            vec![
+                ("Mx", "mx.x.test"),
+                ("CName", "s.y.test"),
+                ("Txt", "v=spf1 -all"),
+            ],
+        ),
+    ] {
+        let server = MockServer::json(201, body).await;
+        let client = server.email().build().unwrap();
+        let records = client
+            .domains()
+            .create("x.test")
+            .await
+            .unwrap()
+            .dns_records();
+        let mut found = Vec::new();
+        for record in &records {
+            let record_type = record.record_type.as_deref().unwrap_or_default();
+            found.push((record_type, record.value.as_deref().unwrap_or_default()));
+        }
+        found.sort_unstable();
+        let mut expected = expected;
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn list() {
     let server = MockServer::json(
         200,

@@ -221,6 +221,75 @@ async fn empty_error_fields_do_not_mean_refusal() {
 }
 
 /// Items that are not objects are returned unmodified.
+/// `{"id": "2", "status": 202, "headers", "body"}` is the response to one request of several, in any
+/// order; its id is that of the request.
+#[tokio::test]
+async fn items_that_hold_responses_are_put_to_their_requests() {
+    let body = r#"{"responses":[
+        {"id":"1","status":403,"body":{"error":{"code":"denied","message":"no"}}},
+        {"id":"2","status":202,"headers":{"Operation-Location":"https://x.test/emails/c"},"body":null},
+        {"id":"0","status":202,"headers":{"Operation-Location":"https://x.test/emails/a"},"body":null}]}"#;
+    let server = MockServer::json(200, body).await;
+    let client = server.email().build().unwrap();
+    let email = Email::new("a@x.test", "b@x.test", "s").text("t");
+    let response = client
+        .emails()
+        .send_batch(&[email.clone(), email.clone(), email])
+        .await;
+    let response = response.unwrap();
+
+    let accepted: Vec<_> = response
+        .accepted()
+        .map(|(index, email)| (index, email.id.as_str()))
+        .collect();
+    assert_eq!(accepted, [(Some(0), "a"), (Some(2), "c")]);
+    let refused: Vec<_> = response.refused().collect();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(
+        (refused[0].0, refused[0].1.code.as_deref()),
+        (Some(1), Some("denied"))
+    );
+}
+
+#[tokio::test]
+async fn what_failed_may_be_in_a_list_of_its_own() {
+    for body in [
+        r#"{"code":0,"data":{"success_list":[{"index":0,"email_id":7}],
+            "fail_list":[{"index":1,"code":230013,"msg":"no"}]}}"#,
+        r#"{"accepted":[{"index":0,"id":"7"}],"rejected":[{"index":1,"reason":"no"}]}"#,
+    ] {
+        let server = MockServer::json(200, body).await;
+        let client = server.email().build().unwrap();
+        let email = Email::new("a@x.test", "b@x.test", "s").text("t");
+        let response = client
+            .emails()
+            .send_batch(&[email.clone(), email])
+            .await
+            .unwrap();
+        let accepted: Vec<_> = response
+            .accepted()
+            .map(|(index, email)| (index, email.id.as_str()))
+            .collect();
+        assert_eq!(accepted, [(Some(0), "7")], "{body}");
+        let (index, refusal) = response.refused().next().unwrap();
+        assert_eq!(
+            (index, refusal.message.as_deref()),
+            (Some(1), Some("no")),
+            "{body}"
+        );
+    }
+    let body = r#"{"fail_list":[{"index":0,"msg":"no"},{"index":1,"msg":"no"}]}"#;
+    let server = MockServer::json(200, body).await;
+    let client = server.email().build().unwrap();
+    let email = Email::new("a@x.test", "b@x.test", "s").text("t");
+    let response = client
+        .emails()
+        .send_batch(&[email.clone(), email])
+        .await
+        .unwrap();
+    assert_eq!(response.refused().count(), 2);
+}
+
 #[tokio::test]
 async fn batch_items_of_other_types_are_unrecognized() {
     let server = MockServer::json(200, r#"[null,1.5,[{"id":"x"}],{}]"#).await;

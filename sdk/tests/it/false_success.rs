@@ -103,6 +103,64 @@ async fn no_operation_succeeds_with_a_failure_in_the_body() {
     }
 }
 
+/// Platforms that answer everything with 200 report a failure by a code beside `"data": null`.
+#[tokio::test]
+async fn no_operation_succeeds_with_the_code_of_a_failure() {
+    let body = r#"{"code":99991672,"msg":"the key lacks the scope","data":null,"request_id":"r"}"#;
+    for &operation in Operation::ALL {
+        let server = MockServer::json(200, body).await;
+        match call(&server, operation).await {
+            Ok(no) => {
+                let tells = [Operation::WebhooksTest, Operation::DomainsVerify];
+                assert!(tells.contains(&operation), "{operation} accepts {body}");
+                assert_eq!(no, "false", "{operation}");
+            }
+            Err(error) => {
+                assert_eq!(error.outcome(), Outcome::Refused, "{operation}: {error:?}");
+                assert_eq!(error.code(), Some("99991672"), "{operation}");
+                let is_scope = matches!(error.kind(), ErrorKind::MissingScope { .. });
+                assert!(is_scope, "{operation}: {error:?}");
+            }
+        }
+    }
+    let body = r#"{"code":404,"message":"no such contact","data":{}}"#;
+    let server = MockServer::json(200, body).await;
+    let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_code_that_may_mean_both_is_neither_a_success_nor_a_refusal() {
+    let body = r#"{"code":1,"msg":"contact","data":null}"#;
+    for operation in [
+        Operation::ContactsDelete,
+        Operation::ContactsUpdate,
+        Operation::EmailsCancel,
+        Operation::AudiencesList,
+        Operation::EmailsSend,
+    ] {
+        let server = MockServer::json(200, body).await;
+        let error = call(&server, operation).await.unwrap_err();
+        assert_eq!(error.outcome(), Outcome::Unknown, "{operation}: {error:?}");
+    }
+    for body in [
+        r#"{"code":0,"msg":"ok","data":null}"#,
+        r#"{"code":1,"msg":"success","data":null}"#,
+        r#"{"code":200,"message":"Done","data":[]}"#,
+    ] {
+        for operation in [Operation::ContactsDelete, Operation::EmailsCancel] {
+            let server = MockServer::json(200, body).await;
+            assert!(
+                call(&server, operation).await.is_ok(),
+                "{operation}: {body}"
+            );
+        }
+        let server = MockServer::json(200, body).await;
+        let count = call(&server, Operation::AudiencesList).await;
+        assert_eq!(count.unwrap(), "0", "{body}");
+    }
+}
+
 const CREATIONS: [Operation; 6] = [
     Operation::EmailsSend,
     Operation::AudiencesCreate,

@@ -2,6 +2,8 @@
 //! of `docs/undocumented/README.md`. Points about a single resource are tested with that
 //! resource.
 
+use svc_sdk::Dialect;
+
 use crate::mock_server::{MockServer, response, response_with_headers};
 
 #[tokio::test]
@@ -383,6 +385,53 @@ async fn whatever_says_that_a_list_goes_on_is_heard() {
         let list = server.email().build().unwrap().audiences().list().await;
         assert_eq!(list.unwrap().is_complete(), is_complete, "{beside}");
     }
+}
+
+/// Some services lead from each page to another, for ever; others have pages without items in between.
+#[tokio::test]
+async fn a_list_that_leads_from_one_empty_page_to_another_has_ended() {
+    let page = |number: u32, items: &str| {
+        let next = format!("/api/v1/audiences?page={}", number + 1);
+        response(
+            200,
+            &format!(r#"{{"items":[{items}],"paging":{{"next":"{next}"}}}}"#),
+        )
+    };
+    let pages = [
+        page(1, r#"{"id":"1"}"#),
+        page(2, ""),
+        page(3, r#"{"id":"2"}"#),
+        page(4, ""),
+        page(5, ""),
+        page(6, ""),
+        page(7, ""),
+        page(8, ""),
+    ];
+    let server = MockServer::start(pages).await;
+    let client = server.email().build().unwrap();
+    let list = client.audiences().stream().into_list().await.unwrap();
+    assert_eq!((list.len(), list.is_complete()), (2, true));
+    assert_eq!(server.request_count(), 7);
+
+    let dialect = Dialect::with(["list-pages=whole"]).unwrap();
+    let server = MockServer::start([page(1, r#"{"id":"1"}"#)]).await;
+    let client = server.email().dialect(dialect).build().unwrap();
+    let list = client.audiences().stream().into_list().await.unwrap();
+    assert_eq!(
+        (list.len(), list.is_complete(), server.request_count()),
+        (1, true, 1)
+    );
+}
+
+#[tokio::test]
+async fn lists_and_objects_may_be_texts() {
+    let body =
+        r#"{"id":"c","email":"a@x.test","topics":"news, ops","metadata":"{\"plan\":\"pro\"}"}"#;
+    let server = MockServer::json(201, body).await;
+    let client = server.email().build().unwrap();
+    let contact = client.contacts().create("a", "a@x.test").await.unwrap();
+    assert_eq!(contact.topics.unwrap(), ["news", "ops"]);
+    assert_eq!(contact.metadata.unwrap()["plan"], "pro");
 }
 
 #[tokio::test]

@@ -1,4 +1,8 @@
-//! A de-duplication store in Redis, shared by several processes.
+//! `RedisStore`: a `DedupStore` in Redis, which several processes share. The value of a key is the
+//! token of its claim, or `done`, and each operation is one script over one key, so it is atomic.
+//! An operation that fails or is dropped discards the connection, and the next one connects anew. A
+//! connection is used only after `check_eviction`: a server that evicts keys would let deliveries
+//! be handled again.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

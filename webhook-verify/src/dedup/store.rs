@@ -1,4 +1,7 @@
-//! The interface of stores, and the store in memory.
+//! `DedupStore`, the interface of de-duplication stores, and `MemoryStore`. A `Ticket` is one
+//! attempt to handle a delivery. A store moves a delivery from new to claimed by one ticket to
+//! done, and each method must be atomic. A ticket whose lease has ended cannot change the claim of
+//! another ticket. `Dedup` decides when to claim, renew, complete and release.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,9 @@
-//! What earlier jobs mean for a new one: who would get another email, and who has got it already.
+//! Decides whether a new job, or one that is continued, may send: its people may have got this
+//! email or another one from earlier jobs. A `Candidate` is a job whose rows wait; `refuse` and
+//! `refuse_after` compare it with the others in the ledger, and return a failure that says what to
+//! do. The same email is refused without `--again`, and even with it while a job with it is not
+//! complete; another email only if it is soon and for half of the people. `clean_up` removes what
+//! was kept for long enough.
 
 use chrono::Utc;
 use svc_bulk::Ledger;

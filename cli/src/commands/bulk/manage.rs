@@ -1,4 +1,8 @@
-//! The commands about jobs: list, status, report, pause, continue, cancel, remove and settle.
+//! The commands about stored jobs: `list`, `forget`, `status`, `report`, `pause`, `cancel`,
+//! `remove` and `settle`. Each opens the ledger, finds its job (`JobOption::find`), changes it and
+//! prints its summary. None of them sends an email. `cancel` also cancels what the service keeps
+//! for a later time, and reports what was sent already. Over 500 lines, because each command stands
+//! with its help; the rows are read in `outcomes.rs`, the states are in `ledger.rs`.
 
 use std::collections::HashMap;
 use std::path::Path;

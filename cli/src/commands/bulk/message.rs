@@ -1,4 +1,8 @@
-//! How a row fills the placeholders of an email.
+//! `Renderer` fills the placeholders of an email with the values of a row, with minijinja.
+//! `Renderer::new` takes the email with its templates and fails on an invalid one; `render` takes a
+//! row and an address, and fails on a missing value. Templates and values come from users: only
+//! values in HTML are escaped, none may add a line to a header, and a template has limits of steps
+//! and depth (`check_tags`), because the engine itself can use up the stack.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -1,4 +1,8 @@
-//! What a job sends to whom. It is stored with the job, so that any process can continue it.
+//! `Plan`: what a job sends to whom. It is stored with the job in the ledger as JSON, so that any
+//! process can continue it; a field that changes must still be read from older ledgers. `identity`
+//! is what makes two emails the same, so that nobody gets one twice, and `fingerprint` what makes
+//! two keys the same, without revealing them. `Plan::render` makes the email of a `PreparedRow`
+//! with the `Renderer` of `message.rs`.
 
 use std::collections::{BTreeMap, HashSet};
 

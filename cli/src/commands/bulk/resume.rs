@@ -1,4 +1,8 @@
-//! The `svc bulk resume` command.
+//! `svc bulk resume`: continues a stored job. It checks that this run may (`may_continue`: the same
+//! service, the same recipient guard, the same key unless a person confirms another one), makes
+//! refused, invalid or unknown rows wait again if that is asked for, and goes on with `run.rs`.
+//! What is sent is what was checked at the start; only the audience is read again, because people
+//! may have unsubscribed.
 
 use clap::{Args, ValueEnum};
 use svc_bulk::{Again, RowStatus, SendState, Totals};

@@ -1,4 +1,8 @@
-//! Runs a job in the terminal: progress, Ctrl-C, and the result.
+//! Runs a job in the terminal. `run` takes a `StoredJob` that is running, gives its rows to
+//! `svc_bulk::BulkSend` with the settings of this run, and shows progress. The first Ctrl-C lets
+//! the requests in flight end, a second one aborts them. `report` prints the totals and returns the
+//! failure that decides the exit code: an unknown outcome counts more than a refusal. `bulk send`
+//! and `bulk resume` end here, and `wait.rs` follows.
 
 use std::collections::HashSet;
 use std::pin::pin;

@@ -1,4 +1,9 @@
-//! The `svc bulk send` command: reads the rows, checks them, asks, and sends them.
+//! `svc bulk send`. The rows of a file or an audience are read once into a draft in the ledger,
+//! where they are checked and shown; then a person confirms (or `--yes`), and the draft is started.
+//! Until then nothing is sent, and a failure discards the draft. `Ledger::start` fails if another
+//! process started a job meanwhile, so that the check for people who got an email (`again.rs`) is
+//! made again. Then `run.rs` sends. Over 500 lines, many of them options with their help; people
+//! are read in `people.rs`.
 
 use std::collections::HashSet;
 use std::io::BufReader;

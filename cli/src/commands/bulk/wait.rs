@@ -1,4 +1,8 @@
-//! `--wait` of `svc bulk send` and `svc bulk resume`: follows the delivery of accepted emails.
+//! `--wait` of `svc bulk send` and `svc bulk resume`: asks the service for the status of the
+//! accepted emails until each is final, and stores what it learns in the ledger, so that another
+//! run goes on from there. `refresh` asks once, for `svc bulk report`. `Wait::after` keeps the
+//! failure of sending, if there is one: it comes before a failed delivery. Short outages are
+//! survived with the `FailureBudget` of `crate::wait`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,4 +1,7 @@
-//! The table of checks.
+//! The checks of `svc certify`, as a constant table: what is sent (`Variant`: a delivery by its
+//! differences from a good one), what is expected, and how the responses are judged (`Judge`).
+//! Names are stable, because `--only` and users' scripts use them. A check that is `advice` does
+//! not fail a receiver. `exam.rs` makes requests of the variants, `judge.rs` decides.
 
 use svc_sdk::Service;
 

@@ -1,4 +1,7 @@
-//! Makes the requests of the checks, sends them and keeps what was found.
+//! `Exam` makes the requests of a `Check` and sends them; `Finding` is what a check found. Each
+//! request has an ID of its own, because a receiver may accept one that it knows, however it is
+//! signed. A request that cannot be sent is an error; any other end is `Received`, which only says
+//! what came back. `judge.rs` turns that into a `Grade`.
 
 use std::fmt;
 use std::time::Duration;

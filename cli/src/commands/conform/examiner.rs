@@ -1,4 +1,9 @@
-//! Sends the requests of a run, keeps what came back, and removes what the run has made.
+//! `Examiner` sends the requests of a run, keeps each `Exchange` under the name of its step
+//! (`Seen`), and removes what the run has made. The requests of the levels are in `read.rs`,
+//! `write.rs` and `send.rs`, as tables of `Step`s or typed calls. A response that the client cannot
+//! use is no error: it is what the run is about. Only a missing response ends the run. `will_make`
+//! records what can be removed before it is created, so that `clean_up` finds it even if no
+//! response came.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt as _;

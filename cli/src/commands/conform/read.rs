@@ -1,4 +1,7 @@
-//! The level `read`: how the key is presented, and GET requests.
+//! The level `read` of `svc conform`: finds out how the service takes the key, and sends GET
+//! requests. `find_key_scheme` tries headers and schemes, those first that `WWW-Authenticate`
+//! names, until one is accepted; all later requests use that one. Nothing is changed at the
+//! service. The exchanges are kept in `Seen`, where `statements.rs` and `points.rs` look at them.
 
 use svc_sdk::{Dialect, Point};
 

@@ -1,4 +1,8 @@
-//! The result of a run: each statement and each point, what changed since another run, and the dialect.
+//! The result of a run of `svc conform`. `Report::new` asks every statement and every point for its
+//! `Finding` in what the examiner has seen, and adds the dialect that follows. `compare` finds what
+//! changed since the report of `--baseline`, and leaves out what this run could not try. `toml`
+//! writes the dialect for `--save`. A statement that differs and a change since the baseline are
+//! failures; a point has no right answer. No secret is in a shown exchange.
 
 use std::fmt::{self, Write as _};
 

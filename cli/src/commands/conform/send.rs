@@ -1,4 +1,8 @@
-//! The level `send`: emails to the addresses that the user names, and to no other.
+//! The level `send` of `svc conform`: sends emails to the addresses of `--to` and to no other, at
+//! most `MOST_EMAILS` to each. With `--listen`, it refuses the first webhook delivery, so that the
+//! service retries it. It schedules and cancels an email, sends a batch in each usual form until
+//! one is understood, and repeats an idempotency key. Each exchange is kept under the name of its
+//! step in `Seen`.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! The level `write`: makes and deletes an audience with contacts, a domain and webhooks.
+//! The level `write` of `svc conform`: makes and deletes an audience with contacts, a domain and
+//! webhooks. The names of all of them begin with the name of the run. The steps are tables in the
+//! order in which they are sent: later ones use the IDs of earlier ones, and each group ends with
+//! its deletion. `Examiner::make` records each thing before it is created. What the exchanges mean
+//! is decided in `statements.rs` and `points.rs`.
 
 use svc_sdk::email::NewContact;
 

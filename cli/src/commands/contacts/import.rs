@@ -1,4 +1,8 @@
-//! The `svc contacts import` command.
+//! `svc contacts import`: reads a file, compares it with the contacts of the audience, and creates
+//! or updates one contact for each row. It prints a result for each row (`report.rs`); rows are
+//! read and judged in `rows.rs`. An opt-out always wins: no import subscribes a contact that has
+//! opted out in the service, and a row that opts out is applied even if its other values fail. A
+//! failure that every further row would meet ends the import, and rows under way are completed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,4 +1,7 @@
-//! The `svc domains verify` command.
+//! `svc domains verify`: makes the service check the DNS records of a domain, once or with `--wait`
+//! until it is verified or `--timeout` has passed (`crate::wait::Polls`). It prints the service's
+//! result for each record, if there is one. A domain that is not verified is a failed check, whose
+//! hint names the records and the command that publishes them.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! The `svc emails batch` command.
+//! `svc emails batch`: reads up to 100 emails from a JSON array or NDJSON, sends them in one
+//! request, and prints an `Item` for each. Every email is checked before the request: the first
+//! that is not an email, or has a misspelled field, ends the command, and nothing is sent. If the
+//! response does not tell the result of each email, the outcome is unknown, and the command must
+//! not look like a success.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
-//! The `svc emails cancel` command.
+//! `svc emails cancel`: cancels one scheduled email, or several one after the other, and prints
+//! what became of each (`Item`). An email that is refused or not found does not stop the others;
+//! any other failure would happen to all, so it ends the command, and the rest are `NotTried`. A
+//! result is only `Failed` if the email was certainly not cancelled.
 
 use clap::Args;
 use schemars::JsonSchema;

@@ -1,4 +1,8 @@
-//! The `svc emails send` command.
+//! `svc emails send`: makes an `Email` of the options and `--body`, shows or sends it, and with
+//! `--wait` follows it to its final status. Whatever fails after the service has accepted the
+//! email, such as printing or waiting, must not look as if it had not been sent: the failure names
+//! the ID and says not to send it again. `content.rs` reads the options that `bulk send` has, too,
+//! and `fields.rs` checks the fields.
 
 use clap::Args;
 use serde_json::Value;

@@ -1,4 +1,9 @@
-//! Receives deliveries: verifies, records and forwards them, and returns the application's response.
+//! The HTTP server of `svc listen`. `Receiver::handle` takes a request and verifies its signature
+//! over the received bytes; only then it records the delivery, forwards it to the application with
+//! a new signature, and returns the application's response. A request without a valid signature
+//! gets 401, and the body of one without any is not read. The sender has a response within
+//! `ANSWER_WITHIN`, before it gives up. Each request becomes one `Report`, which `listen.rs`
+//! prints.
 
 use std::convert::Infallible;
 use std::path::PathBuf;

@@ -1,4 +1,8 @@
-//! Executes the calls of tools.
+//! `Shared` executes the calls of tools of `svc mcp`. A call becomes a command line
+//! (`arguments.rs`), runs as `svc` inside this process (`runner.rs`), and its output becomes the
+//! answer (`content.rs`); its start and its end are in the audit. A tool whose group no person has
+//! opened does nothing. What sends is first shown by a plan. Its token sends exactly what was
+//! shown, once, within the limit of recipients.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
-//! Tools as clients see them: descriptions and schemas follow from the commands.
+//! Describes the tools of `svc mcp` to clients: text, input schema, output schema and annotations
+//! all follow from the commands, so that a tool cannot promise what its command does not do. A tool
+//! that sends is marked destructive, because what is sent cannot be taken back. Output schemas name
+//! only the fields (`outline`), so that an answer that a service extends, or that was cut, stays
+//! valid.
 
 use std::sync::Arc;
 

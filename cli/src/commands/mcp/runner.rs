@@ -1,4 +1,8 @@
-//! Runs commands of `svc` inside this process, with the settings of `svc mcp`.
+//! `Runner` runs commands of `svc` inside this process, for the tools of `svc mcp`. A run takes a
+//! `CommandLine`, starts `app::run` on a thread with captured streams, and returns an `Output`.
+//! Profile, keys and environment are those of `svc mcp`; no request can change them. `prepare`
+//! stops where the command has shown what it is about to do: `Run::go_on` lets it do that, and a
+//! dropped `Run` ends without it.
 
 use std::ffi::OsString;
 use std::io::{Cursor, Write};

@@ -1,4 +1,7 @@
-//! The `svc sandbox emails` commands: the emails in every status.
+//! The `svc sandbox emails` commands: list the emails of the sandbox in every status, and tell the
+//! story of one. A table of a story merges its changes, messages and attempts by time (`lines`),
+//! and then says what is pending and which webhook got nothing, and why. JSON is what the control
+//! interface returns. `crate::control` sends the requests.
 
 use clap::Subcommand;
 use serde::Serialize;

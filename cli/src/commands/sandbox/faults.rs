@@ -1,4 +1,6 @@
-//! The `svc sandbox faults` commands: injected failures and delays.
+//! The `svc sandbox faults` commands: add, list, show and remove faults of the sandbox. The options
+//! of `add` are the fields of `NewFault`. Only what contradicts itself as a command line is refused
+//! here; what a fault may be is decided in the server, which names the field.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
-//! The `svc sandbox messages` commands: messages in the local mailbox.
+//! The `svc sandbox messages` commands: list, wait for, show, release and delete messages in local
+//! mailboxes, or open one in the browser. `Filters` are the same for `list`, `wait` and `delete`;
+//! without any, `delete` is about all messages of the organization, and asks first. Attachments are
+//! saved in `messages/attachments.rs`, and requests are sent by `crate::control`.
 
 pub mod attachments;
 

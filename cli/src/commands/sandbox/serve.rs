@@ -1,4 +1,8 @@
-//! The `svc sandbox serve` command.
+//! `svc sandbox serve`: runs the server in the foreground until a signal, or until standard input
+//! is closed. Each option has an environment variable (`with_variables`); both become calls of the
+//! server's `Builder`. Signals are handled before the server starts, because the first process of a
+//! container gets no signal without a handler. A relay URL with a password is only accepted from
+//! the environment. Over 500 lines, many of them options with their help.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

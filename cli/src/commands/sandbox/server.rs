@@ -1,4 +1,7 @@
-//! The `svc sandbox` commands for the server itself: its status, its end and its data.
+//! The `svc sandbox` commands for the server itself: `status`, `stop`, `reset` and `export`. The
+//! server is found by `SVC_SANDBOX_URL`, by the file in the data directory, or at the usual
+//! address, and none of these commands but `reset` and `export` starts one. `stop` signals the
+//! process that the file names, and waits until it is not found any more.
 
 use std::path::Path;
 

@@ -1,4 +1,8 @@
-//! Formats a list as rows, and fits them into the width of the terminal.
+//! Formats a list as a table, and fits it into the width of the terminal. `list` tries in order:
+//! everything whole; shorter times, wrapped sentences and shortened texts; short IDs; without the
+//! last droppable columns. If that does not fit either, in a terminal narrower than
+//! `NARROWEST_TABLE`, it prints a block for each item. `List` says how many columns are hidden, so
+//! that `output.rs` can tell.
 
 use serde_json::Value;
 use tabled::builder::Builder;

@@ -1,4 +1,8 @@
-//! DNS lookups: reserved names in the built-in zone, all other names on the network.
+//! Looks up TXT, MX and address records. Names under reserved domains, such as `.test`, are found
+//! only in the built-in `Zone`, and are never asked for on the network; all others are asked for
+//! there, each time anew. A name or record that does not exist is an empty list. A `LookupError`
+//! means that it is not known whether it exists, so the checks that use it must not take it for a
+//! missing record.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

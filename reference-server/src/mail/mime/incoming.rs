@@ -1,4 +1,7 @@
-//! Parses received messages.
+//! Parses a received message as `Incoming`: addresses, subject, text, HTML, header and attachments,
+//! all decoded. Parsing cannot fail: what is damaged is read as far as it can be, and a source
+//! without a header is all text. The structure of the parts is read in `part.rs`; `shown.rs`
+//! decides which of them are text and which are files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

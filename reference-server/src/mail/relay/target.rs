@@ -1,4 +1,7 @@
-//! The relay to send mail to: `smtp://user:password@host:port`.
+//! Parses where the relay sends mail (`RelayTarget`, from a URL such as
+//! `smtp://user:password@host:port`) and who may get it (`RelayTo`). The URL may hold a password,
+//! so neither the target's `Debug` (there is none) nor an error shows it. Passwords may be sent
+//! without TLS only to a loopback address. `relay.rs` connects and sends.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,7 @@
-//! What an import reports: a result for each row, and the failure of an import that is not complete.
+//! What `svc contacts import` reports. `ImportReport` takes each `ImportedRow` as it is done,
+//! prints it at once or, in a table, only if people have to know of it, and keeps counts, so that a
+//! large file stays out of memory. `verdict` is the failure of the whole: an unknown row counts
+//! more than one that was not applied, and the hint says how the import is repeated.
 
 use std::collections::BTreeMap;
 

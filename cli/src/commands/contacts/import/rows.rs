@@ -1,4 +1,8 @@
-//! Reads the records of a file as contacts.
+//! Reads the records of a file as `ImportRow`s. The file is read twice, so that few rows are in
+//! memory: `Rows::read` learns what rows say of the same address (`Addresses`), and `Rows::next`
+//! returns each row, judged by that. Of the rows of an address, only the first valid one is
+//! imported; one that opts out, valid or not, unsubscribes the contact. A row with a `problem` is
+//! reported and not sent. Which columns opt out is decided in `input/opt_outs.rs`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! DNS records in the formats of other tools.
+//! Writes DNS records for other tools: a zone file (`bind`) and Terraform (`terraform`). Names and
+//! values come from a service, so they are escaped for the format, and can end neither a line nor a
+//! string. Records without a type, name or value are left out. `domains/records.rs` chooses the
+//! format.
 
 use std::fmt::Write as _;
 
