@@ -3,6 +3,8 @@
 //! because the operation may not be documented: only GET and HEAD count as idempotent.
 //! `Context::send_raw` sends it.
 
+use std::ffi::OsString;
+
 use clap::Args;
 use reqwest::header::HeaderMap;
 use schemars::JsonSchema;
@@ -52,7 +54,7 @@ pub struct Api {
     service: Option<Service>,
     /// Request body: text, @file or - for stdin
     #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    data: Option<String>,
+    data: Option<OsString>,
     /// Field of the JSON body: key=text or key:=JSON; repeatable
     ///
     /// In a GET or HEAD request, fields are parameters of the query.
@@ -86,7 +88,7 @@ impl Api {
             ));
         }
         let fields = pairs::object("--field", self.field)?;
-        let body = match self.data.as_deref() {
+        let body = match &self.data {
             Some(data) => Some(context.text("--data", data)?),
             None if fields.is_empty() || reads => None,
             None => Some(to_value(&fields)?.to_string()),

@@ -3,6 +3,7 @@
 //! email. The delivery is made before it is shown or sent, and again after the event, when that ID
 //! is known. A response other than 2xx is a failed check. `crate::deliver` posts it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -75,7 +76,7 @@ pub struct Trigger {
     set: Vec<String>,
     /// Whole body: JSON, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", requires = "to", add = at_file())]
-    payload: Option<String>,
+    payload: Option<OsString>,
 }
 
 impl Trigger {

@@ -3,6 +3,7 @@
 //! whose readers take it piece by piece. A text that is the name of a file is refused. If the name
 //! of a missing file may be a key or secret itself, the error does not repeat it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -13,19 +14,30 @@ use crate::failure::Failure;
 use crate::input::file::read_all;
 use crate::output::Stdin;
 use crate::private;
+use crate::recorded_path::from_bytes;
 
 impl Context {
     /// The text of an option's value. `@@` escapes a text that starts with `@`. A file name without `@` is
     /// refused.
-    pub fn text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        refuse_file_name(option, value, &self.settings.env.cwd)?;
-        let bytes = match value.strip_prefix('@') {
-            Some(literal) if literal.starts_with('@') => return Ok(literal.to_owned()),
-            // As curl spells it.
-            Some("-") => self.stdin(option)?,
-            Some(path) => self.file(option, Path::new(path))?,
-            None if value == "-" => self.stdin(option)?,
-            None => return Ok(value.to_owned()),
+    pub fn text(&self, option: &str, value: impl AsRef<OsStr>) -> Result<String, Failure> {
+        let value = value.as_ref();
+        let bytes = match value.to_str() {
+            Some(text) => {
+                refuse_file_name(option, text, &self.settings.env.cwd)?;
+                match text.strip_prefix('@') {
+                    Some(literal) if literal.starts_with('@') => return Ok(literal.to_owned()),
+                    // As curl spells it.
+                    Some("-") => self.stdin(option)?,
+                    Some(path) => self.file(option, Path::new(path))?,
+                    None if text == "-" => self.stdin(option)?,
+                    None => return Ok(text.to_owned()),
+                }
+            }
+            // The name of a file need not be UTF-8.
+            None => match value.as_encoded_bytes().strip_prefix(b"@") {
+                Some(path) => self.file(option, &from_bytes(path.to_vec()))?,
+                None => return Err(Failure::usage(format!("{option}: the text is not UTF-8"))),
+            },
         };
         let mut text = String::from_utf8(bytes)
             .map_err(|_| Failure::input(format!("{option}: the content is not UTF-8 text")))?;

@@ -347,6 +347,16 @@ fn suggests_https_for_a_base_url_without_a_scheme() {
         run.error()["hint"],
         "did you mean https://mail.example.com?"
     );
+    // Neither a password nor the value of a header is repeated, whatever is wrong with it.
+    let env = [
+        ("SVC_EMAIL_URL", "htp//user:hidden@h"),
+        ("SVC_EMAIL_KEY", "mk_test_x"),
+    ];
+    let header = ["emails", "send", "--header", "X-Secret: hid\n\nhidden"];
+    for args in [&["audiences", "list"], &header[..]] {
+        let run = Home::new().run_with_env(args, &env);
+        assert!(run.code == 2 && !run.stderr.contains("hid"), "{run:?}");
+    }
 }
 
 #[test]
@@ -515,10 +525,7 @@ fn an_email_scheduled_for_the_past_is_not_sent() {
         .as_str()
         .expect("a message")
         .to_owned();
-    assert!(
-        message.starts_with("scheduledAt: 2026-01-01"),
-        "{message}"
-    );
+    assert!(message.starts_with("scheduledAt: 2026-01-01"), "{message}");
     let run = home.run_with_env(&["emails", "batch", &body], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["fields"][0]["field"], "emails[0].scheduledAt");

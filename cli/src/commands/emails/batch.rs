@@ -60,15 +60,17 @@ impl Batch {
         let bytes = context.bytes("FILE", &self.file)?;
         let local_checks = context.settings.checks_limits();
         let values = parse(bytes, &self.file)?;
-        let now = match values
-            .iter()
-            .any(|value| value.get("scheduledAt").is_some())
-        {
+        let mut scheduled = values.iter().filter_map(|value| value.get("scheduledAt"));
+        let is_scheduled = scheduled.next().is_some();
+        let now = match is_scheduled {
             true => times::now(context).await?,
             false => context.settings.env.zone.at(&Utc::now()),
         };
-        let emails =
-            emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
+        let read = |now| {
+            let read = emails(&values, local_checks, now);
+            read.map_err(|failure| in_file(&self.file, failure))
+        };
+        let emails = read(&now)?;
         let question = context.question_about_service()?;
         let client = context.email_client().await?;
         if local_checks {
@@ -77,6 +79,10 @@ impl Batch {
         fields::warn_of_placeholders(context, &emails);
         let call = context.with_options(client.emails().send_batch(&emails));
         let call = Prepared::new(call).asking(question).decide(context).await?;
+        if is_scheduled {
+            // Their times may have passed before somebody decided.
+            read(&times::now(context).await?)?;
+        }
         let response = context.send(call, "sending").await?;
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
         context

@@ -4,6 +4,8 @@
 //! the ID and says not to send it again. `content.rs` reads the options that `bulk send` has, too,
 //! and `fields.rs` checks the fields.
 
+use std::ffi::OsString;
+
 use clap::Args;
 use serde_json::Value;
 use svc_sdk::Operation::{EmailsGet, EmailsSend};
@@ -59,13 +61,13 @@ pub struct Send {
     var: Vec<pairs::Pair>,
     /// Template variables as a JSON object
     #[arg(long, hide_short_help = true, value_name = "@FILE|-", add = at_file())]
-    vars: Option<String>,
+    vars: Option<OsString>,
     /// Email as JSON; the other options override it
     ///
     /// A misspelled field is refused, and another one that is not documented is sent with a
     /// warning.
     #[arg(long, value_name = "@FILE|-|JSON", add = at_file())]
-    body: Option<String>,
+    body: Option<OsString>,
     /// Wait for the final status
     ///
     /// The exit code is 10 if the email bounced, failed or was cancelled, and 9 if its status is not

@@ -2,6 +2,7 @@
 //! of `add` are the fields of `NewFault`. Only what contradicts itself as a command line is refused
 //! here; what a fault may be is decided in the server, which names the field.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -73,7 +74,7 @@ pub enum Command {
         status: Option<u16>,
         /// Response body: text or JSON, @file or -
         #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
-        body: Option<String>,
+        body: Option<OsString>,
         /// Response header; repeatable
         #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
         header: Vec<(String, String)>,

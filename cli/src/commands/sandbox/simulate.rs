@@ -1,6 +1,7 @@
 //! The `svc sandbox` commands that simulate what happens outside: events of emails, incoming emails
 //! and extractions.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -83,10 +84,10 @@ pub struct Inbound {
     subject: Option<String>,
     /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    text: Option<String>,
+    text: Option<OsString>,
     /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    html: Option<String>,
+    html: Option<OsString>,
     /// RFC 5322 message: a file or - for stdin
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<PathBuf>,
@@ -131,7 +132,7 @@ pub struct Extraction {
     outcome: String,
     /// Event data as JSON: text, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
-    data: Option<String>,
+    data: Option<OsString>,
 }
 
 impl Extraction {

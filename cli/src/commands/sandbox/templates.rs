@@ -1,5 +1,7 @@
 //! The `svc sandbox templates` commands: email templates of the sandbox.
 
+use std::ffi::OsString;
+
 use clap::Subcommand;
 use serde_json::Map;
 use svc_reference_server::client::{NewTemplate, RenderedTemplate, Template, TemplateSummary};
@@ -30,10 +32,10 @@ pub enum Command {
         subject: Option<String>,
         /// HTML body: text, @file or - for stdin
         #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-        html: Option<String>,
+        html: Option<OsString>,
         /// Plain-text body: text, @file or - for stdin
         #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-        text: Option<String>,
+        text: Option<OsString>,
     },
     /// List the templates
     #[command(add = reads(of::<Vec<TemplateSummary>>).of_organization())]
@@ -69,7 +71,7 @@ pub enum Command {
         var: Vec<pairs::Pair>,
         /// Template variables as a JSON object
         #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
-        vars: Option<String>,
+        vars: Option<OsString>,
     },
     /// Delete a template
     #[command(add = removes(of::<Deleted>).of_organization())]
