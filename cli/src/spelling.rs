@@ -108,9 +108,9 @@ fn leaf<'a>(tree: &'a Command, args: &[OsString]) -> (&'a Command, usize) {
 
 /// The position of an argument that somebody names. The only one of a command has other names, too.
 fn positional(command: &Command, name: &str) -> Option<usize> {
-    let mut all = command.get_positionals();
-    let is_only = all.clone().count() == 1;
+    let is_only = command.get_positionals().count() == 1;
     let is_usual = ["name", "id", "url", "by"].contains(&name);
+    let mut all = command.get_positionals();
     all.position(|it| it.get_id() == name || is_only && is_usual)
 }
 

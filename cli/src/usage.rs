@@ -73,7 +73,7 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         usage = command.map(|command| command.clone().render_usage().to_string());
     }
     let value = match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) => value,
+        Some(ContextValue::String(value)) => value.as_str(),
         _ => "",
     };
     let is_meant = |other: &OtherWords| {
