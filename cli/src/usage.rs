@@ -72,16 +72,11 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         tips.clear();
         usage = command.map(|command| command.clone().render_usage().to_string());
     }
-    let value = match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) => value.as_str(),
-        _ => "",
-    };
     let is_meant = |other: &OtherWords| {
         let is_here = path == other.place || path.starts_with(&format!("{} ", other.place));
-        let mut known = other.words.iter();
-        let is_word = is_command || word.starts_with('-');
         (other.place.is_empty() || is_here)
-            && known.any(|known| known == value || is_word && known == word)
+            && other.words.iter().any(|known| known == word)
+            && (is_command || word.starts_with('-'))
             && is_there(&other.hint, command.unwrap_or(tree))
     };
     let sandbox = tree.find_subcommand("sandbox");

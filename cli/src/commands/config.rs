@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -167,8 +167,13 @@ pub struct Set {
     from: Option<PathBuf>,
 }
 
+/// What is no setting, though somebody may try to set it.
+const KEYS: [&str; 2] = ["email_key", "extraction_key"];
+
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(profile_settings().map(|setting| setting.name))
+    let settings = profile_settings().map(|setting| PossibleValue::new(setting.name));
+    let keys = KEYS.map(|key| PossibleValue::new(key).hide(true));
+    PossibleValuesParser::new(settings.chain(keys))
 }
 
 impl Set {
@@ -180,7 +185,9 @@ impl Set {
             _ => return Err(Failure::usage("name a setting and its value")),
         };
         let Some(setting) = profile_settings().find(|setting| setting.name == key) else {
-            return Err(Failure::usage(format!("{key} is not a setting")));
+            let hint =
+                format!("store a key: svc login; or a command that prints it: {key}_command");
+            return Err(Failure::usage(format!("{key} is not a setting")).hint(hint));
         };
         if value.trim().is_empty() {
             return Err(Failure::usage(format!("{key}: the value is empty"))
