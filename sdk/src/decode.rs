@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::bounds::{Reading, check_bounds};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{self, Fields, find, is_no_time, is_nothing, plain};
+use crate::fields::{self, Fields, find, is_no_time, is_nothing, plain, whole_number};
 use crate::secret::Secret;
 
 /// The fields of a response that its type does not model, or that have an unexpected type,
@@ -357,7 +357,9 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
             take_name(fields, "name", &["displayname", "domainname"]);
         }
     }
-    fields.retain(|name, value| name != "id" || !is_nothing(value));
+    // Zero stands for none.
+    let is_none = |value: &Value| is_nothing(value) || whole_number(value) == Some(0);
+    fields.retain(|name, value| name != "id" || !is_none(value));
 }
 
 /// Moves the first field with one of these plain names, unless there is one with the documented name.

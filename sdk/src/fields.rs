@@ -43,6 +43,31 @@ pub(crate) fn find_within<'a>(
         .find_map(|inner| find_within(inner, names, levels - 1))
 }
 
+/// Whether a field is named like the list of what failed, beside that of what did not: `errors`,
+/// `failed`, `fail_list`, `rejected`.
+pub(crate) fn is_of_failures(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["error", "fail", "reject", "refus", "invalid"];
+    let name = plain(name);
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Whether the response to a batch says that some of its emails were accepted.
+pub(crate) fn counts_accepted(fields: &Fields) -> bool {
+    const WORDS: [&str; 4] = ["accept", "succe", "sent", "queued"];
+    fields.iter().any(|(name, value)| {
+        let name = plain(name);
+        let is_of_accepted = WORDS.iter().any(|word| name.contains(word)) && !is_of_failures(&name);
+        match value {
+            Value::Object(inner) => counts_accepted(inner),
+            Value::Array(items) => is_of_accepted && !items.is_empty(),
+            Value::Number(_) => {
+                is_of_accepted && whole_number(value).is_some_and(|count| count > 0)
+            }
+            _ => false,
+        }
+    })
+}
+
 /// `null` or an empty text.
 pub(crate) fn is_nothing(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")

@@ -7,13 +7,13 @@
 use std::ops::Deref;
 
 use http::HeaderMap;
-use http::header::LINK;
+use http::header::{CONTENT_RANGE, LINK};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::decode::{DecodeError, Extra, Resource, read_object};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find_within, flag, is_nothing, plain, whole_number};
+use crate::fields::{Fields, find_within, flag, is_nothing, is_of_failures, plain, whole_number};
 
 /// A list of resources, with paging information if the response contains any.
 ///
@@ -178,13 +178,21 @@ pub(crate) fn read_list_by<T>(
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
     Ok(List {
-        page: number(&["page", "currentpage", "pagenumber", "pageindex", "number"]),
+        page: number(&[
+            "page",
+            "currentpage",
+            "pagenumber",
+            "pageindex",
+            "number",
+            "current",
+        ]),
         page_size: number(&["pagesize", "perpage", "limit"]),
         total: total
             .or_else(counted)
             .or_else(|| header("x-total-count"))
-            .or_else(|| header("x-total")),
-        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages"])
+            .or_else(|| header("x-total"))
+            .or_else(|| total_of_range(headers)),
+        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages", "last"])
             .or_else(|| header("x-total-pages")),
         more: read_more(&beside, headers, dialect),
         items: items.into_iter().map(read).collect(),
@@ -192,12 +200,20 @@ pub(crate) fn read_list_by<T>(
     })
 }
 
+/// The total of `Content-Range: items 0-9/17` (RFC 9110).
+fn total_of_range(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    range.rsplit_once('/')?.1.trim().parse().ok()
+}
+
 /// How deep the paging fields may be inside the fields beside the items.
 const DEPTH: u32 = 3;
 
 fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
-    const FLAGS: [&str; 13] = [
+    const FLAGS: [&str; 15] = [
         "hasmore",
+        "morepages",
+        "hasmorepages",
         "hasnext",
         "hasnextpage",
         "more",
@@ -213,10 +229,13 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
     ];
     const LAST: [&str; 3] = ["islast", "islastpage", "last"];
     let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
+    // Deeper, it may be what is left of a rate limit.
+    let remaining = || find_within(beside, &["remaining"], 0).and_then(whole_number);
     let mut more = More {
         said: find_within(beside, &FLAGS, DEPTH)
             .and_then(flag)
-            .or_else(|| is_last().map(|last| !last)),
+            .or_else(|| is_last().map(|last| !last))
+            .or_else(|| remaining().map(|count| count > 0)),
         link: link_header(headers),
         ..More::default()
     };
@@ -494,14 +513,6 @@ fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
         Some(pinned) => name == pinned,
         None => ITEMS.contains(&plain(name).as_str()),
     }
-}
-
-/// Whether a field is named like the list of what failed, beside that of what did not: `errors`,
-/// `failed`, `fail_list`, `rejected`.
-pub(crate) fn is_of_failures(name: &str) -> bool {
-    const WORDS: [&str; 5] = ["error", "fail", "reject", "refus", "invalid"];
-    let name = plain(name);
-    WORDS.iter().any(|word| name.contains(word))
 }
 
 fn take_array(

@@ -127,11 +127,52 @@ pub(crate) fn names_failure(fields: &Fields) -> bool {
     is_refused(fields)
         || has_error(fields)
         || fields.iter().any(|(name, value)| {
-            plain(name) == "status"
-                && value
-                    .as_str()
-                    .is_some_and(|word| matches!(plain(word).as_str(), "error" | "fail"))
+            let word = value.as_str().map(plain);
+            match plain(name).as_str() {
+                "status" => matches!(word.as_deref(), Some("error" | "fail")),
+                "stat" | "result" => {
+                    matches!(
+                        word.as_deref(),
+                        Some("error" | "fail" | "failed" | "failure")
+                    )
+                }
+                _ => false,
+            }
         })
+}
+
+/// Whether the body of a change that shows no resource says that it succeeded. A message is no such
+/// word: it may be any sentence.
+pub(crate) fn says_success(fields: &Fields) -> bool {
+    fields.iter().any(|(name, value)| {
+        let name = plain(name);
+        let is_word = |value: &Value| value.as_str().is_some_and(is_success_word);
+        match name.as_str() {
+            "message" | "msg" | "status" | "stat" | "result" | "state" => is_word(value),
+            _ => {
+                let is_assent = ASSENTS.contains(&name.as_str()) || is_success_word(&name);
+                is_assent && flag(value) == Some(true)
+            }
+        }
+    }) || result_code(fields) == Some(ResultCode::Success)
+}
+
+fn is_success_word(text: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "ok",
+        "success",
+        "succeeded",
+        "successful",
+        "done",
+        "accepted",
+        "created",
+        "updated",
+        "deleted",
+        "removed",
+        "cancelled",
+        "canceled",
+    ];
+    WORDS.contains(&plain(text).as_str())
 }
 
 /// Whether a field says that the request was not successful.
@@ -160,33 +201,20 @@ pub(crate) enum ResultCode {
 /// `None` if the body has no code, or has a result beside it, such as a resource with a code of its
 /// own.
 pub(crate) fn result_code(fields: &Fields) -> Option<ResultCode> {
-    const SUCCESS: [&str; 10] = [
-        "ok",
-        "success",
-        "succeeded",
-        "successful",
-        "done",
-        "accepted",
-        "created",
-        "updated",
-        "deleted",
-        "cancelled",
-    ];
     let (_, code) = find(fields, &RESULT_CODES)?;
     if fields.iter().any(|(name, value)| is_result(name, value)) {
         return None;
     }
 
-    let is_success = |text: &str| SUCCESS.contains(&plain(text).as_str());
     let message = find(fields, &["msg", "message", "errmsg", "errormessage"]);
     let says_success = message
         .and_then(|(_, message)| message.as_str())
-        .is_some_and(is_success);
+        .is_some_and(is_success_word);
     Some(match integer(code) {
         Some(0 | 100..400) => ResultCode::Success,
         Some(number) if number >= 100 || number < 0 => ResultCode::Failure,
         None if code.as_str().is_some_and(is_failing_word) => ResultCode::Failure,
-        None if code.as_str().is_some_and(is_success) => ResultCode::Success,
+        None if code.as_str().is_some_and(is_success_word) => ResultCode::Success,
         _ if says_success => ResultCode::Success,
         _ => ResultCode::Unclear,
     })
@@ -213,18 +241,32 @@ fn is_result(name: &str, value: &Value) -> bool {
     }
 }
 
+/// The plain names of flags that say that a request was successful.
+const ASSENTS: [&str; 8] = [
+    "success",
+    "ok",
+    "accepted",
+    "succeeded",
+    "successful",
+    "issuccess",
+    "isok",
+    "isaccepted",
+];
+
 fn is_denied(name: &str, value: &Value) -> bool {
-    const ASSENTS: [&str; 8] = [
-        "success",
-        "ok",
-        "accepted",
-        "succeeded",
-        "successful",
-        "issuccess",
-        "isok",
-        "isaccepted",
+    const DENIALS: [&str; 9] = [
+        "rejected",
+        "refused",
+        "discarded",
+        "dropped",
+        "blocked",
+        "suppressed",
+        "failed",
+        "iserror",
+        "haserrors",
     ];
-    ASSENTS.contains(&name) && flag(value) == Some(false)
+    let is_denial = DENIALS.contains(&name) && *value == Value::Bool(true);
+    is_denial || ASSENTS.contains(&name) && flag(value) == Some(false)
 }
 
 fn is_error(name: &str, value: &Value) -> bool {
@@ -409,6 +451,7 @@ mod tests {
             json!({"ErrorCode": 300, "MessageID": "m"}),
             json!({"result": {"id": "m", "success": false}}),
             json!({"code": -1, "id": "m"}),
+            json!({"id": "m", "discarded": true}),
             json!({"errcode": 40001, "errmsg": "invalid credential", "id": "m"}),
             json!({"code": 230_013, "msg": "sender not verified", "data": {}}),
         ] {
@@ -420,6 +463,7 @@ mod tests {
             json!({"status": 202, "message": "accepted for delivery"}),
             json!({"id": null, "status": "queued"}),
             json!({"code": 3, "msg": "later", "data": null}),
+            json!({"code": 3, "msg": "blocked", "id": "0"}),
         ] {
             assert_eq!(verdict(&unknown), Expected::Unknown, "{unknown}");
         }

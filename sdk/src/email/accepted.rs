@@ -35,10 +35,11 @@ pub(super) struct AcceptedEmail<'a> {
 }
 
 impl AcceptedEmail<'_> {
-    /// `None` if the id is empty, or the status is not certainly that of an accepted email.
+    /// `None` if the id is empty or zero, or the status is not certainly that of an accepted email.
     pub(super) fn record(&self) -> Option<EmailRecord> {
         let status = EmailStatus::from_word(self.status)?;
-        if self.id.is_empty() || status.is_undelivered() {
+        let is_zero = self.id.trim().parse() == Ok(0_u64);
+        if self.id.is_empty() || is_zero || status.is_undelivered() {
             return None;
         }
         Some(EmailRecord {

@@ -5,6 +5,8 @@
 //! as many as emails were sent. If the response repeats an index or gives one that is too high,
 //! none of its indexes is used.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use http::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -16,8 +18,8 @@ use crate::decode::{DecodeError, parse_list};
 use crate::dialect::{Dialect, Point};
 use crate::engine::Received;
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
-use crate::fields::{find, plain, whole_number};
-use crate::list::{find_array, is_of_failures};
+use crate::fields::{counts_accepted, find, is_of_failures, plain, whole_number};
+use crate::list::find_array;
 use crate::names::debug_fields;
 use crate::verdict::{Verdict, judge, reports_failure};
 
@@ -134,7 +136,8 @@ impl BatchResponse {
             is_ordered,
             has_errors_beside,
         } = BatchItems::read(response, plan.sent.len())?;
-        let in_order = is_ordered && items.len() == plan.sent.len();
+        let names_others = plan.place_by_recipient(&mut items);
+        let in_order = is_ordered && !names_others && items.len() == plan.sent.len();
         let taken: Vec<usize> = items.iter().filter_map(|item| item.index).collect();
         let mut free = (0..plan.sent.len()).filter(|index| !taken.contains(index));
         for (position, item) in items.iter_mut().enumerate() {
@@ -202,6 +205,22 @@ impl BatchItem {
         Self::new(index, outcome)
     }
 
+    /// The hash of the recipient that the item names.
+    fn recipient(&self) -> Option<u64> {
+        let fields = match &self.outcome {
+            BatchOutcome::Accepted(email) | BatchOutcome::Unrecognized(email) => {
+                if let [only] = &email.to[..] {
+                    return Some(hash_of(only));
+                }
+                &email.extra.0
+            }
+            BatchOutcome::Refused(refusal) => &refusal.raw,
+        };
+        let (_, address) = find(fields, &["to", "email", "recipient", "address"])?;
+        let address = address.as_str().filter(|text| text.contains('@'))?;
+        Some(hash_of(address))
+    }
+
     /// The result of an email that was not sent.
     fn rejected((index, invalid): &(usize, InvalidInput)) -> Self {
         let refusal = Refusal {
@@ -233,11 +252,14 @@ impl BatchItems {
             });
         }
 
-        let body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let mut body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
         let fails = body.as_object().is_some_and(reports_failure);
         let dialect = response.dialect();
         if body.is_null() {
             return Err(response.decode_error(DecodeError("no list of results".to_owned())));
+        }
+        if let Some(values) = take_numbered(&mut body) {
+            body = values.into();
         }
         // The results may be in another field than the items of lists.
         let pinned = dialect.pinned(Point::ListItems);
@@ -303,13 +325,33 @@ fn errors_beside(beside: &Map<String, Value>) -> Vec<&Value> {
     errors
 }
 
-/// A response with a list of errors, and with none of what was accepted.
+/// A response that lists only what failed: by index, or beside the number of those that did not.
 fn only_errors(body: Value) -> Option<(Vec<Value>, Map<String, Value>)> {
     let Value::Object(fields) = body else {
         return None;
     };
-    let has_errors = !errors_beside(&fields).is_empty();
-    has_errors.then(|| (Vec::new(), fields))
+    let errors = errors_beside(&fields);
+    let has_index = |error: &&Value| error.as_object().is_some_and(|it| index_of(it).is_some());
+    let is_of_some = errors.iter().any(has_index) || counts_accepted(&fields);
+    (!errors.is_empty() && is_of_some).then_some((Vec::new(), fields))
+}
+
+/// The items of an object that has them by their index: `{"0": {…}, "1": {…}}`.
+fn take_numbered(body: &mut Value) -> Option<Vec<Value>> {
+    let fields = body.as_object_mut()?;
+    let is_number = |name: &String| name.parse::<u64>().is_ok();
+    if fields.is_empty() || !fields.keys().all(is_number) {
+        return fields.values_mut().find_map(take_numbered);
+    }
+
+    let mut items = Vec::new();
+    for (name, mut item) in std::mem::take(fields) {
+        let index: u64 = name.parse().ok()?;
+        item.as_object_mut()?
+            .insert("index".to_owned(), index.into());
+        items.push(item);
+    }
+    Some(items)
 }
 
 /// Items that hold a response each (`{"id": "2", "status": 202, "headers": {…}, "body": {…}}`) may be in
@@ -376,10 +418,20 @@ fn accepted_items(response: &Received, sent: usize) -> Option<Vec<BatchItem>> {
 
 /// The index of the email that an item is about.
 fn take_index(fields: &mut Map<String, Value>) -> Option<usize> {
-    let (name, index) = find(fields, &["index", "position"])?;
-    let (name, index) = (name.clone(), usize::try_from(whole_number(index)?).ok()?);
+    let name = index_of(fields)?.clone();
+    let index = whole_number(fields.get(&name)?)?;
     fields.remove(&name);
-    Some(index)
+    usize::try_from(index).ok()
+}
+
+/// The field with the index of the email: `index`, `request_index`, `position`.
+fn index_of(fields: &Map<String, Value>) -> Option<&String> {
+    let is_index = |name: &String| {
+        let name = plain(name);
+        name.ends_with("index") || name == "position"
+    };
+    let mut named = fields.iter().filter(|(name, _)| is_index(name));
+    named.find_map(|(name, value)| whole_number(value).map(|_| name))
 }
 
 impl Refusal {
@@ -409,6 +461,8 @@ debug_fields!(Refusal: code, fields);
 pub(crate) struct BatchPlan {
     /// Indices of the emails in the request.
     pub(crate) sent: Vec<usize>,
+    /// The recipients of the emails in the request, each as a hash.
+    recipients: Vec<Recipient>,
     /// The emails that are not sent.
     pub(super) rejected: Vec<(usize, InvalidInput)>,
 }
@@ -416,10 +470,45 @@ pub(crate) struct BatchPlan {
 impl BatchPlan {
     /// Sends all emails.
     pub(crate) fn all(emails: &[Email]) -> Self {
-        Self {
-            sent: (0..emails.len()).collect(),
-            rejected: Vec::new(),
+        let mut plan = Self::default();
+        for (index, email) in emails.iter().enumerate() {
+            plan.add(index, email);
         }
+        plan
+    }
+
+    fn add(&mut self, index: usize, email: &Email) {
+        let position = self.sent.len();
+        for address in &email.to {
+            let hash = hash_of(address);
+            self.recipients.push(Recipient { position, hash });
+        }
+        self.sent.push(index);
+    }
+
+    /// Gives an index to each item without one that names the recipient of another email than that at
+    /// its position. Returns whether there is any: the items are not in the order of the request.
+    fn place_by_recipient(&self, items: &mut [BatchItem]) -> bool {
+        let has = |position: usize, hash: u64| {
+            let mut recipients = self.recipients.iter();
+            recipients.any(|it| it.position == position && it.hash == hash)
+        };
+        let hashes: Vec<Option<u64>> = items.iter().map(BatchItem::recipient).collect();
+        let mut named = items.iter().zip(&hashes).enumerate();
+        let names_others = named.any(|(position, (item, hash))| {
+            item.index.is_none() && hash.is_some_and(|hash| !has(position, hash))
+        });
+        if !names_others {
+            return false;
+        }
+
+        for (item, hash) in items.iter_mut().zip(hashes) {
+            let mut positions = self.recipients.iter().filter(|it| Some(it.hash) == hash);
+            if let (None, Some(only), None) = (item.index, positions.next(), positions.next()) {
+                item.index = Some(only.position);
+            }
+        }
+        true
     }
 
     /// Sends the emails that keep to the documented limits.
@@ -431,7 +520,7 @@ impl BatchPlan {
         let mut plan = Self::default();
         for (index, email) in emails.iter().enumerate() {
             match email.check() {
-                Ok(()) => plan.sent.push(index),
+                Ok(()) => plan.add(index, email),
                 Err(invalid) => plan.rejected.push((index, invalid)),
             }
         }
@@ -453,6 +542,23 @@ impl BatchPlan {
     pub(super) fn len(&self) -> usize {
         self.sent.len() + self.rejected.len()
     }
+}
+
+struct Recipient {
+    /// The position of the email in the request.
+    position: usize,
+    hash: u64,
+}
+
+/// The hash of an address, without its display name and in lower case.
+fn hash_of(address: &str) -> u64 {
+    let bare = address.rsplit_once('<').map_or(address, |(_, bare)| bare);
+    let bare = bare.trim().trim_end_matches('>');
+    let mut hasher = DefaultHasher::new();
+    for byte in bare.bytes() {
+        byte.to_ascii_lowercase().hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The number of emails that a batch may have.

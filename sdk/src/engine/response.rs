@@ -18,11 +18,13 @@ use crate::bounds::{Reading, check_bounds};
 use crate::decode::{DecodeError, Extra, Resource, parse_list, parse_value, read_object};
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reported_kind};
-use crate::fields::{find, flag};
+use crate::fields::{Fields, find, flag, is_nothing, plain};
 use crate::list::{List, has_array, read_list};
 use crate::names::debug_fields;
 use crate::operation::Operation;
-use crate::verdict::{ResultCode, is_refused, names_failure, reports_failure, result_code};
+use crate::verdict::{
+    ResultCode, is_refused, names_failure, reports_failure, result_code, says_success,
+};
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -202,9 +204,9 @@ impl Received {
             .with(|error| error.report = report)
     }
 
-    /// The error of a body with a code that services use for both.
+    /// The error of a body that neither shows what was changed nor says whether it was.
     fn unclear(&self) -> Error {
-        let problem = "its code may mean success as well as failure".to_owned();
+        let problem = "the body does not say whether the request succeeded".to_owned();
         self.decode_error(DecodeError(problem))
             .with(|error| error.report = ErrorReport::read(&self.body))
     }
@@ -215,7 +217,7 @@ impl Received {
         if (denied.is_refused && !self.is_read) || (is_blank && denied.is_failure) {
             return Err(self.reported_failure());
         }
-        if is_blank && denied.is_unclear && self.is_change() {
+        if is_blank && self.is_change() && !denied.is_nothing && !denied.says_success {
             return Err(self.unclear());
         }
         if is_blank && self.operation.is_some_and(Operation::creates) {
@@ -251,7 +253,9 @@ impl Received {
 struct Denied {
     is_refused: bool,
     is_failure: bool,
-    is_unclear: bool,
+    says_success: bool,
+    /// Whether it says nothing at all.
+    is_nothing: bool,
 }
 
 impl Denied {
@@ -260,12 +264,14 @@ impl Denied {
             Value::Object(fields) => Self {
                 is_refused: is_refused(fields),
                 is_failure: reports_failure(fields),
-                is_unclear: result_code(fields) == Some(ResultCode::Unclear),
+                says_success: says_success(fields),
+                is_nothing: fields.values().all(is_nothing),
             },
             _ => Self {
                 is_refused: *body == Value::Bool(false),
                 is_failure: false,
-                is_unclear: false,
+                says_success: false,
+                is_nothing: true,
             },
         }
     }
@@ -286,12 +292,28 @@ impl<T: Resource> FromResponse for T {
             Err(_) if response.is_change() && response.may_be_text() => Value::Null,
             Err(bad) => return Err(response.decode_error(bad)),
         };
-        let denied = Denied::by(&value);
+        let mut denied = Denied::by(&value);
+        // A documented field of another type is one of the resource.
+        denied.is_nothing |= value.as_object().is_some_and(names_field::<T>);
+        // `{"status": "error", "message": "…"}` has no resource with that status.
+        let is_bare = value.as_object().is_some_and(is_bare::<T>) && denied.is_failure;
         let resource: Self = read_object(value, &response.dialect);
-        let is_blank = !resource.is_identified() && resource.is_blank();
+        let is_blank = is_bare || !resource.is_identified() && resource.is_blank();
         response.check_resource(Self::NOUN, is_blank, denied)?;
         Ok(resource)
     }
+}
+
+fn names_field<T: Resource>(fields: &Fields) -> bool {
+    let mut names = T::FIELDS.iter();
+    names.any(|name| find(fields, &[&plain(name)]).is_some())
+}
+
+/// Whether an object has nothing of the resource but perhaps a status.
+fn is_bare<T: Resource>(fields: &Fields) -> bool {
+    let holds_object = fields.values().any(Value::is_object);
+    let mut own = T::FIELDS.iter().filter(|name| **name != "status");
+    !holds_object && own.all(|name| find(fields, &[&plain(name)]).is_none())
 }
 
 impl FromResponse for RawResponse {

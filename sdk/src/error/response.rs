@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use serde_json::Value;
 
 use super::{Error, ErrorKind, ErrorReport, Outcome, limits};
+use crate::decode::parse_value;
 use crate::dialect::{Dialect, Point};
+use crate::fields::counts_accepted;
 use crate::operation::Operation;
 use crate::scope::Scope;
 
@@ -20,10 +23,21 @@ pub(crate) fn response_error(
 ) -> Error {
     let report = ErrorReport::read(&body);
     let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report, dialect);
+    // A batch of which some were accepted is not refused as a whole, whatever the status says.
+    let is_batch = operation == Some(Operation::EmailsSendBatch);
+    let outcome = if is_batch && says_accepted(&body) {
+        Outcome::Unknown
+    } else {
+        outcome
+    };
     let retry_after = limits::retry_after(&headers, status == StatusCode::TOO_MANY_REQUESTS);
     Error::new(kind, outcome)
         .with(|error| (error.report, error.retry_after) = (report, retry_after))
         .with_response_parts(status, headers, body)
+}
+
+fn says_accepted(body: &Bytes) -> bool {
+    matches!(parse_value(body), Ok(Value::Object(fields)) if counts_accepted(&fields))
 }
 
 impl Error {

@@ -282,12 +282,58 @@ async fn what_failed_may_be_in_a_list_of_its_own() {
     let server = MockServer::json(200, body).await;
     let client = server.email().build().unwrap();
     let email = Email::new("a@x.test", "b@x.test", "s").text("t");
-    let response = client
-        .emails()
-        .send_batch(&[email.clone(), email])
-        .await
-        .unwrap();
+    let emails = [email.clone(), email];
+    let response = client.emails().send_batch(&emails).await.unwrap();
     assert_eq!(response.refused().count(), 2);
+
+    // Of the others, nothing is said.
+    let body = r#"{"accepted":1,"errors":[{"index":1,"message":"no"}]}"#;
+    let server = MockServer::json(200, body).await;
+    let client = server.email().build().unwrap();
+    let response = client.emails().send_batch(&emails).await.unwrap();
+    assert_eq!(response.refused().next().unwrap().0, Some(1));
+    assert_eq!((response.items.len(), response.is_complete()), (1, false));
+    let server = MockServer::json(422, body).await;
+    let client = server.email().build().unwrap();
+    let error = client.emails().send_batch(&emails).await.unwrap_err();
+    assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
+}
+
+#[tokio::test]
+async fn an_item_is_put_to_the_email_that_it_names() {
+    for (body, expected) in [
+        (
+            r#"[{"email":"B@x.test","status":"rejected","_id":"1"},{"email":"a@x.test","id":"2"}]"#,
+            Some(1),
+        ),
+        (
+            r#"[{"to":"Bob <b@x.test>","success":false},{"to":["a@x.test"],"id":"2"}]"#,
+            Some(1),
+        ),
+        (
+            r#"[{"request_index":1,"success":false},{"request_index":0,"id":"2"}]"#,
+            Some(1),
+        ),
+        (
+            r#"{"results":{"1":{"success":false},"0":{"id":"2"}}}"#,
+            Some(1),
+        ),
+        // Whom it means, nobody knows.
+        (
+            r#"[{"email":"c@x.test","success":false},{"email":"a@x.test","id":"2"}]"#,
+            None,
+        ),
+    ] {
+        let server = MockServer::json(200, body).await;
+        let client = server.email().build().unwrap();
+        let email = |to| Email::new("from@x.test", to, "s").text("t");
+        let emails = [email("a@x.test"), email("b@x.test")];
+        let response = client.emails().send_batch(&emails).await.unwrap();
+        let (refused, _) = response.refused().next().unwrap();
+        assert_eq!(refused, expected, "{body}");
+        let (accepted, _) = response.accepted().next().unwrap();
+        assert_eq!(accepted, Some(0), "{body}");
+    }
 }
 
 #[tokio::test]

@@ -123,6 +123,32 @@ async fn no_operation_succeeds_with_the_code_of_a_failure() {
             }
         }
     }
+    for body in [
+        r#"{"errcode":40001,"errmsg":"invalid credential"}"#,
+        r#"{"result":"error","reason":"bad key"}"#,
+        r#"{"stat":"fail","message":"bad key"}"#,
+        r#"{"ret":-1,"msg":"no permission","data":{}}"#,
+        r#"{"status":"error","message":"bad key","data":null}"#,
+        r#"{"code":"40001","msg":"sign error","data":[]}"#,
+    ] {
+        for operation in [
+            Operation::EmailsCancel,
+            Operation::ContactsUpdate,
+            Operation::ContactsDelete,
+            Operation::WebhooksUpdate,
+            Operation::AudiencesGet,
+            Operation::AudiencesList,
+        ] {
+            let server = MockServer::json(200, body).await;
+            let error = call(&server, operation).await.unwrap_err();
+            // What has no list is not said to be refused.
+            let may_be_unreadable = operation == Operation::AudiencesList;
+            assert!(
+                error.outcome() == Outcome::Refused || may_be_unreadable,
+                "{operation}: {body}: {error:?}"
+            );
+        }
+    }
     let body = r#"{"code":404,"message":"no such contact","data":{}}"#;
     let server = MockServer::json(200, body).await;
     let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
@@ -131,11 +157,19 @@ async fn no_operation_succeeds_with_the_code_of_a_failure() {
 
 #[tokio::test]
 async fn a_code_that_may_mean_both_is_neither_a_success_nor_a_refusal() {
+    for body in [
+        r#"{"code":1,"msg":"contact","data":null}"#,
+        r#"{"note":"see the log"}"#,
+    ] {
+        for operation in [Operation::ContactsUpdate, Operation::EmailsCancel] {
+            let server = MockServer::json(200, body).await;
+            let error = call(&server, operation).await.unwrap_err();
+            assert_eq!(error.outcome(), Outcome::Unknown, "{operation}: {error:?}");
+        }
+    }
     let body = r#"{"code":1,"msg":"contact","data":null}"#;
     for operation in [
         Operation::ContactsDelete,
-        Operation::ContactsUpdate,
-        Operation::EmailsCancel,
         Operation::AudiencesList,
         Operation::EmailsSend,
     ] {

@@ -373,6 +373,12 @@ async fn whatever_says_that_a_list_goes_on_is_heard() {
         (r#""NextToken": "x""#, false),
         (r#""page": {"last": false}"#, false),
         (r#""MoreDataIndicator": "Y""#, false),
+        (r#""more_pages": true"#, false),
+        (r#""paginator": {"has_more_pages": true}"#, false),
+        (r#""pagination": {"current": 1, "last": 2}"#, false),
+        (r#""remaining": 7"#, false),
+        (r#""remaining": 0"#, true),
+        (r#""meta": {"rate_limit": {"remaining": 59}}"#, true),
         (r#""ok": true"#, true),
         (r#""has_more": false, "total": 1"#, true),
         (r#""links": {"next": null, "last": "/a?page=1"}"#, true),
@@ -385,6 +391,10 @@ async fn whatever_says_that_a_list_goes_on_is_heard() {
         let list = server.email().build().unwrap().audiences().list().await;
         assert_eq!(list.unwrap().is_complete(), is_complete, "{beside}");
     }
+    let range = "Content-Range: items 0-9/17\r\n";
+    let server = MockServer::start([response_with_headers(206, range, r#"[{"id":"a"}]"#)]).await;
+    let list = server.email().build().unwrap().audiences().list().await;
+    assert!(!list.unwrap().is_complete());
 }
 
 /// Some services lead from each page to another, for ever; others have pages without items in between.
