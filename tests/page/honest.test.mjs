@@ -242,6 +242,24 @@ test('the address for replies is a fact, an unknown view is none, and delete dia
   await close(page);
 });
 
+test('a message is released to an address through the relay, or the page says why not', async () => {
+  const outside = await start([]);
+  for (const [options, text] of [[[], 'the server has no relay'], [['--relay', `smtp://${outside.smtp}`], 'The message goes to ada@real.test']]) {
+    const own = await start(options);
+    await send(own, 'ada@example.test', { subject: 'Released' });
+    const page = await open(own, 'mailbox');
+    await page.locator('.list-item', { hasText: 'Released' }).click();
+    await page.getByRole('button', { name: 'Release…' }).click();
+    await page.getByLabel('To', { exact: true }).fill('ada@real.test');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page.getByText(text).waitFor();
+    await close(page);
+  }
+  const { subject } = await call(outside, 'GET', '/_sandbox/messages/wait?to=ada@real.test&timeout=10s');
+  assert.equal(subject, 'Released');
+  assert.equal((await call(outside, 'GET', '/_sandbox/messages')).data.length, 1);
+});
+
 test('what is due next is listed, and runs now or up to there', async () => {
   const own = await start([]);
   await call(own, 'POST', '/_sandbox/clock', { freeze: true });

@@ -97,6 +97,26 @@ const VIEWS = {
   keys: () => ['keys', 'mk_test_sandbox'],
 };
 
+/** Each with its view, and the buttons that lead to it. */
+const DIALOGS = {
+  'a fault of requests': [VIEWS.faults, 'Add fault'],
+  'a fault of SMTP': [VIEWS.faults, 'Add fault', 'SMTP sessions'],
+  'a new key': [VIEWS.keys, 'Create key'],
+  'a new template': [VIEWS.templates, 'New template'],
+  'a release': [VIEWS.message, 'Release…'],
+  'an advance of the clock': [VIEWS.clock, '1d'],
+  'a deletion': [VIEWS.mailbox, 'Delete all messages'],
+};
+
+async function checkAccessibility(session, name) {
+  // The page's policy forbids scripts of others; the debugger may run them.
+  await session.send('Runtime.evaluate', { expression: AXE });
+  const check = `axe.run(document, {resultTypes: ['violations'], iframes: false, rules: {'target-size': {enabled: true}}}).then((result) => JSON.stringify(
+    result.violations.map((one) => [one.id, ...one.nodes.map((node) => node.html)])))`;
+  const result = await session.send('Runtime.evaluate', { expression: check, awaitPromise: true, returnByValue: true });
+  assert.equal(result.result.value, '[]', name);
+}
+
 for (const [width, scheme] of [[1440, 'light'], [1024, 'dark'], [768, 'light'], [390, 'dark']]) {
   test(`every view is accessible and survives a reload: ${width} px, ${scheme}`, async () => {
     const page = await open(server, 'mailbox', { width, scheme });
@@ -114,12 +134,16 @@ for (const [width, scheme] of [[1440, 'light'], [1024, 'dark'], [768, 'light'], 
       assert.ok(wider <= 0, `${name} is ${wider} px wider than the window`);
       const cut = await page.evaluate(() => [...document.querySelectorAll('.table-box, .detail-head, .detail-bar, .split-detail')].map((box) => box.scrollWidth - box.clientWidth));
       assert.ok(cut.every((pixels) => pixels <= 0), `${name} has something that is cut off: ${cut} px`);
-      // The page's policy forbids scripts of others; the debugger may run them.
-      await session.send('Runtime.evaluate', { expression: AXE });
-      const check = `axe.run(document, {resultTypes: ['violations'], iframes: false, rules: {'target-size': {enabled: true}}}).then((result) => JSON.stringify(
-        result.violations.map((one) => [one.id, ...one.nodes.map((node) => node.html)])))`;
-      const result = await session.send('Runtime.evaluate', { expression: check, awaitPromise: true, returnByValue: true });
-      assert.equal(result.result.value, '[]', name);
+      await checkAccessibility(session, name);
+    }
+    for (const [name, [view, ...buttons]] of Object.entries(DIALOGS)) {
+      await page.goto('about:blank');
+      await page.goto(`${server.url}/#/${view()[0]}`);
+      for (const button of buttons) await page.getByRole('button', { name: button, exact: true }).click();
+      await page.getByRole('dialog').waitFor();
+      const wider = await page.evaluate(() => { const dialog = document.querySelector('dialog'); return dialog.scrollWidth - dialog.clientWidth; });
+      assert.ok(wider <= 0, `${name} is ${wider} px wider than its dialog`);
+      await checkAccessibility(session, name);
     }
     await close(page);
   });
@@ -268,7 +292,28 @@ test('faults, templates, keys, contacts, the clock and organizations are managed
   await page.getByRole('button', { name: 'Add', exact: true }).click();
   await page.getByText('emails.get: respond with 503').waitFor();
   await fetch(`${own.url}/api/v1/emails/eml_1`, { headers: { authorization: `Bearer ${KEY}` } });
-  await page.getByText('1 request met it.').waitFor();
+  await page.getByText('It hit 1 request.').waitFor();
+  await page.getByRole('button', { name: 'Remove all' }).click();
+  await page.getByText('No fault').waitFor();
+
+  await page.getByRole('button', { name: 'Add fault' }).click();
+  await page.getByRole('button', { name: 'SMTP sessions' }).click();
+  await page.getByLabel('Step').selectOption('rcpt');
+  await page.getByRole('textbox', { name: 'Recipient' }).fill('*@slow.test');
+  await page.getByLabel('Share').fill('0.5');
+  await page.getByRole('spinbutton', { name: 'Status' }).fill('452');
+  await page.getByRole('textbox', { name: /^Text/ }).fill('later');
+  await page.getByRole('button', { name: 'Add', exact: true }).click();
+  await page.getByText('SMTP rcpt: 50 %, to *@slow.test, respond with 452').waitFor();
+  await page.getByRole('button', { name: 'Add fault' }).click();
+  await page.getByLabel('Greylist').check();
+  await page.getByRole('button', { name: 'Add', exact: true }).click();
+  await page.getByText('SMTP rcpt: greylist').waitFor();
+  const faults = await call(own, 'GET', '/_sandbox/faults');
+  assert.deepEqual(faults.map(({ smtp, to, share, status, body, greylist }) => ({ smtp, to, share, status, body, greylist })), [
+    { smtp: 'rcpt', to: '*@slow.test', share: 0.5, status: 452, body: 'later', greylist: undefined },
+    { smtp: 'rcpt', to: undefined, share: undefined, status: undefined, body: undefined, greylist: true },
+  ]);
   await page.getByRole('button', { name: 'Remove all' }).click();
   await page.getByText('No fault').waitFor();
 

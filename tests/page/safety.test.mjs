@@ -155,7 +155,9 @@ test('embedded images are found by their whole id, in any spelling', async () =>
   const ids = ['img1', 'img10', 'logo', 'logo-dark', 'a b@x', 'pct'];
   const types = ['image/png', 'image/x-png', 'image/PNG', 'application/octet-stream; name=a.png', 'image/png', 'image/png'];
   const references = ['cid:img1', 'cid:img10', 'CID:logo', '&#99;id:logo-dark', 'cid:a%20b@x', 'cid:%70ct'];
-  const html = references.map((one) => `<img src="${one}" alt="x">`).join('') + '<p style="background: url(cid:img1)">cid:img1</p>';
+  const html = '<style>div > p { background: url("cid:img10") }</style>'
+    + references.map((one) => `<img src="${one}" alt="cid:img1">`).join('')
+    + '<div><p style="background: url(cid:img1)">url(cid:img1) <b>src="cid:img1"</b></p></div>';
   const parts = ids.map((id, n) => `--r\r\nContent-Type: ${types[n]}\r\nContent-ID: <${id}>\r\nContent-Transfer-Encoding: base64\r\n\r\n${dot}\r\n`);
   const source = `From: a@b.test\r\nSubject: Embedded\r\nContent-Type: multipart/related; boundary=r\r\n\r\n--r\r\nContent-Type: text/html\r\n\r\n${html}\r\n${parts.join('')}--r--\r\n`;
   const response = await fetch(`${server.url}/_sandbox/inbound?to=cid@sandbox.test`, { method: 'POST', headers: { 'content-type': 'message/rfc822' }, body: source });
@@ -163,9 +165,12 @@ test('embedded images are found by their whole id, in any spelling', async () =>
   const { messages: [{ id }] } = await response.json();
   const page = await open(server, `mailbox/${id}`);
   const frame = page.frameLocator('iframe');
-  await frame.getByText('cid:img1').waitFor();
+  // Texts stay as they are.
+  await frame.getByText('url(cid:img1) src="cid:img1"').waitFor();
   const sources = await frame.locator('img').evaluateAll((images) => images.map((image) => image.getAttribute('src').slice(0, 15)));
   assert.deepEqual(sources, ids.map(() => 'data:image/png;'));
   assert.match(await frame.locator('p').getAttribute('style'), /url\(data:image\/png/);
+  assert.match(await frame.locator('style').innerHTML(), /^div > p \{ background: url\(data:image\/png/);
+  assert.equal(await frame.locator('img[alt="cid:img1"]').count(), ids.length);
   await close(page);
 });

@@ -27,13 +27,14 @@ after(async () => {
 process.on('exit', () => processes.forEach((one) => one.kill()));
 
 export async function start(options) {
-  const child = spawn(SVC, ['sandbox', 'serve', '--addr', '127.0.0.1:0', '--in-memory', ...options], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const address = options.includes('--addr') ? [] : ['--addr', '127.0.0.1:0'];
+  const child = spawn(SVC, ['sandbox', 'serve', '--in-memory', ...address, ...options], { stdio: ['ignore', 'pipe', 'ignore'] });
   processes.push(child);
   const ended = once(child, 'exit').then(([code]) => { throw new Error(`svc ended with ${code}`); });
   const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), ended]);
   ended.catch(() => {});
   const ready = JSON.parse(line);
-  return { url: ready.http, token: ready.control_token };
+  return { url: ready.http, smtp: ready.smtp, token: ready.control_token };
 }
 
 export async function call(to, method, path, body) {
@@ -72,7 +73,7 @@ export async function open(at, path, { width = 1280, scheme = 'light' } = {}) {
     await context.route(/\/page\/(?!preview)/, async (route) => {
       const { pathname } = new URL(route.request().url());
       const type = { '.js': 'text/javascript', css: 'text/css', '.svg': 'image/svg+xml', json: 'application/json' };
-      const body = readFileSync(join(process.env.SVC_PAGE_FILES, pathname.slice('/page/'.length)));
+      const body = readFileSync(join(process.env.SVC_PAGE_FILES, pathname.split('/page/')[1]));
       await route.fulfill({ body, contentType: Object.entries(type).find(([end]) => pathname.endsWith(end))[1] });
     });
   }
@@ -80,7 +81,7 @@ export async function open(at, path, { width = 1280, scheme = 'light' } = {}) {
   page.problems = [];
   page.on('pageerror', (error) => page.problems.push(String(error.stack)));
   page.on('response', (response) => {
-    if (new URL(response.url()).origin !== at.url) page.problems.push(`a response from ${response.url()}`);
+    if (new URL(response.url()).origin !== new URL(at.url).origin) page.problems.push(`a response from ${response.url()}`);
   });
   await page.goto(`${at.url}/#/${path}`);
   return page;

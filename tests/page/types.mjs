@@ -20,7 +20,9 @@ function type(schema) {
 
 function object({ properties, required = [] }) {
   const fields = Object.entries(properties);
-  const lines = fields.map(([name, one]) => `${JSON.stringify(name)}${required.includes(name) ? '' : '?'}: ${type(one)};`);
+  // A request has no fields that are only read.
+  const isRequired = (name, one) => required.includes(name) && !one.readOnly;
+  const lines = fields.map(([name, one]) => `${JSON.stringify(name)}${isRequired(name, one) ? '' : '?'}: ${type(one)};`);
   return `{ ${lines.join(' ')} }`;
 }
 

@@ -18,8 +18,8 @@ export function read(source, embedded = []) {
   const document = parse(source);
   const sheet = { declarations: new Set(), selectors: new Set(), rules: new Set(), urls: new Set(), hasComments: false,
     hasNesting: false };
-  for (const element of document.querySelectorAll('style')) readCss(element.textContent ?? '', sheet, false);
-  for (const element of document.querySelectorAll('[data-style]')) readCss(element.getAttribute('data-style') ?? '',
+  for (const element of document.querySelectorAll('[data-inert-sheet]')) readCss(element.textContent ?? '', sheet, false);
+  for (const element of document.querySelectorAll('[data-inert-style]')) readCss(element.getAttribute('data-inert-style') ?? '',
     sheet, true);
   const elements = [...document.querySelectorAll('img, source, [background], video')];
   const urls = [...sheet.urls, ...elements.flatMap((element) => ['src', 'srcset', 'background', 'poster'].map((name) =>
@@ -200,6 +200,7 @@ const SPECIAL = {
   'html-role': element('[role]'),
   'html-semantics': element(
     'article, aside, details, figcaption, figure, footer, header, main, mark, nav, section, summary, time'),
+  'html-style': element('[data-inert-sheet]'),
   'html-srcset': element('[srcset], [sizes]'),
   'html-target': element('[target]'),
   'html-valign': element('[valign]'),
@@ -285,6 +286,6 @@ function unknown(rules, facts) {
     pattern.test(`${name}:`) || pattern.test(`${name}: column wrap`)));
   const known = new Set(rules.flatMap((rule) => ('element' in rule ? rule.element.split(', ') : [])));
   const elements = new Set([...facts.document.querySelectorAll('*')].map((one) => one.localName));
-  for (const name of ['html', 'head', 'body', 'tbody', 'thead', 'tr', 'td', 'th', ...known]) elements.delete(name);
+  for (const name of ['noframes', 'html', 'head', 'body', 'tbody', 'thead', 'tr', 'td', 'th', ...known]) elements.delete(name);
   return { properties: properties.sort(), elements: [...elements].sort() };
 }

@@ -14,57 +14,58 @@ const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:
 
 /**
  * HTML as a document that is not shown, so nothing of it runs or is loaded. The browser would report
- * each style and handler as an error, because the page's policy holds for it. So attributes become
- * `data-style` and `data-on…`, and style sheets become elements without a meaning.
+ * each style and handler as an error, because the page's policy holds for it. So their names have a prefix
+ * here, and style sheets are elements without a meaning.
  * @param {string} content
  */
 export function parse(content) {
   const renamed = content.replace(TAG, (_, start, name, rest, end) => {
-    const attributes = rest.replace(/(?<=[\s"'/])(?=(?:style|on\w+)\s*=)/gi, 'data-');
-    return `<${start}${name.toLowerCase() === 'style' ? 'noframes data-sheet' : name}${attributes}${end}`;
+    const attributes = rest.replace(/(?<=[\s"'/])(?=(?:style|on\w+)\s*=)/gi, PREFIX);
+    return `<${start}${name.toLowerCase() === 'style' ? `noframes ${PREFIX}sheet` : name}${attributes}${end}`;
   });
-  const document = new DOMParser().parseFromString(renamed, 'text/html');
-  for (const sheet of document.querySelectorAll('noframes[data-sheet]')) {
-    const style = document.createElementNS(null, 'style');
-    style.textContent = sheet.textContent;
-    sheet.replaceWith(style);
-  }
-  return document;
+  return new DOMParser().parseFromString(renamed, 'text/html');
 }
+
+/** The document as HTML, with the names that `parse` has changed. @param {Document} document */
+function serialize({ documentElement }) {
+  const sheet = new RegExp(`<noframes ${PREFIX}sheet=""([^]*?)</noframes>`, 'g');
+  return documentElement.outerHTML.replace(sheet, '<style$1</style>').replaceAll(PREFIX, '');
+}
+
+const PREFIX = 'data-inert-';
 
 /** A tag, also one that does not end. */
 const TAG = /<(\/?)([a-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^'">])*)(>?)/gi;
 
-/** The value of an attribute. */
-const VALUE = /(=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/g;
-
 /** What a style refers to as `cid:`. */
-const STYLE_REFERENCE = /url\(\s*(["']?)(cid:[^"')]+)\1\s*\)/gi;
+const STYLE_REFERENCE = /url\(\s*(["']?)cid:([^"')]+)\1\s*\)/gi;
 
 /**
  * Calls `replace` with each `Content-ID` that the HTML refers to (RFC 2392), and returns the HTML with the URLs that
- * it returns. Values are decoded as the browser does, so the id is the whole of it, in any spelling.
+ * it returns.
  * @param {string} content
  * @param {(id: string) => string | undefined} replace
  */
 export function replaceEmbedded(content, replace) {
   if (!/cid|&#|&colon/i.test(content)) return content;
-  const inStyle = (/** @type {string} */ text) => text.replace(STYLE_REFERENCE, (whole, _, reference) => {
-    const url = replace(contentId(reference.slice(4)));
+  const document = parse(content);
+  const inStyle = (/** @type {string} */ text) => text.replace(STYLE_REFERENCE, (whole, _, id) => {
+    const url = replace(contentId(id));
     return url ? `url(${url})` : whole;
   });
-  const tags = content.replace(TAG, (_, start, name, rest, end) => {
-    const attributes = rest.replace(VALUE, (/** @type {string} */ whole, /** @type {string} */ equals,
-      /** @type {string} */ quoted) => {
-      const value = decoded(quoted.replace(/^(["'])([^]*)\1$/, '$2'));
-      const reference = /^\s*cid:([^]+)$/i.exec(value);
-      const next = reference ? replace(contentId(reference[1])) : inStyle(value);
-      return next && next !== value ? `${equals}"${next.replaceAll('&', '&amp;').replaceAll('"', '&quot;')}"` : whole;
-    });
-    return `<${start}${name}${attributes}${end}`;
-  });
-  return inStyle(tags);
+  for (const element of document.querySelectorAll('*')) {
+    for (const { name, value } of element.attributes) {
+      const [, id] = (LOADING.includes(name) && /^\s*cid:(.+)$/is.exec(value)) || [];
+      const url = id ? replace(contentId(id)) : name === `${PREFIX}style` ? inStyle(value) : undefined;
+      if (url !== undefined) element.setAttribute(name, url);
+    }
+  }
+  for (const sheet of styleSheets(document)) sheet.textContent = inStyle(sheet.textContent ?? '');
+  return serialize(document);
 }
+
+/** @param {Document} document */
+const styleSheets = (document) => [...document.querySelectorAll(`[${PREFIX}sheet]`)];
 
 /** A `Content-ID`, as the reference or the attachment has it, in one spelling. @param {string} text */
 export function contentId(text) {
@@ -74,14 +75,6 @@ export function contentId(text) {
   } catch {
     return id;
   }
-}
-
-/** A value without character references. @param {string} value */
-function decoded(value) {
-  if (!/&.*(?:cid|;)/is.test(value)) return value;
-  const area = document.createElement('textarea');
-  area.innerHTML = value;
-  return area.value;
 }
 
 const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
@@ -97,10 +90,10 @@ export function remoteContent(document) {
     count += LOADING.filter((name) =>
       /^(?!\s*data:)(?:.*[\s,])?(?:https?:)?\/\//i.test((element.getAttribute(name) ?? '').slice(0, 4000))).length;
   }
-  const styles = [...document.querySelectorAll('style')].map((one) =>
-    one.textContent ?? '').concat([...document.querySelectorAll('[data-style]')].map((one) =>
-      one.getAttribute('data-style') ?? ''));
-  for (const style of styles) count += [...style.matchAll(/(?:url\(|@import)["'\s]*(?:https?:)?\/\//gi)].length;
+  const attributes = [...document.querySelectorAll(`[${PREFIX}style]`)];
+  const styles = [...attributes.map((one) => one.getAttribute(`${PREFIX}style`)), ...styleSheets(document).map((one) =>
+    one.textContent)];
+  for (const style of styles) count += [...(style ?? '').matchAll(/(?:url\(|@import)["'\s]*(?:https?:)?\/\//gi)].length;
   return count;
 }
 

@@ -3,7 +3,8 @@
 import { useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useResource } from '../lib/data.js';
-import { Badge, Button, Code, Empty, Failure, Field, FormDialog, Head, Time, html, useAction } from '../lib/ui.js';
+import { count } from '../lib/text.js';
+import { Badge, Button, Choice, Code, Empty, Failure, Field, FormDialog, Head, Time, html, useAction } from '../lib/ui.js';
 
 const OPERATIONS = ['emails.send', 'emails.send_batch', 'emails.get', 'emails.cancel', 'domains.create',
   'domains.list', 'domains.verify', 'domains.delete', 'audiences.create', 'audiences.list', 'audiences.get',
@@ -13,21 +14,16 @@ const OPERATIONS = ['emails.send', 'emails.send_batch', 'emails.get', 'emails.ca
 
 export function Faults() {
   const [adding, setAdding] = useState(false);
+  const [kind, setKind] = useState('http');
   const action = useAction();
   const faults = useResource(() => api.get('/_sandbox/faults'), [api.selectedOrganization()], (event) =>
     event.type === 'request' || (event.type === 'change' && event.resource === 'faults'));
-  const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
-    /** @type {import('control').CreateFault} */
-    const fault = { times: Number(values.times) };
-    if (values.smtp) fault.smtp = /** @type {typeof fault.smtp} */ (values.smtp);
-    if (values.to) fault.to = values.to;
-    if (values.operation) fault.operation = /** @type {typeof fault.operation} */ (values.operation);
-    if (Number(values.skip) > 0) fault.skip = Number(values.skip);
-    if (values.status) fault.status = Number(values.status);
-    if (values.body) fault.body = values.body;
-    if (values.retryAfter) fault.headers = { 'retry-after': values.retryAfter };
-    if (values.latency) fault.latency = values.latency;
-    if (values.drop) fault.drop = /** @type {typeof fault.drop} */ (values.drop);
+  const add = async (/** @type {import('../lib/ui.js').Values} */ { retryAfter, ...fields }) => {
+    const given = Object.entries(fields).filter(([, value]) => value !== '');
+    /** @type {Record<string, any>} */
+    const fault = Object.fromEntries(given.map(([name, value]) => [name, NUMBERS.includes(name) ? Number(value) :
+      value === 'on' || value]));
+    if (retryAfter) fault.headers = { 'retry-after': retryAfter };
     await api.post('/_sandbox/faults', fault);
     faults.reload();
   };
@@ -47,8 +43,9 @@ export function Faults() {
           <${Button} kind="quiet" icon="trash" label="Remove the fault" onClick=${() => action(async () =>
             { await api.del(`/_sandbox/faults/${fault.id}`); faults.reload(); }, 'The fault was removed')} /></header>
         <div class="card-body">
-          ${fault.hits.length === 0 ? html`<p class="muted">No request met it yet.</p>` :
-            html`<p>${fault.hits.length} ${fault.hits.length === 1 ? 'request' : 'requests'} met it.</p>
+          ${fault.hits.length === 0 ? html`<p class="muted">${fault.smtp ? 'No session' :
+            'No request'} has hit it yet.</p>` : html`<p>It hit ${count(fault.hits.length, fault.smtp ? 'step' :
+              'request')}.</p>
             <ul class="actions">${fault.hits.slice(-8).map((hit) => html`<li
               class="muted">${hit.operation.replace(/^email /, '')} at <${Time} at=${hit.at} /></li>`)}</ul>`}
           ${fault.body !== undefined && html`<${Code} label="Body" wrap text=${typeof fault.body === 'string' ?
@@ -56,27 +53,39 @@ export function Faults() {
         </div></section>`)}
     </div></div>
     ${adding && html`<${FormDialog} title="Add fault" action="Add" onClose=${() => setAdding(false)} onSubmit=${add}>
-      <div class="row-fields"><${Field} label="Operation"><select name="operation" autofocus><option
-        value="">any</option>${OPERATIONS.map((one) => html`<option value=${one}>${one}</option>`)}</select><//>
-        <${Field} label="or SMTP step"><select name="smtp"><option value="">none</option>${['connect', 'auth', 'mail',
-          'rcpt', 'data'].map((one) => html`<option value=${one}>${one}</option>`)}</select><//>
-        <${Field} label="Recipient" hint="of rcpt and data"><input name="to" placeholder="*@slow.test" /><//></div>
+      <${Choice} label="Affects" value=${kind} onChange=${setKind} options=${[['http', 'Requests'], ['smtp',
+        'SMTP sessions']]} />
+      ${kind === 'http' ? html`<${Field} label="Operation"><select name="operation"><option value="">any</option>${
+        OPERATIONS.map((one) => html`<option value=${one}>${one}</option>`)}</select><//>`
+      : html`<div class="row-fields"><${Field} label="Step"><select name="smtp">${['connect', 'auth', 'mail', 'rcpt',
+        'data'].map((one) => html`<option value=${one} selected=${one === 'rcpt'}>${one}</option>`)}</select><//>
+        <${Field} label="Recipient" hint="of rcpt and data"><input name="to" placeholder="*@slow.test" /><//>
+        <${Field} label="Sender" hint="from mail on"><input name="from" placeholder="any" /><//></div>`}
       <div class="row-fields">
-        <${Field} label="Requests" hint="how many it applies to"><input name="times" type="number" min="1" value="1"
-          required /><//>
+        <${Field} label="Times" hint="how many it applies to"><input name="times" type="number" min="1"
+          placeholder="1" /><//>
         <${Field} label="Skip" hint="how many pass first"><input name="skip" type="number" min="0"
-          value="0" /><//></div>
-      <div class="row-fields"><${Field} label="Status" hint="200 to 599"><input name="status" type="number" min="200"
-        max="599" placeholder="503" /><//>
-        <${Field} label="Retry-After" hint="seconds, with a status"><input name="retryAfter" placeholder="none" /><//>
+          placeholder="0" /><//>
+        <${Field} label="Share" hint="of those that match"><input name="share" type="number" min="0.01" max="1"
+          step="0.01" placeholder="1" /><//></div>
+      <div class="row-fields"><${Field} label="Status" hint=${kind === 'http' ? '200 to 599' : '400 to 599'}><input
+        name="status" type="number" min=${kind === 'http' ? 200 : 400} max="599" placeholder=${kind === 'http' ? 503 :
+          452} /><//>
+        ${kind === 'http' && html`<${Field} label="Retry-After" hint="seconds, with a status"><input name="retryAfter"
+          placeholder="none" /><//>`}
         <${Field} label="Latency" hint="such as 250ms"><input name="latency" placeholder="none" /><//></div>
-      <${Field} label="Body" hint="of the response with the status"><textarea name="body" rows="3"></textarea><//>
+      <${Field} label=${kind === 'http' ? 'Body' : 'Text'} hint="of the response with the status"><textarea name="body"
+        rows=${kind === 'http' ? 3 : 1}></textarea><//>
+      ${kind === 'smtp' && html`<label><input type="checkbox" name="greylist" /> Greylist: refuse each sender and recipient
+        once, at rcpt</label><label><input type="checkbox" name="slow" /> Write the reply during the latency, byte by
+        byte</label>`}
       <${Field} label="Cut the connection"><select name="drop"><option value="">no</option><option
-        value="before">before the request is processed</option><option
-          value="after">after the request is processed</option><option
-            value="midway">midway through the response</option></select><//>
+        value="before">before it is processed</option><option value="after">after it is processed</option>${kind ===
+          'http' && html`<option value="midway">midway through the response</option>`}</select><//>
     <//>`}`;
 }
+
+const NUMBERS = ['times', 'skip', 'share', 'status'];
 
 /** @param {import('control').Fault} fault */
 function describe(fault) {
@@ -89,6 +98,7 @@ function describe(fault) {
   if (fault.status) parts.push(`respond with ${fault.status}`);
   if (fault.drop) parts.push({ before: 'cut before processing', after: 'cut after processing',
     midway: 'cut midway' }[/** @type {'before'} */ (fault.drop)]);
-  if (fault.skip) parts.push(`after ${fault.skip} requests`);
+  if (fault.slow) parts.push('byte by byte');
+  if (fault.skip) parts.push(`after ${count(fault.skip, fault.smtp ? 'step' : 'request')}`);
   return parts.join(', ');
 }
