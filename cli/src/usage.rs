@@ -82,10 +82,10 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
     let sandbox = tree.find_subcommand("sandbox");
     let of_sandbox = sandbox.and_then(|sandbox| sandbox.find_subcommand(word));
     let hint = match other_words().into_iter().find(is_meant) {
-        _ if is_command && path.is_empty() && of_sandbox.is_some() => {
+        Some(other) => Some(other.hint),
+        None if is_command && path.is_empty() && of_sandbox.is_some() => {
             Some(format!("did you mean svc sandbox {word}?"))
         }
-        Some(other) => Some(other.hint),
         None if is_command && tips.is_empty() => Some(list_commands(&path)),
         None if tips.is_empty() => usage.map(|usage| usage.replacen("Usage:", "usage:", 1)),
         None => Some(tips.join("\n")),

@@ -294,8 +294,14 @@ mod tests {
     #[test]
     fn a_time_has_the_units_and_the_limit_of_a_duration() {
         for (text, problem) in [
-            ("1M", "no months and years, m means minutes"),
-            ("in 2 months", "no months and years, m means minutes"),
+            (
+                "1M",
+                "months and years are not supported, `m` means minutes",
+            ),
+            (
+                "in 2 months",
+                "months and years are not supported, `m` means minutes",
+            ),
             ("9999999w", "the longest offset is 36525d"),
         ] {
             assert!(at(text).contains(problem), "{text}: {}", at(text));

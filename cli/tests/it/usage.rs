@@ -478,16 +478,24 @@ fn an_invalid_time_or_duration_is_explained() {
         (timeout, "5 parsecs", "use whole numbers with ms, s, m"),
         (timeout, "-5", "use whole numbers with ms, s, m"),
         (timeout, "-5s", "use whole numbers with ms, s, m"),
-        (timeout, "1M", "no months and years, m means minutes"),
+        (
+            timeout,
+            "1M",
+            "months and years are not supported, `m` means minutes",
+        ),
         (timeout, "9999999w", "not a duration up to 36525d"),
         (timeout, "0s", "`0s` leaves no time for a request"),
-        (&at, "1M", "no months and years, m means minutes"),
+        (
+            &at,
+            "1M",
+            "months and years are not supported, `m` means minutes",
+        ),
         (&at, "9999999w", "the longest offset is 36525d"),
         (&at, "-1h", "is in the past"),
         (
             &["replay", "--since"],
             "1M",
-            "no months and years, m means minutes",
+            "months and years are not supported, `m` means minutes",
         ),
         (&["replay", "--since"], "+1h", "is in the future"),
     ] {
