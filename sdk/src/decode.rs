@@ -14,6 +14,7 @@ use crate::bounds::{Reading, check_bounds};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{self, Fields, find, is_no_time, is_nothing, plain, whole_number};
 use crate::secret::Secret;
+use crate::words::WORDS;
 
 /// The fields of a response that its type does not model, or that have an unexpected type,
 /// unmodified; and additional fields of a request. Dereferences to a map. In a response, it
@@ -179,19 +180,29 @@ fn without_unpaired_surrogates(text: &str) -> Vec<u8> {
 /// Reads a resource. A value that is neither an object nor an array with one gives a resource without
 /// fields.
 pub(crate) fn read_object<T: Resource>(value: Value, dialect: &Dialect) -> T {
+    read_fields(into_object(value), dialect)
+}
+
+/// The object, or the only one of a list; else one without fields.
+pub(crate) fn into_object(value: Value) -> Fields {
     match value {
-        Value::Object(fields) => read_fields(fields, dialect),
+        Value::Object(fields) => fields,
         Value::Array(items) => match <[Value; 1]>::try_from(items) {
-            Ok([Value::Object(only)]) => read_fields(only, dialect),
-            _ => T::default(),
+            Ok([Value::Object(only)]) => only,
+            _ => Fields::new(),
         },
-        _ => T::default(),
+        _ => Fields::new(),
     }
 }
 
 /// Reads a resource: the object itself, or an object inside it. What is beside that one stays.
 pub(crate) fn read_fields<T: Resource>(fields: Fields, dialect: &Dialect) -> T {
     let mut fields = unwrapped::<T>(fields, dialect, MAX_LEVELS);
+    for documented in T::FIELDS {
+        if let Some(names) = WORDS.aliases.get(documented) {
+            take_name(&mut fields, documented, names);
+        }
+    }
     T::prepare(&mut fields, dialect);
     read_typed(&fields)
 }
@@ -233,7 +244,7 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
 }
 
 /// The object, or the only one of a list: `{"Count": 1, "Data": [{…}]}`.
-fn only_object(value: &Value) -> Option<&Fields> {
+pub(crate) fn only_object(value: &Value) -> Option<&Fields> {
     match value {
         Value::Object(fields) => Some(fields),
         Value::Array(items) => match &items[..] {
@@ -256,51 +267,28 @@ fn is_envelope<T: Resource>(fields: &Fields) -> bool {
 /// The field that may hold the resource: one with a usual name, or the only object of a response
 /// without an id. What the resource models itself, such as `metadata`, is no wrapper.
 fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
-    const WRAPPERS: [&str; 8] = [
-        "data",
-        "result",
-        "response",
-        "item",
-        "payload",
-        "body",
-        "attributes",
-        "resource",
-    ];
-    const NEVER: [&str; 7] = [
-        "meta",
-        "links",
-        "responsemetadata",
-        "pagination",
-        "error",
-        "included",
-        "relationships",
-    ];
-    let objects = fields
-        .iter()
-        .filter(|(name, value)| {
-            let is_own = T::FIELDS.contains(&name.as_str()) && *name != "email";
-            let plain = plain(name);
-            let is_usual = matches!(plain.as_str(), "data" | "items" | "results")
-                || plain
-                    .strip_suffix('s')
-                    .is_some_and(|one| one == T::KIND || one == "message");
-            !is_own && (value.is_object() || is_usual && only_object(value).is_some())
-        })
-        .filter(|(name, _)| !NEVER.contains(&plain(name).as_str()));
-    let names: Vec<&String> = objects.map(|(name, _)| name).collect();
-    let kinds = format!("{}s", T::KIND);
-    let usual = WRAPPERS
-        .into_iter()
-        .chain([T::KIND, &kinds, "messages", "items", "results"])
-        .find_map(|usual| {
-            let is_usual = |name: &&&String| plain(name) == usual;
-            names.iter().find(is_usual)
-        });
-    match (usual, &names[..]) {
-        (Some(usual), _) => Some((*usual).clone()),
-        (None, [only]) if !T::is_identified_by(fields) => Some((*only).clone()),
-        _ => None,
+    let mut found: Vec<(String, &String)> = Vec::new();
+    for (name, value) in fields {
+        let plain = plain(name);
+        let one = plain.strip_suffix('s').unwrap_or_default();
+        let may_be_list = matches!(plain.as_str(), "data" | "items" | "results")
+            || one == T::KIND
+            || one == "message";
+        let is_object = value.is_object() || (may_be_list && only_object(value).is_some());
+        let is_own = T::FIELDS.contains(&name.as_str()) && name != "email";
+        if is_object && !is_own && !WORDS.no_wrappers.contains(&plain.as_str()) {
+            found.push((plain, name));
+        }
     }
+    let kinds = format!("{}s", T::KIND);
+    let others = [T::KIND, &kinds, "messages", "items", "results"];
+    let mut usual = WORDS.wrappers.iter().chain(&others);
+    let usual = usual.find_map(|usual| found.iter().find(|(plain, _)| plain == usual));
+    let only = match &found[..] {
+        [only] if !T::is_identified_by(fields) => Some(only),
+        _ => None,
+    };
+    usual.or(only).map(|(_, name)| (*name).clone())
 }
 
 /// Gives the documented names to fields in another case, and to the id.
@@ -325,20 +313,15 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
     for documented in T::FIELDS {
         take_name(fields, documented, &[&plain(documented)]);
     }
-    if let Some(field) = dialect
-        .pinned(Point::IdField)
-        .filter(|_| T::KIND == "email")
-        && let Some(id) = fields.get(field).filter(|_| field != "id").cloned()
-    {
-        fields.remove(field);
-        fields.insert("id".to_owned(), id);
+    if T::KIND == "email" {
+        take_pinned(fields, dialect, Point::IdField, "id");
     }
-    const OTHERS: [&str; 5] = ["uuid", "identifier", "uid", "guid", "messageid"];
     let kind = plain(T::KIND);
     let own = ["id", "identifier", "uuid", "uid"].map(|end| format!("{kind}{end}"));
     let mut names: Vec<&str> = own.iter().map(String::as_str).collect();
     names.extend(
-        OTHERS
+        WORDS
+            .ids
             .iter()
             .filter(|name| **name != "messageid" || kind == "email"),
     );
@@ -364,17 +347,21 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
 
 /// Moves the first field with one of these plain names, unless there is one with the documented name.
 pub(crate) fn take_name(fields: &mut Fields, documented: &str, names: &[&str]) {
-    if fields
-        .get(documented)
-        .is_some_and(|value| !is_nothing(value))
-    {
-        return;
+    if fields.get(documented).is_none_or(is_nothing) {
+        move_field(fields, documented, names);
     }
-    let Some((name, _)) = find(fields, names) else {
-        return;
-    };
-    let name = name.clone();
-    if let Some(value) = fields.remove(&name) {
+}
+
+/// Moves the field that the dialect names.
+pub(crate) fn take_pinned(fields: &mut Fields, dialect: &Dialect, point: Point, documented: &str) {
+    if let Some(name) = dialect.pinned(point) {
+        move_field(fields, documented, &[&plain(name)]);
+    }
+}
+
+fn move_field(fields: &mut Fields, documented: &str, names: &[&str]) {
+    let name = find(fields, names).map(|(name, _)| name.clone());
+    if let Some(value) = name.and_then(|name| fields.remove(&name)) {
         fields.insert(documented.to_owned(), value);
     }
 }
@@ -386,18 +373,9 @@ fn read_typed<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Val
     record
         .extra_mut()
         .0
-        .retain(|name, _| !SECRETS.contains(&plain(name).as_str()));
+        .retain(|name, _| !WORDS.secrets.contains(&plain(name).as_str()));
     record
 }
-
-/// The plain names of a webhook's signing secret.
-pub(crate) const SECRETS: [&str; 5] = [
-    "signingsecret",
-    "secret",
-    "webhooksecret",
-    "signingkey",
-    "secretkey",
-];
 
 fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
     let fits = |name: &str, value: &Value| {
@@ -482,35 +460,30 @@ pub(crate) fn object_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Fields,
 
 /// True, false or `null`, also as a word or a number.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
-    let value = Value::deserialize(d)?;
-    match is_nothing(&value) {
-        true => Ok(None),
-        false => fields::flag(&value)
-            .map(Some)
-            .ok_or_else(|| D::Error::custom("neither true nor false")),
-    }
+    optional(d, is_nothing, fields::flag)
 }
 
 /// An integer or `null`; the integer may be in a text.
 pub(crate) fn integer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<i64>, D::Error> {
-    let value = Value::deserialize(d)?;
-    match is_nothing(&value) {
-        true => Ok(None),
-        false => fields::integer(&value)
-            .map(Some)
-            .ok_or_else(|| D::Error::custom("not an integer")),
-    }
+    optional(d, is_nothing, fields::integer)
 }
 
 /// A time in any common form, or none.
 pub(crate) fn time<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DateTime<Utc>>, D::Error> {
-    let value = Value::deserialize(d)?;
-    match is_no_time(&value) {
-        true => Ok(None),
-        false => fields::time(&value)
-            .map(Some)
-            .ok_or_else(|| D::Error::custom("not a time")),
+    optional(d, is_no_time, fields::time)
+}
+
+fn optional<'de, T, D: Deserializer<'de>>(
+    deserializer: D,
+    is_none: fn(&Value) -> bool,
+    read: fn(&Value) -> Option<T>,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if is_none(&value) {
+        return Ok(None);
     }
+    let read = read(&value).ok_or_else(|| D::Error::custom("a value of another type"))?;
+    Ok(Some(read))
 }
 
 /// A secret is read from any value, so that it never gets into `extra`.

@@ -209,12 +209,13 @@ impl fmt::Display for Point {
 /// The choice of a point that is not pinned.
 const AUTO: &str = "auto";
 
-/// Declares the points: name, question, default, choices with their meaning, and what free text
+/// Declares the points: the question, name, default, choices with their meaning, and what free text
 /// stands for, if it is one of the choices.
 macro_rules! points {
     ($(
-        $point:ident = $name:literal, $question:literal, default $default:literal,
-            [$($choice:literal: $meaning:literal),*] $(, free $free:literal)?;
+        #[doc = $question:literal]
+        $point:ident = $name:literal, default $default:literal
+            $(, [$( #[doc = $meaning:literal] $choice:literal, )+])? $(, free $free:literal)?;
     )+) => {
         /// A detail that the reference of the services leaves open.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -227,179 +228,374 @@ macro_rules! points {
             /// All points.
             pub const ALL: &'static [Self] = &[$(Self::$point),+];
 
-            /// The name, such as `key-header`.
-            pub const fn as_str(self) -> &'static str {
-                match self { $( Self::$point => $name, )+ }
-            }
-
-            /// What the reference does not say, in one sentence.
-            pub const fn question(self) -> &'static str {
-                match self { $( Self::$point => $question, )+ }
-            }
-
-            /// What the sandbox does if the point is not pinned, and what the client assumes where
-            /// no response tells it.
-            pub const fn default_choice(self) -> &'static str {
-                match self { $( Self::$point => $default, )+ }
-            }
-
-            /// The choices that have a name.
-            pub const fn choices(self) -> &'static [Choice] {
-                match self {
-                    $( Self::$point => &[$( Choice { name: $choice, meaning: $meaning } ),*], )+
-                }
-            }
-
-            /// What any other text stands for, such as the name of a header. `None` if only the
-            /// named choices are valid.
-            pub const fn free_text(self) -> Option<&'static str> {
-                match self { $( Self::$point => points!(@free $($free)?), )+ }
+            const fn info(self) -> &'static PointInfo {
+                const INFOS: &[PointInfo] = &[$( PointInfo {
+                    name: $name,
+                    question: $question.trim_ascii(),
+                    default: $default,
+                    choices: &[$($(
+                        Choice { name: $choice, meaning: $meaning.trim_ascii() },
+                    )+)?],
+                    free_text: [$(Some($free),)? None][0],
+                }, )+];
+                &INFOS[self as usize]
             }
         }
     };
-    (@free) => { None };
-    (@free $free:literal) => { Some($free) };
+}
+
+struct PointInfo {
+    name: &'static str,
+    question: &'static str,
+    default: &'static str,
+    choices: &'static [Choice],
+    free_text: Option<&'static str>,
+}
+
+impl Point {
+    /// The name, such as `key-header`.
+    pub const fn as_str(self) -> &'static str {
+        self.info().name
+    }
+
+    /// What the reference does not say, in one sentence.
+    pub const fn question(self) -> &'static str {
+        self.info().question
+    }
+
+    /// What the sandbox does if the point is not pinned, and what the client assumes where no
+    /// response tells it.
+    pub const fn default_choice(self) -> &'static str {
+        self.info().default
+    }
+
+    /// The choices that have a name.
+    pub const fn choices(self) -> &'static [Choice] {
+        self.info().choices
+    }
+
+    /// What any other text stands for, such as the name of a header. `None` if only the named
+    /// choices are valid.
+    pub const fn free_text(self) -> Option<&'static str> {
+        self.info().free_text
+    }
 }
 
 points! {
-    KeyHeader = "key-header", "Which header carries the key of the email service?",
-        default "authorization", [], free "the name of a header";
-    KeyScheme = "key-scheme", "How is the key written in that header?", default "bearer",
-        ["bearer": "`Bearer KEY`; in a header other than `Authorization`, the default is `bare`",
-         "token": "`Token KEY`",
-         "basic": "Basic authentication with the user name of `key-user`; the key is the password",
-         "basic-user": "Basic authentication with the key as the user name, without a password",
-         "bare": "the key alone"],
-        free "another word before the key";
-    KeyUser = "key-user", "Which user name goes with the key in Basic authentication?",
-        default "api", [], free "the user name";
-    IdField = "id-field", "Which field holds the id of an accepted email?", default "id", [],
-        free "the name of a field";
-    IdPlace = "id-place", "Where is the id of an accepted email?", default "field",
-        ["field": "in a field of the body", "header": "in the header of `id-header`",
-         "location": "at the end of the `Location` header"];
-    IdHeader = "id-header", "Which header holds the id, if it is in a header?",
-        default "x-message-id", [], free "the name of a header";
-    StatusField = "status-field", "Which field holds the status of an email?", default "status",
-        [], free "the name of a field";
-    StatusCase = "status-case", "How are the statuses of an email spelled?", default "lower",
-        ["lower": "`queued`", "upper": "`QUEUED`", "capitalized": "`Queued`"];
-    CancelledWord = "cancelled-word", "What is the status of a cancelled email?",
-        default "cancelled", [], free "a word";
-    ScheduledWord = "scheduled-word", "What is the status of an email that waits for its date?",
-        default "queued", [], free "a word";
-    BatchBody = "batch-body", "What is the body of a batch?", default "array",
-        ["array": "an array of emails"], free "the field of an object that holds the array";
-    BatchMode = "batch-mode", "What becomes of a batch with an email that is refused?",
-        default "each", ["each": "the others are accepted", "all-or-nothing": "all are refused"];
-    BatchItem = "batch-item", "How does the result of a batch say that an email was refused?",
-        default "error",
-        ["error": "`{\"error\": {\"code\", \"message\"}}`",
-         "success": "`{\"success\": false, \"message\"}`",
-         "status": "`{\"status\": 422, \"message\"}`",
-         "word": "`{\"status\": \"rejected\", \"reason\"}`",
-         "error-code": "`{\"ErrorCode\": 300, \"Message\"}`, and `\"ErrorCode\": 0` for the accepted",
-         "split": "`{\"data\": […], \"errors\": [{\"index\", \"message\"}]}`"];
-    ListItems = "list-items", "Where are the items of a list?", default "array",
-        ["array": "the body is the array"], free "the field that holds the array";
-    ListPages = "list-pages", "How does a list say that there is more, and how does one go on?",
-        default "whole",
-        ["whole": "only contacts have pages", "page": "`page` and `totalPages`; `?page=2`",
-         "has-more": "`has_more`; `?page=2`",
-         "cursor": "`next_cursor`; the query parameter of `cursor-param`",
-         "link": "`links.next`, a URL", "link-header": "the header `Link` with `rel=\"next\"`"];
-    CursorParam = "cursor-param", "Which query parameter takes a cursor?", default "cursor", [],
-        free "the name of a parameter";
-    FirstPage = "first-page", "What is the number of the first page?", default "1",
-        ["1": "one", "0": "zero"];
-    PageTotals = "page-totals", "How does a page of contacts say how many there are?",
-        default "beside",
-        ["beside": "`page`, `pageSize`, `total`, `totalPages` beside the items",
-         "meta": "`meta` with `current_page`, `per_page`, `total`, `last_page`",
-         "header": "a bare array and the header `X-Total-Count`", "none": "a bare array, no total"];
-    PastEnd = "past-end", "What answers a page after the last one?", default "empty",
-        ["empty": "a page without items", "not-found": "404"];
-    ResourceShape = "resource-shape", "What is around a single resource?", default "bare",
-        ["bare": "nothing", "data": "`{\"data\": {…}}`", "kind": "its kind: `{\"domain\": {…}}`",
-         "envelope": "`{\"success\": true, \"id\": ID_OF_THE_REQUEST, \"data\": {…}}`"];
-    FieldCase = "field-case", "How are the names of fields in responses spelled?",
-        default "documented",
-        ["documented": "as in the reference", "snake": "`signing_secret`",
-         "pascal": "`SigningSecret`"];
-    Numbers = "numbers", "How are numbers in responses written?", default "number",
-        ["number": "as numbers", "text": "as texts"];
-    Times = "times", "How are times in responses written?", default "rfc3339",
-        ["rfc3339": "`2030-01-01T09:00:00.000Z`", "seconds": "seconds since 1970",
-         "sql": "`2030-01-01 09:00:00`, in UTC"];
-    Absent = "absent", "How is a field without a value written?", default "null",
-        ["null": "`null`", "omitted": "not at all",
-         "zero": "an empty text, or `0001-01-01T00:00:00Z` for a time"];
-    ErrorFormat = "error-format", "What is the body of an error?", default "nested",
-        ["nested": "`{\"error\": {\"code\", \"message\", \"details\"}}`",
-         "flat": "`{\"code\", \"message\", \"details\"}`", "problem": "problem details (RFC 9457)",
-         "named": "`{\"statusCode\", \"name\", \"message\"}`", "text": "plain text"];
-    FieldProblems = "field-problems", "How does an error name the invalid fields?",
-        default "details",
-        ["details": "`details.fields`, a list of `{field, message}`",
-         "map": "`errors`, an object: `{\"to\": [\"…\"]}`",
-         "list": "`errors`, a list of `{path, message}`"];
-    ScopeStatus = "scope-status", "Which status means that the key lacks a scope?", default "403",
-        ["403": "403", "401": "401 whose code or message speaks of a scope or a restricted key"];
-    DomainRecords = "domain-records", "Where are the DNS records of a new domain?",
-        default "records",
-        ["records": "`records`, a list", "beside": "`dns_records`, beside the domain",
-         "kinds": "one object for each kind: `mx`, `spf`, `dkim`, `dmarc`"],
-        free "the field that holds the list";
-    RecordNames = "record-names", "How are the parts of a DNS record called?",
-        default "name-value",
-        ["name-value": "`type`, `name`, `value`",
-         "host-data": "`record_type`, `hostname`, `content`",
-         "record-name": "`recordType`, `recordName`, `recordValue`"];
-    DomainFlags = "domain-flags", "Where are the results of a domain's checks?", default "flat",
-        ["flat": "in the domain", "nested": "in an object of their own"];
-    TestStatusField = "test-status-field", "Which field of a webhook test holds the status?",
-        default "statusCode", [], free "the name of a field";
-    OptOut = "opt-out", "How does a contact say that it does not want emails?",
-        default "subscribed",
-        ["subscribed": "`subscribed` is false", "unsubscribed": "`unsubscribed` is true",
-         "status": "`status` is `unsubscribed`"],
-        free "a field that is true for who wants emails; with `!` before it, for who does not";
-    MetadataField = "metadata-field", "Which field holds the custom data of a contact?",
-        default "metadata", [], free "the name of a field";
-    CancelAnswer = "cancel-answer", "What answers the cancellation of an email?", default "email",
-        ["email": "the email", "id": "its id", "text": "`ok`", "empty": "nothing"];
-    DeliveryBody = "delivery-body", "What is the body of a delivery?", default "object",
-        ["object": "an object", "array": "an array with the object"];
-    DeliveryEvent = "delivery-event", "Which field of a delivery names the event?",
-        default "event", [], free "the name of a field";
-    DeliveryId = "delivery-id", "Which field of a delivery holds its id?", default "id", [],
-        free "the name of a field";
-    DeliveryData = "delivery-data", "Which field of a delivery holds the data?", default "data", [],
-        free "the name of a field";
-    DeliveryTime = "delivery-time", "Which field of a delivery holds its time?", default "created",
-        [], free "the name of a field";
-    EventHeader = "event-header", "Which header of a delivery names the event?",
-        default "mail-event", [], free "the name of a header";
-    LimitHeaders = "limit-headers", "How does a 429 say when to come back?", default "retry-after",
-        ["retry-after": "`Retry-After: 1`", "unit": "`Retry-After: 1s`",
-         "reset": "`X-RateLimit-Reset`, in seconds since 1970",
-         "ratelimit": "`RateLimit: \"default\";r=0;t=1`", "none": "not at all"];
-    Idempotency = "idempotency", "What does `Idempotency-Key` do?", default "honored",
-        ["honored": "the same key gets the first response again; the client relies on it only if this is pinned",
-         "ignored": "nothing"];
-    UnknownFields = "unknown-fields", "What happens to fields that the reference does not have?",
-        default "ignored",
-        ["ignored": "they are ignored", "refused": "422, which names them"];
-    Limits = "limits", "Do the documented limits apply?", default "documented",
-        ["documented": "the client checks them before it sends",
-         "other": "only the service checks them"];
-    WebhookUrls = "webhook-urls", "Which URLs may a webhook of the email service have?",
-        default "https",
-        ["https": "`https`; a local service may use `http`", "any": "`http`, too"];
-    CreateStatus = "create-status", "Which status answers a creation?", default "201",
-        ["201": "201; 202 for an email", "200": "200"];
-    ExtractionError = "extraction-error", "What is `data.error` of `extraction.failed`?",
-        default "object", ["object": "an object", "string": "a text"];
+    /// Which header carries the key of the email service?
+    KeyHeader = "key-header", default "authorization", free "the name of a header";
+    /// How is the key written in that header?
+    KeyScheme = "key-scheme", default "bearer", [
+        /// `Bearer KEY`; in a header other than `Authorization`, the default is `bare`
+        "bearer",
+        /// `Token KEY`
+        "token",
+        /// Basic authentication with the user name of `key-user`; the key is the password
+        "basic",
+        /// Basic authentication with the key as the user name, without a password
+        "basic-user",
+        /// the key alone
+        "bare",
+    ], free "another word before the key";
+    /// Which user name goes with the key in Basic authentication?
+    KeyUser = "key-user", default "api", free "the user name";
+    /// Which field holds the id of an accepted email?
+    IdField = "id-field", default "id", free "the name of a field";
+    /// Where is the id of an accepted email?
+    IdPlace = "id-place", default "field", [
+        /// in a field of the body
+        "field",
+        /// in the header of `id-header`
+        "header",
+        /// at the end of the `Location` header
+        "location",
+    ];
+    /// Which header holds the id, if it is in a header?
+    IdHeader = "id-header", default "x-message-id", free "the name of a header";
+    /// Which field holds the status of an email?
+    StatusField = "status-field", default "status", free "the name of a field";
+    /// How are the statuses of an email spelled?
+    StatusCase = "status-case", default "lower", [
+        /// `queued`
+        "lower",
+        /// `QUEUED`
+        "upper",
+        /// `Queued`
+        "capitalized",
+    ];
+    /// What is the status of a cancelled email?
+    CancelledWord = "cancelled-word", default "cancelled", free "a word";
+    /// What is the status of an email that waits for its date?
+    ScheduledWord = "scheduled-word", default "queued", free "a word";
+    /// What is the body of a batch?
+    BatchBody = "batch-body", default "array", [
+        /// an array of emails
+        "array",
+    ], free "the field of an object that holds the array";
+    /// What becomes of a batch with an email that is refused?
+    BatchMode = "batch-mode", default "each", [
+        /// the others are accepted
+        "each",
+        /// all are refused
+        "all-or-nothing",
+    ];
+    /// How does the result of a batch say that an email was refused?
+    BatchItem = "batch-item", default "error", [
+        /// `{"error": {"code", "message"}}`
+        "error",
+        /// `{"success": false, "message"}`
+        "success",
+        /// `{"status": 422, "message"}`
+        "status",
+        /// `{"status": "rejected", "reason"}`
+        "word",
+        /// `{"ErrorCode": 300, "Message"}`, and `"ErrorCode": 0` for the accepted
+        "error-code",
+        /// `{"data": […], "errors": [{"index", "message"}]}`
+        "split",
+    ];
+    /// Where are the items of a list?
+    ListItems = "list-items", default "array", [
+        /// the body is the array
+        "array",
+    ], free "the field that holds the array";
+    /// How does a list say that there is more, and how does one go on?
+    ListPages = "list-pages", default "whole", [
+        /// only contacts have pages
+        "whole",
+        /// `page` and `totalPages`; `?page=2`
+        "page",
+        /// `has_more`; `?page=2`
+        "has-more",
+        /// `next_cursor`; the query parameter of `cursor-param`
+        "cursor",
+        /// `links.next`, a URL
+        "link",
+        /// the header `Link` with `rel="next"`
+        "link-header",
+    ];
+    /// Which query parameter takes a cursor?
+    CursorParam = "cursor-param", default "cursor", free "the name of a parameter";
+    /// What is the number of the first page?
+    FirstPage = "first-page", default "1", [
+        /// one
+        "1",
+        /// zero
+        "0",
+    ];
+    /// How does a page of contacts say how many there are?
+    PageTotals = "page-totals", default "beside", [
+        /// `page`, `pageSize`, `total`, `totalPages` beside the items
+        "beside",
+        /// `meta` with `current_page`, `per_page`, `total`, `last_page`
+        "meta",
+        /// a bare array and the header `X-Total-Count`
+        "header",
+        /// a bare array, no total
+        "none",
+    ];
+    /// What answers a page after the last one?
+    PastEnd = "past-end", default "empty", [
+        /// a page without items
+        "empty",
+        /// 404
+        "not-found",
+    ];
+    /// What is around a single resource?
+    ResourceShape = "resource-shape", default "bare", [
+        /// nothing
+        "bare",
+        /// `{"data": {…}}`
+        "data",
+        /// its kind: `{"domain": {…}}`
+        "kind",
+        /// `{"success": true, "id": ID_OF_THE_REQUEST, "data": {…}}`
+        "envelope",
+    ];
+    /// How are the names of fields in responses spelled?
+    FieldCase = "field-case", default "documented", [
+        /// as in the reference
+        "documented",
+        /// `signing_secret`
+        "snake",
+        /// `SigningSecret`
+        "pascal",
+    ];
+    /// How are numbers in responses written?
+    Numbers = "numbers", default "number", [
+        /// as numbers
+        "number",
+        /// as texts
+        "text",
+    ];
+    /// How are times in responses written?
+    Times = "times", default "rfc3339", [
+        /// `2030-01-01T09:00:00.000Z`
+        "rfc3339",
+        /// seconds since 1970
+        "seconds",
+        /// `2030-01-01 09:00:00`, in UTC
+        "sql",
+    ];
+    /// How is a field without a value written?
+    Absent = "absent", default "null", [
+        /// `null`
+        "null",
+        /// not at all
+        "omitted",
+        /// an empty text, or `0001-01-01T00:00:00Z` for a time
+        "zero",
+    ];
+    /// What is the body of an error?
+    ErrorFormat = "error-format", default "nested", [
+        /// `{"error": {"code", "message", "details"}}`
+        "nested",
+        /// `{"code", "message", "details"}`
+        "flat",
+        /// problem details (RFC 9457)
+        "problem",
+        /// `{"statusCode", "name", "message"}`
+        "named",
+        /// plain text
+        "text",
+    ];
+    /// How does an error name the invalid fields?
+    FieldProblems = "field-problems", default "details", [
+        /// `details.fields`, a list of `{field, message}`
+        "details",
+        /// `errors`, an object: `{"to": ["…"]}`
+        "map",
+        /// `errors`, a list of `{path, message}`
+        "list",
+    ];
+    /// Which status means that the key lacks a scope?
+    ScopeStatus = "scope-status", default "403", [
+        /// 403
+        "403",
+        /// 401 whose code or message speaks of a scope or a restricted key
+        "401",
+    ];
+    /// Where are the DNS records of a new domain?
+    DomainRecords = "domain-records", default "records", [
+        /// `records`, a list
+        "records",
+        /// `dns_records`, beside the domain
+        "beside",
+        /// one object for each kind: `mx`, `spf`, `dkim`, `dmarc`
+        "kinds",
+    ], free "the field that holds the list";
+    /// How are the parts of a DNS record called?
+    RecordNames = "record-names", default "name-value", [
+        /// `type`, `name`, `value`
+        "name-value",
+        /// `record_type`, `hostname`, `content`
+        "host-data",
+        /// `recordType`, `recordName`, `recordValue`
+        "record-name",
+    ];
+    /// Where are the results of a domain's checks?
+    DomainFlags = "domain-flags", default "flat", [
+        /// in the domain
+        "flat",
+        /// in an object of their own
+        "nested",
+    ];
+    /// Which field of a webhook test holds the status?
+    TestStatusField = "test-status-field", default "statusCode", free "the name of a field";
+    /// How does a contact say that it does not want emails?
+    OptOut = "opt-out", default "subscribed", [
+        /// `subscribed` is false
+        "subscribed",
+        /// `unsubscribed` is true
+        "unsubscribed",
+        /// `status` is `unsubscribed`
+        "status",
+    ], free "a field that is true for who wants emails; with `!` before it, for who does not";
+    /// Which field holds the custom data of a contact?
+    MetadataField = "metadata-field", default "metadata", free "the name of a field";
+    /// What answers the cancellation of an email?
+    CancelAnswer = "cancel-answer", default "email", [
+        /// the email
+        "email",
+        /// its id
+        "id",
+        /// `ok`
+        "text",
+        /// nothing
+        "empty",
+    ];
+    /// What is the body of a delivery?
+    DeliveryBody = "delivery-body", default "object", [
+        /// an object
+        "object",
+        /// an array with the object
+        "array",
+    ];
+    /// Which field of a delivery names the event?
+    DeliveryEvent = "delivery-event", default "event", free "the name of a field";
+    /// Which field of a delivery holds its id?
+    DeliveryId = "delivery-id", default "id", free "the name of a field";
+    /// Which field of a delivery holds the data?
+    DeliveryData = "delivery-data", default "data", free "the name of a field";
+    /// Which field of a delivery holds its time?
+    DeliveryTime = "delivery-time", default "created", free "the name of a field";
+    /// Which header of a delivery names the event?
+    EventHeader = "event-header", default "mail-event", free "the name of a header";
+    /// How does a 429 say when to come back?
+    LimitHeaders = "limit-headers", default "retry-after", [
+        /// `Retry-After: 1`
+        "retry-after",
+        /// `Retry-After: 1s`
+        "unit",
+        /// `X-RateLimit-Reset`, in seconds since 1970
+        "reset",
+        /// `RateLimit: "default";r=0;t=1`
+        "ratelimit",
+        /// not at all
+        "none",
+    ];
+    /// What does `Idempotency-Key` do?
+    Idempotency = "idempotency", default "honored", [
+        /// the same key gets the first response again; the client relies on it only if this is pinned
+        "honored",
+        /// nothing
+        "ignored",
+    ];
+    /// What happens to fields that the reference does not have?
+    UnknownFields = "unknown-fields", default "ignored", [
+        /// they are ignored
+        "ignored",
+        /// 422, which names them
+        "refused",
+    ];
+    /// Do the documented limits apply?
+    Limits = "limits", default "documented", [
+        /// the client checks them before it sends
+        "documented",
+        /// only the service checks them
+        "other",
+    ];
+    /// Which URLs may a webhook of the email service have?
+    WebhookUrls = "webhook-urls", default "https", [
+        /// `https`; a local service may use `http`
+        "https",
+        /// `http`, too
+        "any",
+    ];
+    /// Which status answers a creation?
+    CreateStatus = "create-status", default "201", [
+        /// 201; 202 for an email
+        "201",
+        /// 200
+        "200",
+    ];
+    /// What is `data.error` of `extraction.failed`?
+    ExtractionError = "extraction-error", default "object", [
+        /// an object
+        "object",
+        /// a text
+        "string",
+    ];
 }
 
 #[cfg(test)]

@@ -220,84 +220,71 @@ impl Error {
     /// service [honors](crate::ClientBuilder::service_honors_idempotency_key) and is repeated
     /// with the same key.
     pub fn is_retryable(&self) -> bool {
-        let passing = match &self.0.kind {
-            ErrorKind::RateLimited
-            | ErrorKind::Connect
-            | ErrorKind::Proxy
-            | ErrorKind::ConnectionLost
-            | ErrorKind::Timeout => true,
-            ErrorKind::Server => self.0.status != Some(StatusCode::NOT_IMPLEMENTED),
-            ErrorKind::Rejected => {
-                matches!(
-                    self.0.status,
-                    Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY)
-                )
-            }
-            _ => false,
-        };
-        passing && (self.0.retry_safe || self.0.outcome != Outcome::Unknown)
-    }
-
-    /// True if the resource does not exist (HTTP 404 or 410).
-    pub fn is_not_found(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::NotFound)
-    }
-
-    /// True if the service did not accept the API key (HTTP 401).
-    pub fn is_unauthorized(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Unauthorized)
-    }
-
-    /// True if the API key lacks the scope that the operation requires.
-    pub fn is_missing_scope(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::MissingScope { .. })
-    }
-
-    /// True if the service limited the request rate (HTTP 429) and the retries or the
-    /// deadline were used up.
-    pub fn is_rate_limited(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::RateLimited)
-    }
-
-    /// True if the deadline passed.
-    pub fn is_timeout(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Timeout)
-    }
-
-    /// True if no connection was established, TLS and proxy included. The last attempt was not
-    /// sent.
-    pub fn is_connect(&self) -> bool {
-        matches!(
-            self.0.kind,
-            ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Proxy
-        )
-    }
-
-    /// True if the request conflicts with existing data (HTTP 409).
-    pub fn is_conflict(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Conflict)
-    }
-
-    /// True if the service failed (HTTP 5xx).
-    pub fn is_server_error(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Server)
-    }
-
-    /// True if a list has more items than the client could get.
-    pub fn is_incomplete_list(&self) -> bool {
-        matches!(
-            self.0.kind,
-            ErrorKind::IncompleteList | ErrorKind::PageRepeated
-        )
-    }
-
-    /// True if the client rejected a parameter before sending.
-    pub fn is_invalid_input(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::InvalidInput { .. })
+        self.is_transient() && (self.0.retry_safe || self.0.outcome != Outcome::Unknown)
     }
 }
 
+/// Defines predicates, each true for these kinds.
+macro_rules! predicates {
+    ($( $(#[$meta:meta])* $name:ident: $($kind:ident)|+; )+) => {
+        impl Error {
+            $(
+                $(#[$meta])*
+                pub fn $name(&self) -> bool {
+                    matches!(self.0.kind, $(ErrorKind::$kind { .. })|+)
+                }
+            )+
+        }
+    };
+}
+
+predicates! {
+    /// True if the resource does not exist (HTTP 404 or 410).
+    is_not_found: NotFound;
+    /// True if the service did not accept the API key (HTTP 401).
+    is_unauthorized: Unauthorized;
+    /// True if the API key lacks the scope that the operation requires.
+    is_missing_scope: MissingScope;
+    /// True if the service limited the request rate (HTTP 429) and the retries or the
+    /// deadline were used up.
+    is_rate_limited: RateLimited;
+    /// True if the deadline passed.
+    is_timeout: Timeout;
+    /// True if no connection was established, TLS and proxy included. The last attempt was not
+    /// sent.
+    is_connect: Connect | Tls | Proxy;
+    /// True if the request conflicts with existing data (HTTP 409).
+    is_conflict: Conflict;
+    /// True if the service failed (HTTP 5xx).
+    is_server_error: Server;
+    /// True if a list has more items than the client could get.
+    is_incomplete_list: IncompleteList | PageRepeated;
+    /// True if the client rejected a parameter before sending.
+    is_invalid_input: InvalidInput;
+}
+
 impl Error {
+    /// Whether the same request may succeed the next time.
+    pub(crate) fn is_transient(&self) -> bool {
+        match (&self.0.kind, self.0.status) {
+            (
+                ErrorKind::RateLimited
+                | ErrorKind::Connect
+                | ErrorKind::ConnectionLost
+                | ErrorKind::Timeout,
+                _,
+            ) => true,
+            // Not with 407: it demands credentials.
+            (ErrorKind::Proxy, status) => status.is_none(),
+            (ErrorKind::Server, status) => status != Some(StatusCode::NOT_IMPLEMENTED),
+            (ErrorKind::Rejected, status) => matches!(
+                status,
+                Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY)
+            ),
+            _ => false,
+        }
+    }
+
     pub(crate) fn config(problem: impl Into<String>) -> Self {
         Self::new(ErrorKind::config(problem), Outcome::NotSent)
     }

@@ -160,6 +160,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bounds;
+mod client;
 mod decode;
 mod dialect;
 pub mod email;
@@ -175,6 +176,7 @@ mod scope;
 mod secret;
 mod verdict;
 mod webhook;
+mod words;
 
 pub use decode::Extra;
 pub use dialect::{Choice, Dialect, InvalidDialect, Point};

@@ -1,12 +1,13 @@
 //! Declarations that several types share: enums of documented names, and `Debug`
 //! implementations without content.
 
-/// Defines an enum of documented strings that preserves unknown strings.
+/// Defines an enum of documented strings, and other words for the same, that preserves unknown
+/// strings. It has to be read by `From<&str>`.
 macro_rules! text_enum {
     (
         $(#[$meta:meta])*
         pub enum $name:ident {
-            $( $(#[$variant_meta:meta])* $variant:ident = $text:literal, )+
+            $( $(#[$variant_meta:meta])* $variant:ident = $text:literal $(| $other:literal)*, )+
         }
     ) => {
         $(#[$meta])*
@@ -27,14 +28,13 @@ macro_rules! text_enum {
                     Self::Other(text) => text,
                 }
             }
-        }
 
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                match text {
-                    $( $text => Self::$variant, )+
-                    other => Self::Other(other.to_owned()),
-                }
+            /// The value that a word means.
+            pub(crate) fn from_word(word: &str) -> Option<Self> {
+                Some(match word {
+                    $( $text $(| $other)* => Self::$variant, )+
+                    _ => return None,
+                })
             }
         }
 
@@ -98,8 +98,8 @@ pub(crate) use named_enum;
 /// Implements `Debug` with these fields only, because the others may be secrets or the content
 /// of emails. A new field is hidden until it is listed here.
 macro_rules! debug_fields {
-    ($name:ident: $($field:ident),*) => {
-        impl std::fmt::Debug for $name {
+    ($name:ident$(<$parameter:ident>)?: $($field:ident),*) => {
+        impl$(<$parameter>)? std::fmt::Debug for $name$(<$parameter>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))
                     $( .field(stringify!($field), &self.$field) )*
@@ -109,3 +109,28 @@ macro_rules! debug_fields {
     };
 }
 pub(crate) use debug_fields;
+
+/// Defines methods that change one field and return the value, so that they chain:
+/// `html(html: String) { html = Some(html) }` sets `self.html`.
+macro_rules! setters {
+    (
+        $(#[$impl_meta:meta])*
+        impl$(<$parameter:ident>)? $type:ident$(<$argument:ident>)?;
+        $(
+            $(#[$meta:meta])*
+            $name:ident($($value:ident: $value_type:ty),*) { $($change:tt)+ }
+        )+
+    ) => {
+        $(#[$impl_meta])*
+        impl$(<$parameter>)? $type$(<$argument>)? {
+            $(
+                $(#[$meta])*
+                pub fn $name(mut self, $($value: $value_type),*) -> Self {
+                    self.$($change)+;
+                    self
+                }
+            )+
+        }
+    };
+}
+pub(crate) use setters;

@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::engine::{Call, RawResponse};
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::list::{Cursor, List, More};
+use crate::list::{Cursor, List};
+use crate::names::debug_fields;
 
 /// A stream of all items of a list. It requests the next page when the previous one is used up:
 /// whatever tells that there is more, a number, a cursor or a link on the same host.
@@ -103,7 +104,7 @@ impl<T: Serialize + Send + 'static> ListStream<T> {
 
     fn pages(&self) -> BoxStream<'static, Result<List<T>, Error>> {
         let (first, page_size) = (Arc::clone(&self.first), self.page_size);
-        let paginator = Paginator::new(self.is_paged);
+        let paginator = Paginator::new(self.is_paged, first().first_page());
         Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
             let call = first();
             async move {
@@ -111,15 +112,9 @@ impl<T: Serialize + Send + 'static> ListStream<T> {
                     return Ok(None);
                 };
                 let operation = call.operation();
-                let incomplete = || {
-                    Error::new(ErrorKind::IncompleteList, Outcome::Refused)
-                        .with_operation(operation)
-                };
-                if paginator.first.is_none() {
-                    paginator.first = Some(call.first_page());
-                }
+                let failed = |kind| Error::new(kind, Outcome::Refused).with_operation(operation);
                 let Some(call) = paginator.next.apply(call, page_size) else {
-                    return Err(incomplete());
+                    return Err(failed(ErrorKind::IncompleteList));
                 };
                 let page = match call.await {
                     // Some services have no page after the last one.
@@ -128,15 +123,10 @@ impl<T: Serialize + Send + 'static> ListStream<T> {
                     }
                     page => page?,
                 };
-                Ok(match paginator.step(&page) {
+                Ok(match paginator.step(&page).map_err(failed)? {
                     Step::More => Some((page, Some(paginator))),
                     Step::Last => Some((page, None)),
                     Step::End => None,
-                    Step::Repeated => {
-                        let repeated = Error::new(ErrorKind::PageRepeated, Outcome::Refused);
-                        return Err(repeated.with_operation(operation));
-                    }
-                    Step::Incomplete => return Err(incomplete()),
                 })
             }
         }))
@@ -180,13 +170,7 @@ impl<T: Serialize + Send + 'static> Stream for ListStream<T> {
     }
 }
 
-impl<T> std::fmt::Debug for ListStream<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ListStream")
-            .field("page_size", &self.page_size)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(ListStream<T>: page_size);
 
 /// Which page to request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -197,30 +181,25 @@ enum Next {
     Cursor(Cursor),
     /// A link, and the number of the page if the link leads elsewhere.
     Link(String, Option<u64>),
-    /// The list goes on, but does not say how.
-    Unknown,
 }
 
 impl Next {
     /// `None` if the service does not say how to get the page.
     fn apply<T>(&self, call: Call<List<T>>, page_size: Option<u64>) -> Option<Call<List<T>>> {
-        let page_size = page_size.filter(|_| !matches!(self, Self::Link(..)));
-        let with_size = |call: Call<List<T>>| match page_size {
+        let call = match self {
+            Self::First => call,
+            Self::Page(page) => call.with_query("page", page),
+            Self::Cursor(cursor) => call.with_query(&cursor.parameter, &cursor.value),
+            Self::Link(link, page) => match (call.path_of(link), page) {
+                (Some(path), _) => return Some(call.with_path(path)),
+                (None, Some(page)) => call.with_query("page", page),
+                (None, None) => return None,
+            },
+        };
+        Some(match page_size {
             Some(size) => call.with_query("pageSize", size),
             None => call,
-        };
-        let call = match self {
-            Self::First => Some(call),
-            Self::Page(page) => Some(call.with_query("page", page)),
-            Self::Cursor(cursor) => Some(call.with_query(&cursor.parameter, &cursor.value)),
-            Self::Link(link, page) => match (call.path_of(link), page) {
-                (Some(path), _) => Some(call.with_path(path)),
-                (None, Some(page)) => Some(call.with_query("page", page)),
-                (None, None) => None,
-            },
-            Self::Unknown => None,
-        };
-        call.map(with_size)
+        })
     }
 }
 
@@ -231,7 +210,7 @@ const MAX_EMPTY_PAGES: u32 = 3;
 #[derive(Default)]
 struct Paginator {
     /// The number of the first page.
-    first: Option<u64>,
+    first: u64,
     is_paged: bool,
     next: Next,
     /// The number of the page that is requested.
@@ -254,15 +233,12 @@ enum Step {
     Last,
     /// The page has no new items.
     End,
-    /// The page was there before.
-    Repeated,
-    /// The page has no items, although there should be more.
-    Incomplete,
 }
 
 impl Paginator {
-    fn new(is_paged: bool) -> Self {
+    fn new(is_paged: bool, first: u64) -> Self {
         Self {
+            first,
             is_paged,
             ..Self::default()
         }
@@ -270,13 +246,19 @@ impl Paginator {
 
     /// Whether a page that does not exist is the end of the list.
     fn may_have_ended(&self) -> bool {
-        matches!(self.next, Next::Page(_))
-            && !self.says_more
-            && self.total.is_none_or(|total| self.items >= total)
+        matches!(self.next, Next::Page(_)) && !self.says_more && !self.lacks_items()
+    }
+
+    fn lacks_items(&self) -> bool {
+        self.total.is_some_and(|total| self.items < total)
     }
 
     /// Processes a page and decides how to continue.
-    fn step<T: Serialize>(&mut self, page: &List<T>) -> Step {
+    ///
+    /// # Errors
+    ///
+    /// If the page was there before, or has no items although there should be more.
+    fn step<T: Serialize>(&mut self, page: &List<T>) -> Result<Step, ErrorKind> {
         self.total = page.total.or(self.total);
         let goes_on = page.more.is_said();
         self.empty_pages = if page.is_empty() {
@@ -288,10 +270,9 @@ impl Paginator {
         // have pages without items in between.
         let leads_nowhere = self.empty_pages > MAX_EMPTY_PAGES && page.more.said.is_none();
         if page.is_empty() && (!goes_on || leads_nowhere) {
-            return if self.total.is_some_and(|total| self.items < total) {
-                Step::Incomplete
-            } else {
-                Step::End
+            return match self.lacks_items() {
+                true => Err(ErrorKind::IncompleteList),
+                false => Ok(Step::End),
             };
         }
         let mut hasher = DefaultHasher::new();
@@ -306,58 +287,51 @@ impl Paginator {
             // the whole list.
             let names_pages = page.page.or(page.total).or(page.total_pages).is_some();
             return match names_pages || goes_on || self.pages.len() > 1 {
-                true => Step::Repeated,
-                false => Step::End,
+                true => Err(ErrorKind::PageRepeated),
+                false => Ok(Step::End),
             };
         }
         self.items += page.len() as u64;
 
-        let number = match (page.page, self.asked) {
-            // Following a lower number than the requested one would loop.
-            (Some(named), Some(asked)) => Some(named.max(asked)),
-            (named, asked) => named.or(asked),
-        };
-        let number = number.or(self.first).unwrap_or(1);
-        let following = number.checked_add(1);
-        let has_all = page.total.is_some_and(|total| self.items >= total)
-            || page
-                .total_pages
-                .is_some_and(|pages| self.pages.len() as u64 >= pages);
-        let lacks_some = page.total.is_some_and(|total| self.items < total)
-            || page
-                .total_pages
-                .is_some_and(|pages| (self.pages.len() as u64) < pages);
+        let pages = self.pages.len() as u64;
+        let lacks = [
+            page.total.map(|total| self.items < total),
+            page.total_pages.map(|total| pages < total),
+        ];
+        let lacks_some = lacks.contains(&Some(true));
         // Where links or cursors lead on, the page without one is the last.
         let was_led = matches!(self.next, Next::Link(..) | Next::Cursor(_));
-        let is_over = page.more.said == Some(false) || ((has_all || was_led) && !goes_on);
+        let has_all = was_led || lacks.contains(&Some(false));
+        let is_over = page.more.said == Some(false) || (has_all && !goes_on);
         if is_over || !(goes_on || lacks_some || self.is_paged) {
-            return Step::Last;
+            return Ok(Step::Last);
         }
         self.says_more = goes_on || lacks_some;
-        let names_page = page.page.is_some() || page.total_pages.is_some();
-        self.next = next(&page.more, following.filter(|_| names_page), following);
-        self.asked = match &self.next {
-            Next::Page(page) | Next::Link(_, Some(page)) => Some(*page),
-            _ => None,
-        };
-        match self.next {
-            Next::Unknown if !self.says_more => Step::Last,
-            _ => Step::More,
-        }
+        self.go_on(page);
+        Ok(Step::More)
     }
-}
 
-/// The next page: by a link, a cursor or a number, in this order.
-fn next(more: &More, named: Option<u64>, following: Option<u64>) -> Next {
-    if let Some(link) = &more.link {
-        return Next::Link(link.clone(), named);
-    }
-    if let Some(cursor) = &more.cursor {
-        return Next::Cursor(cursor.clone());
-    }
-    match more.page.or(following) {
-        Some(page) => Next::Page(page),
-        None => Next::Unknown,
+    /// To the next page: by a link, a cursor or a number, in this order.
+    fn go_on<T>(&mut self, page: &List<T>) {
+        let number = match (page.page, self.asked) {
+            // Following a lower number than the requested one would loop.
+            (Some(named), Some(asked)) => named.max(asked),
+            (named, asked) => named.or(asked).unwrap_or(self.first),
+        };
+        let following = number.saturating_add(1);
+        let names_page = page.page.is_some() || page.total_pages.is_some();
+        let more = page.more.clone();
+        (self.next, self.asked) = match (more.link, more.cursor) {
+            (Some(link), _) => {
+                let named = names_page.then_some(following);
+                (Next::Link(link, named), named)
+            }
+            (None, Some(cursor)) => (Next::Cursor(cursor), None),
+            (None, None) => {
+                let page = more.page.unwrap_or(following);
+                (Next::Page(page), Some(page))
+            }
+        };
     }
 }
 
@@ -394,8 +368,7 @@ mod tests {
     /// Requests pages until the paginator stops. Returns the ids, the number of requests,
     /// and whether it ended without an error.
     fn follow(first: u64, mut server: impl FnMut(Option<u64>) -> Page) -> (Vec<u8>, usize, bool) {
-        let mut paginator = Paginator::new(true);
-        paginator.first = Some(first);
+        let mut paginator = Paginator::new(true, first);
         let mut ids = Vec::new();
         for asked in 1.. {
             let number = match paginator.next {
@@ -404,13 +377,13 @@ mod tests {
             };
             let page = server(number);
             match paginator.step(&list(&page)) {
-                Step::More => ids.extend(page.ids),
-                Step::Last => {
+                Ok(Step::More) => ids.extend(page.ids),
+                Ok(Step::Last) => {
                     ids.extend(page.ids);
                     return (ids, asked, true);
                 }
-                Step::End => return (ids, asked, true),
-                Step::Repeated | Step::Incomplete => return (ids, asked, false),
+                Ok(Step::End) => return (ids, asked, true),
+                Err(_) => return (ids, asked, false),
             }
         }
         unreachable!()

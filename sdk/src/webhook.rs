@@ -36,6 +36,12 @@ text_enum! {
     }
 }
 
+impl From<&str> for Event {
+    fn from(text: &str) -> Self {
+        Self::from_word(text).unwrap_or_else(|| Self::Other(text.to_owned()))
+    }
+}
+
 /// The parameters of a new webhook of either service.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -19,7 +19,6 @@ mod store;
 
 use std::any::Any;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ pub use redis::RedisStore;
 pub use store::{Claim, DedupStore, MemoryStore, StoreFuture, Ticket};
 
 use crate::delivery::{Delivery, in_namespace};
-use crate::log_text::LogText;
+use crate::log_text::{LogText, debug_fields};
 use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 
 /// Runs a handler once per delivery.
@@ -401,16 +400,7 @@ impl Dedup {
     }
 }
 
-impl fmt::Debug for Dedup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dedup")
-            .field("namespace", &self.namespace)
-            .field("lease", &self.lease)
-            .field("retention", &self.retention)
-            .field("store_timeout", &self.store_timeout)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Dedup: namespace, lease, retention, store_timeout);
 
 /// How a claim ends.
 #[derive(Clone, Copy)]

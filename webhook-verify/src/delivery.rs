@@ -54,9 +54,9 @@ struct Fields {
 }
 
 /// The event header of a request, which is not signed.
-pub(crate) struct EventHeader<'a> {
+pub(crate) struct EventHeader {
     /// All values of the header, joined.
-    pub(crate) value: &'a str,
+    pub(crate) value: String,
     /// Whether it names the event if the body does not.
     pub(crate) is_fallback: bool,
 }
@@ -66,13 +66,13 @@ impl Delivery {
         signature: &Signature,
         body: Bytes,
         matched_secret: usize,
-        header: Option<&EventHeader<'_>>,
+        header: Option<&EventHeader>,
     ) -> Result<Self, Rejection> {
         let envelope = Envelope::parse(&body)?;
-        let header_value = header.map(|header| header.value);
+        let header_value = header.map(|header| header.value.as_str());
         let (event, event_is_signed) = match (envelope.event(), header) {
             (Some(event), _) => (event, true),
-            (None, Some(header)) if header.is_fallback => (header.value.to_owned(), false),
+            (None, Some(header)) if header.is_fallback => (header.value.clone(), false),
             // What verifies is a delivery, whatever it says.
             _ => (String::new(), false),
         };
@@ -349,15 +349,15 @@ pub(crate) fn in_namespace(namespace: &str, key: &str) -> String {
 /// others unreadable.
 #[derive(Default, Deserialize)]
 struct Envelope<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     event: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "type")]
+    #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     created: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
 

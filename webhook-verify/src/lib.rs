@@ -9,14 +9,7 @@
 //!   does not fit your type.
 //! - [`Receiver`] verifies for a framework: it reads the body within limits, and finds the verifier of
 //!   a tenant by the [`RequestHead`].
-#![cfg_attr(
-    feature = "dedup",
-    doc = "- [`Dedup`](dedup::Dedup) runs a handler once for each delivery, with a \
-           [`DedupStore`](dedup::DedupStore): in memory ([`MemoryStore`](dedup::MemoryStore)), in \
-           Redis, or your own, which answers a [`Ticket`](dedup::Ticket) with a \
-           [`Claim`](dedup::Claim). The result is [`RunOnce`](dedup::RunOnce) or \
-           [`DedupError`](dedup::DedupError)."
-)]
+#![cfg_attr(feature = "dedup", doc = include_str!("dedup/front_page.md"))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

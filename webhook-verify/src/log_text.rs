@@ -18,6 +18,20 @@ impl<T: fmt::Display> fmt::Debug for LogText<T> {
     }
 }
 
+/// Implements `Debug` with these fields only, because the others may be secrets or what users wrote.
+macro_rules! debug_fields {
+    ($name:ident: $($field:ident),+) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $(.field(stringify!($field), &self.$field))+
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use debug_fields;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ mod actix;
 #[cfg(feature = "axum")]
 pub(crate) mod axum;
 
-use std::fmt;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
 use crate::delivery::{Delivery, EventHeader};
-use crate::log_text::LogText;
+use crate::log_text::{LogText, debug_fields};
 use crate::rejection::Rejection;
 use crate::signature::Signature;
 use crate::verifier::Verifier;
 
 /// An error of your own, of a resolver or of a store.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A webhook endpoint: a [`Verifier`] with the limits that the framework adapters enforce.
 ///
@@ -253,10 +253,6 @@ impl Receiver {
             let body = read().await?;
             let matched = verifier.verify_bytes(&signature, &body)?;
             let header = self.event_header_value(&signature, &head);
-            let header = header.as_ref().map(|(value, is_fallback)| EventHeader {
-                value,
-                is_fallback: *is_fallback,
-            });
             let delivery = Delivery::parse(&signature, body, matched, header.as_ref())?;
             let delivery = self.check_age(delivery)?;
             Ok(match tenant {
@@ -303,19 +299,19 @@ impl Receiver {
         }
     }
 
-    /// The value of the event header, and whether it names the event if the body does not.
     /// Several values are joined, which matches no event name.
-    fn event_header_value(&self, signature: &Signature, head: &Head<'_>) -> Option<(String, bool)> {
+    fn event_header_value(&self, signature: &Signature, head: &Head<'_>) -> Option<EventHeader> {
         let documented = signature.service().event_header();
         let name = self.event_header.as_deref().or(documented)?;
-        let named = head
-            .headers
-            .iter()
-            .filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let headers = head.headers.iter();
+        let named = headers.filter(|(other, _)| other.eq_ignore_ascii_case(name));
         let values: Vec<_> = named
             .map(|(_, value)| String::from_utf8_lossy(value))
             .collect();
-        (!values.is_empty()).then(|| (values.join(", "), self.event_header.is_some()))
+        (!values.is_empty()).then(|| EventHeader {
+            value: values.join(", "),
+            is_fallback: self.event_header.is_some(),
+        })
     }
 
     fn check_age(&self, mut delivery: Delivery) -> Result<Delivery, Rejection> {
@@ -358,7 +354,7 @@ impl Receiver {
         B: http_body::Body,
         B::Error: Into<BoxError>,
     {
-        use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+        use http_body_util::{BodyExt as _, Limited};
 
         let (parts, body) = request.into_parts();
         let headers = parts
@@ -377,9 +373,7 @@ impl Receiver {
             let body = Limited::new(body, limit);
             match tokio::time::timeout(self.body_timeout, body.collect()).await {
                 Ok(Ok(body)) => Ok(body.to_bytes()),
-                Ok(Err(error)) if is_too_large::<LengthLimitError>(&*error) => {
-                    Err(Rejection::TooLarge { limit })
-                }
+                Ok(Err(error)) if is_too_large(&*error) => Err(Rejection::TooLarge { limit }),
                 Ok(Err(_)) => Err(Rejection::Unreadable),
                 Err(_) => Err(Rejection::Timeout {
                     timeout: self.body_timeout,
@@ -392,11 +386,9 @@ impl Receiver {
 
 /// Whether the error, or one that caused it, is that of a limit.
 #[cfg(feature = "http")]
-fn is_too_large<Limit: std::error::Error + 'static>(
-    error: &(dyn std::error::Error + 'static),
-) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
-        .any(<dyn std::error::Error>::is::<Limit>)
+fn is_too_large(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source())
+        .any(<dyn Error>::is::<http_body_util::LengthLimitError>)
 }
 
 impl From<Verifier> for Receiver {
@@ -405,16 +397,7 @@ impl From<Verifier> for Receiver {
     }
 }
 
-impl fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("body_limit", &self.body_limit)
-            .field("body_timeout", &self.body_timeout)
-            .field("max_age", &self.max_age)
-            .field("event_header", &self.event_header)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Receiver: body_limit, body_timeout, max_age, event_header);
 
 /// The head of a request, as the adapters pass it.
 struct Head<'a> {
@@ -469,11 +452,4 @@ impl RequestHead {
     }
 }
 
-/// Shows the path only: a query or a header may contain a token.
-impl fmt::Debug for RequestHead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestHead")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(RequestHead: path);

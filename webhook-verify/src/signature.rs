@@ -8,6 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
+use crate::log_text::debug_fields;
 use crate::rejection::Rejection;
 use crate::secret::Secret;
 
@@ -188,13 +189,7 @@ impl fmt::Display for Signature {
     }
 }
 
-impl fmt::Debug for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signature")
-            .field("service", &self.service)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Signature: service);
 
 /// Where [`Verifier::verify`](crate::Verifier::verify) finds a signature: the value of the header, as
 /// text or bytes, or all headers of a request, [`http::HeaderMap`], of which exactly one must carry a
@@ -243,6 +238,12 @@ mod sealed {
 /// state is cloned for every body. The features `zeroize` of `hmac` and `sha2` overwrite it on drop.
 #[derive(Clone)]
 pub(crate) struct HmacKey(Hmac<Sha256>);
+
+impl From<Secret> for HmacKey {
+    fn from(secret: Secret) -> Self {
+        Self::new(&secret.into_bytes())
+    }
+}
 
 impl HmacKey {
     pub(crate) fn new(secret: &[u8]) -> Self {

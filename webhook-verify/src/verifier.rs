@@ -52,21 +52,13 @@ struct Keys([Vec<HmacKey>; 2]);
 
 impl Verifier {
     /// Verifies deliveries of the email service.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "the caller should not keep the secret"
-    )]
     pub fn email(secret: Secret) -> Self {
-        Self::with_key(Service::Email, HmacKey::new(secret.as_bytes()))
+        Self::with_key(Service::Email, secret)
     }
 
     /// Verifies deliveries of the extraction service.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "the caller should not keep the secret"
-    )]
     pub fn extraction(secret: Secret) -> Self {
-        Self::with_key(Service::Extraction, HmacKey::new(secret.as_bytes()))
+        Self::with_key(Service::Extraction, secret)
     }
 
     /// Verifies deliveries of one service with several secrets, the newest first.
@@ -197,9 +189,9 @@ impl Verifier {
         }
     }
 
-    fn with_key(service: Service, key: HmacKey) -> Self {
+    fn with_key(service: Service, secret: Secret) -> Self {
         let mut keys = Keys::default();
-        keys.of_mut(service).push(key);
+        keys.of_mut(service).push(secret.into());
         Self::from_keys(keys)
     }
 
@@ -253,9 +245,7 @@ impl Keys {
 
 fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Vec<HmacKey>, SecretError> {
     let secrets = newest_first.into_iter().take(MAX_SECRETS + 1);
-    let keys: Vec<_> = secrets
-        .map(|secret| HmacKey::new(secret.as_bytes()))
-        .collect();
+    let keys: Vec<HmacKey> = secrets.map(Into::into).collect();
     match keys.len() {
         0 => Err(SecretError::NoSecrets),
         1..=MAX_SECRETS => Ok(keys),

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::attachment::Attachment;
-use super::message::Email;
+use super::message::{Email, ScheduledAt};
 use crate::engine::{ActiveGuard, breaks_line, refuse, shown};
 use crate::error::{Error, InvalidInput};
 use crate::fields::plain;
@@ -93,51 +93,44 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
             _ => return Err(InvalidInput::new(field, NOT_A_TEXT)),
         }
     }
-    one_line("from", &email.from)?;
-    one_line("subject", &email.subject)?;
+    let scheduled_at = email.scheduled_at.as_ref().map(ScheduledAt::as_str);
+    for (field, text) in [
+        ("from", Some(email.from.as_str())),
+        ("subject", Some(email.subject.as_str())),
+        ("templateId", email.template_id.as_deref()),
+        ("scheduledAt", scheduled_at),
+    ] {
+        one_line(field, text.unwrap_or_default())?;
+    }
     for (index, address) in email.reply_to.iter().enumerate() {
         one_line(format!("replyTo[{index}]"), address)?;
     }
-    if let Some(id) = &email.template_id {
-        one_line("templateId", id)?;
-    }
-    if let Some(at) = &email.scheduled_at {
-        one_line("scheduledAt", at.as_str())?;
-    }
     for (index, file) in email.attachments.iter().enumerate() {
-        one_line(format!("attachments[{index}].filename"), &file.filename)?;
-        let content_type = file.content_type.as_deref().unwrap_or_default();
-        one_line(format!("attachments[{index}].contentType"), content_type)?;
-        check_attachment_fields(index, file)?;
+        check_attachment(file)
+            .map_err(|invalid| invalid.within(&format!("attachments[{index}]")))?;
     }
-    for (name, value) in &email.tags {
-        let field = format!("tags.{}", shown(name));
-        plain_name(&field, name)?;
-        check_values(&field, value, &breaks_line)?;
-    }
-    for (name, value) in &email.variables {
-        let field = format!("variables.{}", shown(name));
-        plain_name(&field, name)?;
-        // A text of several lines is usual in a template's body.
-        check_values(&field, value, &|c| {
-            breaks_line(c) && !matches!(c, '\r' | '\n')
-        })?;
-    }
-    Ok(())
+    check_values("tags", &email.tags.clone().into(), &breaks_line)?;
+    // A text of several lines is usual in a template's body.
+    let breaks_text = |c| breaks_line(c) && !matches!(c, '\r' | '\n');
+    check_values("variables", &email.variables.clone().into(), &breaks_text)
 }
 
 /// Of the fields that the reference does not have, an attachment may have those that place it in the
 /// message, which many services take.
-fn check_attachment_fields(index: usize, file: &Attachment) -> Result<(), InvalidInput> {
+fn check_attachment(file: &Attachment) -> Result<(), InvalidInput> {
+    one_line("filename", &file.filename)?;
+    one_line(
+        "contentType",
+        file.content_type.as_deref().unwrap_or_default(),
+    )?;
     for (name, value) in &*file.extra {
-        let field = format!("attachments[{index}].{}", shown(name));
         if !KNOWN_ATTACHMENT_FIELDS.contains(&plain(name).as_str()) {
-            return Err(InvalidInput::new(field, UNKNOWN_FIELD));
+            return Err(InvalidInput::new(shown(name), UNKNOWN_FIELD));
         }
         match value {
-            Value::String(text) => one_line(field, text)?,
+            Value::String(text) => one_line(shown(name), text)?,
             Value::Bool(_) => {}
-            _ => return Err(InvalidInput::new(field, NOT_A_TEXT)),
+            _ => return Err(InvalidInput::new(shown(name), NOT_A_TEXT)),
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::field_value::FieldValue;
 use crate::decode::Extra;
 use crate::engine::FileSource;
+use crate::names::setters;
 
 /// A file attached to an email.
 ///
@@ -28,6 +29,7 @@ use crate::engine::FileSource;
 /// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
+#[must_use = "it has to be added to an email"]
 pub struct Attachment {
     /// The file name that recipients see.
     pub filename: String,
@@ -105,37 +107,6 @@ impl Attachment {
         }
     }
 
-    /// Sets the file name.
-    #[must_use]
-    pub fn filename(mut self, filename: impl Into<String>) -> Self {
-        self.filename = filename.into();
-        self
-    }
-
-    /// Sets the MIME type.
-    #[must_use]
-    pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
-        self.content_type = Some(content_type.into());
-        self
-    }
-
-    /// Adds a field that this type does not model, such as the content id of an image in the HTML.
-    /// It is sent as given.
-    ///
-    /// ```
-    /// use svc_sdk::email::{Attachment, Email};
-    ///
-    /// let logo = Attachment::from_bytes("logo.png", "…").extra("contentId", "logo");
-    /// let email = Email::new("hello@shop.example", "ada@example.com", "Hi")
-    ///     .html(r#"<img src="cid:logo" alt="">"#)
-    ///     .attachment(logo);
-    /// ```
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.extra.0.insert(name.into(), value.into().into());
-        self
-    }
-
     /// The name of a field that is set by its own method and by `extra`.
     pub(super) fn given_twice(&self) -> Option<&str> {
         let typed = ["filename", "contentType", "content"];
@@ -161,6 +132,31 @@ impl Attachment {
             Source::Bytes(bytes) => bytes.len() as u64,
             Source::File(file) => file.length,
         }
+    }
+}
+
+setters! {
+    impl Attachment;
+
+    /// Sets the file name.
+    filename(filename: impl Into<String>) { filename = filename.into() }
+
+    /// Sets the MIME type.
+    content_type(content_type: impl Into<String>) { content_type = Some(content_type.into()) }
+
+    /// Adds a field that this type does not model, such as the content id of an image in the HTML.
+    /// It is sent as given.
+    ///
+    /// ```
+    /// use svc_sdk::email::{Attachment, Email};
+    ///
+    /// let logo = Attachment::from_bytes("logo.png", "…").extra("contentId", "logo");
+    /// let email = Email::new("hello@shop.example", "ada@example.com", "Hi")
+    ///     .html(r#"<img src="cid:logo" alt="">"#)
+    ///     .attachment(logo);
+    /// ```
+    extra(name: impl Into<String>, value: impl Into<FieldValue>) {
+        extra.0.insert(name.into(), value.into().into())
     }
 }
 

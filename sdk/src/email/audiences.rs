@@ -1,14 +1,11 @@
 //! Audiences, which are lists of contacts.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
+use crate::client::collection;
 use crate::decode::{self, Extra, resource};
-use crate::engine::{Call, Deleted, Shared, payload, request_type};
-use crate::list::List;
+use crate::engine::{Call, named_request, payload};
 use crate::operation::Operation;
-use crate::pages::ListStream;
 
 /// An audience, which is a list of contacts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,51 +27,18 @@ pub struct Audience {
 
 resource!(Audience, "an audience", "audience", ["name"]);
 
-/// The parameters of a new audience. Its name alone converts into it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewAudience {
-    /// The name.
-    pub name: String,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
+named_request! {
+    /// The parameters of a new audience.
+    NewAudience
 }
 
-request_type!(NewAudience);
-
-impl NewAudience {
-    /// Creates the parameters for an audience with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            extra: Extra::default(),
-        }
-    }
-}
-
-impl From<&str> for NewAudience {
-    fn from(name: &str) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<String> for NewAudience {
-    fn from(name: String) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<&String> for NewAudience {
-    fn from(name: &String) -> Self {
-        Self::new(name)
-    }
-}
-
-/// The operations on audiences. All of them require the scope `contacts:manage`.
-#[derive(Clone, Debug)]
-pub struct Audiences {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on audiences. All of them require the scope `contacts:manage`.
+    Audiences of Audience;
+    /// Lists the audiences.
+    list AudiencesList;
+    /// Deletes an audience.
+    delete AudiencesDelete;
 }
 
 impl Audiences {
@@ -92,25 +56,8 @@ impl Audiences {
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
-    /// Lists all audiences, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Audience>> {
-        Call::without_body(&self.shared, Operation::AudiencesList, &[])
-    }
-
-    /// Returns a stream of all audiences, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Audience> {
-        let audiences = self.clone();
-        ListStream::new(false, move || audiences.list())
-    }
-
     /// Returns an audience.
     pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
         Call::without_body(&self.shared, Operation::AudiencesGet, &[id.as_ref()])
-    }
-
-    /// Deletes an audience.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::without_body(&self.shared, Operation::AudiencesDelete, &[id.as_ref()])
     }
 }

@@ -254,7 +254,7 @@ impl BatchItems {
 
         let mut body = parse_list(&response.body).map_err(|bad| response.decode_error(bad))?;
         let fails = body.as_object().is_some_and(reports_failure);
-        let dialect = response.dialect();
+        let dialect = &*response.dialect;
         if body.is_null() {
             return Err(response.decode_error(DecodeError("no list of results".to_owned())));
         }
@@ -404,7 +404,7 @@ fn accepted_items(response: &Received, sent: usize) -> Option<Vec<BatchItem>> {
         results: Vec<AcceptedEmail<'a>>,
     }
 
-    let Accepted { results } = accepted::read(&response.body, 1, response.dialect())?;
+    let Accepted { results } = accepted::read(&response.body, 1, &response.dialect)?;
     if results.len() != sent {
         return None;
     }

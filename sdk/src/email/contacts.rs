@@ -10,15 +10,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::message::can_be_address;
-use crate::decode::{self, Extra, resource, take_name};
+use crate::decode::{self, Extra, resource, take_pinned};
 use crate::dialect::{Dialect, Point};
 use crate::engine::{Call, Deleted, Shared, payload, request_type};
 use crate::error::InvalidInput;
 use crate::fields::{Fields, find, flag, is_no_time, plain};
 use crate::list::List;
-use crate::names::debug_fields;
+use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
 use crate::pages::ListStream;
+use crate::words::WORDS;
 
 /// A contact of an audience.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -71,100 +72,39 @@ resource!(
 debug_fields!(Contact: id, topics, subscribed, extra);
 
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
-    let named = dialect.pinned(Point::MetadataField).map(plain);
-    take_name(
-        fields,
-        "metadata",
-        &[named.as_deref().unwrap_or("customfields")],
-    );
-    take_name(
-        fields,
-        "metadata",
-        &["customdata", "customattributes", "properties"],
-    );
-    take_name(fields, "email", &["emailaddress"]);
-    match wants_emails(fields, dialect) {
-        Some(wants) => fields.insert("subscribed".to_owned(), wants.into()),
-        None => fields.remove("subscribed").and_then(|unclear| {
-            // It is kept, but it is not known what it means.
-            fields.insert("subscribed".to_owned(), unclear)
-        }),
-    };
+    take_pinned(fields, dialect, Point::MetadataField, "metadata");
+    // Where it is not clear, it stays as it is.
+    if let Some(wants) = wants_emails(fields, dialect) {
+        fields.insert("subscribed".to_owned(), wants.into());
+    }
 }
 
 /// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
 /// not.
 fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
-    const FOR: [&str; 12] = [
-        "subscribed",
-        "issubscribed",
-        "optin",
-        "optedin",
-        "isoptedin",
-        "optinindicator",
-        "emailoptin",
-        "acceptsmarketing",
-        "consent",
-        "emailconsent",
-        "marketingconsent",
-        "receivesemails",
-    ];
-    const AGAINST: [&str; 15] = [
-        "unsubscribed",
-        "isunsubscribed",
-        "optout",
-        "optedout",
-        "isoptedout",
-        "optoutindicator",
-        "emailoptout",
-        "hasoptedoutofemail",
-        "globallyunsubscribed",
-        "donotemail",
-        "donotcontact",
-        "suppressed",
-        "excluded",
-        "isexcluded",
-        "isexcludedfromcampaigns",
-    ];
-    const STATUSES: [&str; 5] = [
-        "status",
-        "subscriptionstatus",
-        "subscription",
-        "optinstatus",
-        "state",
-    ];
+    let named = |name: &str| wish(find(fields, &[&plain(name)])?.1);
     match dialect.pinned(Point::OptOut) {
         None => {}
-        Some("subscribed") => return named_flag(fields, "subscribed"),
-        Some("unsubscribed") => return named_flag(fields, "unsubscribed").map(|out| !out),
-        Some("status") => return status(find(fields, &STATUSES)?.1.as_str()?),
+        Some("unsubscribed") => return named("unsubscribed").map(|out| !out),
+        Some("status") => return status(find(fields, &WORDS.subscription_statuses)?.1.as_str()?),
         Some(field) => {
             return match field.strip_prefix('!') {
-                Some(field) => named_flag(fields, field).map(|out| !out),
-                None => named_flag(fields, field),
+                Some(field) => named(field).map(|out| !out),
+                None => named(field),
             };
         }
     }
-    let mut answers: Vec<bool> = Vec::new();
-    for (name, value) in fields {
+    let answers = fields.iter().filter_map(|(name, value)| {
         let name = plain(name);
-        let answer = match name.as_str() {
-            name if FOR.contains(&name) => wish(value),
-            name if AGAINST.contains(&name) => flag(value).map(|out| !out),
-            name if STATUSES.contains(&name) => value.as_str().and_then(status),
+        match name.as_str() {
+            name if WORDS.opted_in.contains(&name) => wish(value),
+            name if WORDS.opted_out.contains(&name) => flag(value).map(|out| !out),
+            name if WORDS.subscription_statuses.contains(&name) => status(value.as_str()?),
             "unsubscribedat" | "optedoutat" | "optoutat" => Some(is_no_time(value)),
             _ => None,
-        };
-        answers.extend(answer);
-    }
-    match answers.is_empty() {
-        true => None,
-        false => Some(answers.into_iter().all(|wants| wants)),
-    }
-}
-
-fn named_flag(fields: &Fields, name: &str) -> Option<bool> {
-    wish(find(fields, &[&plain(name)])?.1)
+        }
+    });
+    answers.reduce(|all, wants| all && wants)
 }
 
 /// A flag, or a word that says the same.
@@ -174,17 +114,16 @@ fn wish(value: &Value) -> Option<bool> {
 
 /// What a word says about the wish for emails.
 fn status(word: &str) -> Option<bool> {
-    match plain(word).as_str() {
-        "subscribed" | "optedin" | "optin" | "in" | "granted" | "given" => Some(true),
-        "unsubscribed" | "optedout" | "optout" | "out" | "suppressed" | "blocked"
-        | "complained" | "bounced" | "cleaned" | "denied" | "revoked" | "withdrawn" => Some(false),
-        _ => None,
-    }
+    let word = plain(word);
+    let wants = WORDS.wishes.contains(&word.as_str());
+    let refuses = WORDS.refusals.contains(&word.as_str());
+    (wants || refuses).then_some(wants)
 }
 
 /// The parameters of a new contact. A string converts into one with that email address.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct NewContact {
     /// The email address. It cannot be changed later.
     pub email: String,
@@ -215,27 +154,21 @@ impl NewContact {
             extra: Extra::default(),
         }
     }
+}
+
+setters! {
+    impl NewContact;
 
     /// Sets the display name.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
+    name(name: impl Into<String>) { name = Some(name.into()) }
 
     /// Adds a field of custom data.
-    #[must_use]
-    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(name.into(), value.into());
-        self
+    metadata(name: impl Into<String>, value: impl Into<Value>) {
+        metadata.insert(name.into(), value.into())
     }
 
     /// Adds a subscription topic.
-    #[must_use]
-    pub fn topic(mut self, topic: impl Into<String>) -> Self {
-        self.topics.push(topic.into());
-        self
-    }
+    topic(topic: impl Into<String>) { topics.push(topic.into()) }
 }
 
 impl<T: Into<String>> From<T> for NewContact {
@@ -250,6 +183,7 @@ debug_fields!(NewContact: topics);
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct ContactUpdate {
     /// The display name. `None` leaves it unchanged, `Some(None)` clears it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -276,12 +210,18 @@ impl ContactUpdate {
         Self::default()
     }
 
-    /// Sets the display name.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(Some(name.into()));
+    /// Replaces the subscription topics. An empty list removes all of them.
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.topics = Some(topics.into_iter().map(Into::into).collect());
         self
     }
+}
+
+setters! {
+    impl ContactUpdate;
+
+    /// Sets the display name.
+    name(name: impl Into<String>) { name = Some(Some(name.into())) }
 
     /// Clears the display name: it is sent as `null`.
     ///
@@ -292,32 +232,15 @@ impl ContactUpdate {
     /// assert_eq!(serde_json::to_string(&update)?, r#"{"name":null}"#);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
-    #[must_use]
-    pub fn clear_name(mut self) -> Self {
-        self.name = Some(None);
-        self
-    }
+    clear_name() { name = Some(None) }
 
     /// Adds a field of custom data, merged into the existing data.
-    #[must_use]
-    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(name.into(), value.into());
-        self
-    }
-
-    /// Replaces the subscription topics. An empty list removes all of them.
-    #[must_use]
-    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
-        self.topics = Some(topics.into_iter().map(Into::into).collect());
-        self
+    metadata(name: impl Into<String>, value: impl Into<Value>) {
+        metadata.insert(name.into(), value.into())
     }
 
     /// Subscribes or unsubscribes the contact.
-    #[must_use]
-    pub fn subscribed(mut self, subscribed: bool) -> Self {
-        self.subscribed = Some(subscribed);
-        self
-    }
+    subscribed(subscribed: bool) { subscribed = Some(subscribed) }
 }
 
 debug_fields!(ContactUpdate: topics, subscribed);

@@ -4,19 +4,18 @@
 //! `None`, and a number is never read as the result of one. `wait_until_verified` goes on in
 //! `engine/wait.rs`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::client::collection;
 use crate::decode::{self, Extra, resource, take_name};
 use crate::dialect::Dialect;
-use crate::engine::{Call, Deleted, Shared, Wait, payload, request_type};
+use crate::engine::{Call, Wait, named_request, payload};
 use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
-use crate::list::List;
 use crate::operation::Operation;
-use crate::pages::ListStream;
+use crate::words::WORDS;
 
 /// A sending domain, with the results of its DNS checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -119,23 +118,11 @@ fn prepare(fields: &mut Fields, _dialect: &Dialect) {
 /// The result of a check: a flag, a word, or an object with one of them.
 fn verdict(value: &Value) -> Option<bool> {
     if let Value::Object(check) = value {
-        let names = [
-            "verified",
-            "valid",
-            "isverified",
-            "passed",
-            "ok",
-            "status",
-            "result",
-        ];
-        return verdict(find(check, &names)?.1);
+        return verdict(find(check, &WORDS.checks)?.1);
     }
     match value.as_str().map(plain).as_deref() {
-        Some("verified" | "pass" | "passed" | "valid" | "ok" | "success") => Some(true),
-        Some(
-            "failed" | "fail" | "pending" | "notstarted" | "missing" | "invalid" | "unverified"
-            | "notverified" | "notfound" | "error",
-        ) => Some(false),
+        Some(word) if WORDS.passed.contains(&word) => Some(true),
+        Some(word) if WORDS.not_passed.contains(&word) => Some(false),
         // A number is no verdict.
         _ => fields_flag(value).filter(|_| !value.is_number()),
     }
@@ -175,17 +162,20 @@ impl Domain {
             return found;
         }
         // By kind beside the domain, or in a field with any name.
-        let by_kind = by_kind(&self.extra);
-        if !by_kind.is_empty() {
-            return by_kind;
-        }
-        let mut others = self.extra.values().map(|value| match value {
+        let others = self.extra.values().map(|value| match value {
             Value::Array(_) => records(None, value),
             Value::Object(inner) => by_kind_or_inside(inner),
             _ => Vec::new(),
         });
-        others.find(|found| !found.is_empty()).unwrap_or_default()
+        let beside = std::iter::once_with(|| by_kind(&self.extra));
+        first_found(beside.chain(others))
     }
+}
+
+fn first_found(mut found: impl Iterator<Item = Vec<DnsRecord>>) -> Vec<DnsRecord> {
+    found
+        .find(|records| !records.is_empty())
+        .unwrap_or_default()
 }
 
 /// The records of fields that are named by their kind.
@@ -199,15 +189,9 @@ fn by_kind(fields: &Fields) -> Vec<DnsRecord> {
 }
 
 fn by_kind_or_inside(fields: &Fields) -> Vec<DnsRecord> {
-    let found = by_kind(fields);
-    if !found.is_empty() {
-        return found;
-    }
     let arrays = fields.values().filter(|value| value.is_array());
-    arrays
-        .map(|value| records(None, value))
-        .find(|found| !found.is_empty())
-        .unwrap_or_default()
+    let inside = arrays.map(|value| records(None, value));
+    first_found(std::iter::once(by_kind(fields)).chain(inside))
 }
 
 /// The records of a value: a list, one record, or an object with one field for each kind.
@@ -246,40 +230,13 @@ impl DnsRecord {
     /// `None` if the object has no value of a record.
     fn read(kind: Option<&String>, fields: &Fields) -> Option<Self> {
         let text = |names: &[&str]| Some(find(fields, names)?.1.as_str()?.to_owned());
-        let value = text(&[
-            "value",
-            "content",
-            "data",
-            "target",
-            "recordvalue",
-            "recordcontent",
-            "recorddata",
-            "txtvalue",
-            "pointsto",
-            "rdata",
-            "text",
-            "txt",
-            "mailexchange",
-            "exchange",
-            "canonicalname",
-            "cname",
-        ])?;
-        let kind = text(&["kind", "purpose", "record", "category"]).or_else(|| kind.cloned());
-        let record_type = text(&["type", "recordtype", "rrtype", "dnstype"])
-            .or_else(|| type_of(kind.as_deref(), &value));
+        let value = text(&WORDS.record_values)?;
+        let kind = text(&WORDS.record_kinds).or_else(|| kind.cloned());
+        let record_type = text(&WORDS.record_types).or_else(|| type_of(kind.as_deref(), &value));
         Some(Self {
             kind,
             record_type,
-            name: text(&[
-                "name",
-                "host",
-                "hostname",
-                "recordname",
-                "recordhost",
-                "dnsname",
-                "fqdn",
-                "label",
-            ]),
+            name: text(&WORDS.record_names),
             value: Some(value),
             priority: find(fields, &["priority", "preference", "prio"])
                 .and_then(|(_, value)| whole_number(value)),
@@ -300,51 +257,18 @@ fn type_of(kind: Option<&str>, value: &str) -> Option<String> {
     Some(record_type.to_owned())
 }
 
-/// The parameters of a new domain. Its name alone converts into it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewDomain {
-    /// The name.
-    pub name: String,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
+named_request! {
+    /// The parameters of a new domain.
+    NewDomain
 }
 
-request_type!(NewDomain);
-
-impl NewDomain {
-    /// Creates the parameters for a domain with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            extra: Extra::default(),
-        }
-    }
-}
-
-impl From<&str> for NewDomain {
-    fn from(name: &str) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<String> for NewDomain {
-    fn from(name: String) -> Self {
-        Self::new(name)
-    }
-}
-
-impl From<&String> for NewDomain {
-    fn from(name: &String) -> Self {
-        Self::new(name)
-    }
-}
-
-/// The operations on domains. All of them require the scope `domains:manage`.
-#[derive(Clone, Debug)]
-pub struct Domains {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on domains. All of them require the scope `domains:manage`.
+    Domains of Domain;
+    /// Lists the domains.
+    list DomainsList;
+    /// Permanently deletes a domain and all mailboxes under it.
+    delete DomainsDelete;
 }
 
 impl Domains {
@@ -353,18 +277,6 @@ impl Domains {
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
         let payload = payload(domain.into());
         Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
-    }
-
-    /// Lists all domains, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Domain>> {
-        Call::without_body(&self.shared, Operation::DomainsList, &[])
-    }
-
-    /// Returns a stream of all domains, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Domain> {
-        let domains = self.clone();
-        ListStream::new(false, move || domains.list())
     }
 
     /// Makes the service check the domain's DNS records now. Returns the result of each
@@ -403,10 +315,5 @@ impl Domains {
         let poll = move || domains.verify(&id);
         Wait::new(Operation::DomainsVerify, poll, Domain::is_verified, is_same)
             .poll_interval(Duration::from_secs(2), Duration::from_secs(30))
-    }
-
-    /// Permanently deletes a domain and all mailboxes under it.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::without_body(&self.shared, Operation::DomainsDelete, &[id.as_ref()])
     }
 }

@@ -8,10 +8,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, Extra, resource, take_name};
+use crate::decode::{self, Extra, resource};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{Fields, find, find_within, plain};
-use crate::names::debug_fields;
+use crate::names::{debug_fields, text_enum};
+use crate::words::WORDS;
 
 /// An email as returned by the service.
 ///
@@ -115,127 +116,91 @@ debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, ext
 
 /// Finds the status, and the words that the dialect has for some.
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
-    if let Some(field) = dialect
-        .pinned(Point::StatusField)
-        .filter(|field| *field != "status")
-        && let Some(status) = find_within(fields, &[&plain(field)], 2).cloned()
-    {
-        fields.remove(field);
-        fields.insert("status".to_owned(), status);
-    }
-    take_name(
-        fields,
-        "status",
-        &["state", "deliverystatus", "emailstatus", "messagestatus"],
-    );
-    if !fields.contains_key("status")
-        && let Some((_, last)) = find(fields, &["lastevent", "currentstatus", "event"])
-        && last.is_string()
-    {
-        let status = last.clone();
-        fields.insert("status".to_owned(), status);
-    }
-    // `{"delivery": {"state": "DELIVERED"}}`
-    if !fields.contains_key("status")
-        && let Some((_, Value::Object(inside))) = find(fields, &["delivery", "deliveryinfo"])
-        && let Some((_, word)) = find(inside, &["status", "state"])
-    {
-        let word = word.clone();
-        fields.insert("status".to_owned(), word);
-    }
-    // `{"status": {"code": "DELIVERED"}}`
-    if let Some(Value::Object(inside)) = fields.get("status")
-        && let Some((_, word)) = find(inside, &["value", "name", "code", "state", "status"])
-        && word.is_string()
-    {
-        let word = word.clone();
-        fields.insert("status".to_owned(), word);
-    }
-    for (point, canonical) in [
-        (Point::CancelledWord, EmailStatus::Cancelled),
-        (Point::ScheduledWord, EmailStatus::Scheduled),
-    ] {
-        let word = dialect.pinned(point).map(plain);
-        let status = fields.get("status").and_then(Value::as_str).map(plain);
-        // `queued` for a scheduled email is what it says.
-        if word.is_some() && word == status && status.as_deref() != Some("queued") {
-            fields.insert("status".to_owned(), canonical.as_str().into());
-        }
-    }
-}
-
-/// Defines the statuses: the text, other words for the same, and the documentation.
-macro_rules! statuses {
-    ($( $(#[$meta:meta])* $variant:ident = $text:literal $(| $other:literal)*, )+) => {
-        /// The delivery
-        /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
-        /// of an email. It is read without case and by its meaning: `BOUNCED` and `hard_bounce` are
-        /// [`Bounced`](Self::Bounced).
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(from = "String", into = "String")]
-        #[non_exhaustive]
-        pub enum EmailStatus {
-            $( $(#[$meta])* $variant, )+
-            /// A word of unknown meaning, unmodified. It is neither final nor good.
-            Other(String),
-        }
-
-        impl EmailStatus {
-            /// The status in lower case, or the unknown word.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $( Self::$variant => $text, )+
-                    Self::Other(text) => text,
-                }
-            }
-
-            /// The status that a word without case and separators means.
-            pub(super) fn from_word(word: &str) -> Option<Self> {
-                Some(match word {
-                    $( $text $(| $other)* => Self::$variant, )+
-                    _ => return None,
-                })
-            }
-        }
+    let Some(status) = find_status(fields, dialect).cloned() else {
+        return;
     };
+    if let Some(field) = dialect.pinned(Point::StatusField) {
+        fields.remove(field);
+    }
+    let word = status.as_str().map(plain);
+    let is_word = |point| word.is_some() && dialect.pinned(point).map(plain) == word;
+    let status = match word.as_deref() {
+        // For a scheduled email, it is what it says.
+        Some("queued") => status,
+        _ if is_word(Point::CancelledWord) => EmailStatus::Cancelled.as_str().into(),
+        _ if is_word(Point::ScheduledWord) => EmailStatus::Scheduled.as_str().into(),
+        _ => status,
+    };
+    fields.insert("status".to_owned(), status);
 }
 
-statuses! {
-    /// Accepted, waiting to be sent.
-    Queued = "queued" | "accepted" | "enqueued" | "submitted" | "received",
-    /// Waiting for its date.
-    Scheduled = "scheduled",
-    /// Waiting.
-    Pending = "pending" | "waiting",
-    /// Being prepared.
-    Processing = "processing" | "processed" | "inprogress" | "running",
-    /// Being processed by the mail engine.
-    Sending = "sending",
-    /// The recipient's mail server asked to come back later.
-    Deferred = "deferred" | "delayed" | "deliverydelayed" | "retrying",
-    /// Handed off to the recipient's mail server.
-    Sent = "sent",
-    /// Confirmed delivered to the inbox.
-    Delivered = "delivered",
-    /// Delivered, and opened.
-    Opened = "opened",
-    /// Delivered, and a link in it was clicked.
-    Clicked = "clicked",
-    /// Delivery failed (hard or soft bounce).
-    Bounced = "bounced" | "bounce" | "hardbounce" | "hardbounced" | "softbounce" | "softbounced"
-        | "undeliverable" | "undelivered",
-    /// Sending error.
-    Failed = "failed" | "failure" | "fail" | "error" | "errored",
-    /// The recipient marked it as spam.
-    Complained = "complained" | "complaint" | "spam" | "spamcomplaint" | "markedasspam",
-    /// Cancelled before it was sent.
-    Cancelled = "cancelled" | "canceled",
-    /// Refused after it was accepted.
-    Rejected = "rejected" | "reject" | "refused",
-    /// Not sent, for a reason of the service.
-    Dropped = "dropped" | "discarded",
-    /// Not sent, because the recipient does not want emails or bounced before.
-    Suppressed = "suppressed" | "blocked" | "unsubscribed",
+fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
+    let pinned = dialect.pinned(Point::StatusField);
+    let pinned = pinned.and_then(|field| find_within(fields, &[&plain(field)], 2));
+    let last_event = || {
+        let (_, last) = find(fields, &WORDS.last_events)?;
+        Some(last).filter(|last| last.is_string())
+    };
+    // `{"delivery": {"state": "DELIVERED"}}`
+    let of_delivery = || {
+        let (_, delivery) = find(fields, &["delivery", "deliveryinfo"])?;
+        Some(find(delivery.as_object()?, &["status", "state"])?.1)
+    };
+    let status = pinned
+        .or_else(|| fields.get("status"))
+        .or_else(last_event)
+        .or_else(of_delivery)?;
+    // `{"status": {"code": "DELIVERED"}}`
+    let inside = || {
+        let names = ["value", "name", "code", "state", "status"];
+        let (_, word) = find(status.as_object()?, &names)?;
+        Some(word).filter(|word| word.is_string())
+    };
+    inside().or(Some(status))
+}
+
+text_enum! {
+    /// The delivery
+    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
+    /// of an email. It is read without case and by its meaning: `BOUNCED` and `hard_bounce` are
+    /// [`Bounced`](Self::Bounced).
+    pub enum EmailStatus {
+        /// Accepted, waiting to be sent.
+        Queued = "queued" | "accepted" | "enqueued" | "submitted" | "received",
+        /// Waiting for its date.
+        Scheduled = "scheduled",
+        /// Waiting.
+        Pending = "pending" | "waiting",
+        /// Being prepared.
+        Processing = "processing" | "processed" | "inprogress" | "running",
+        /// Being processed by the mail engine.
+        Sending = "sending",
+        /// The recipient's mail server asked to come back later.
+        Deferred = "deferred" | "delayed" | "deliverydelayed" | "retrying",
+        /// Handed off to the recipient's mail server.
+        Sent = "sent",
+        /// Confirmed delivered to the inbox.
+        Delivered = "delivered",
+        /// Delivered, and opened.
+        Opened = "opened",
+        /// Delivered, and a link in it was clicked.
+        Clicked = "clicked",
+        /// Delivery failed (hard or soft bounce).
+        Bounced = "bounced" | "bounce" | "hardbounce" | "hardbounced" | "softbounce" | "softbounced"
+            | "undeliverable" | "undelivered",
+        /// Sending error.
+        Failed = "failed" | "failure" | "fail" | "error" | "errored",
+        /// The recipient marked it as spam.
+        Complained = "complained" | "complaint" | "spam" | "spamcomplaint" | "markedasspam",
+        /// Cancelled before it was sent.
+        Cancelled = "cancelled" | "canceled",
+        /// Refused after it was accepted.
+        Rejected = "rejected" | "reject" | "refused",
+        /// Not sent, for a reason of the service.
+        Dropped = "dropped" | "discarded",
+        /// Not sent, because the recipient does not want emails or bounced before.
+        Suppressed = "suppressed" | "blocked" | "unsubscribed",
+    }
 }
 
 impl EmailStatus {
@@ -282,23 +247,5 @@ impl From<&str> for EmailStatus {
         whole
             .or_else(last)
             .unwrap_or_else(|| Self::Other(text.to_owned()))
-    }
-}
-
-impl From<String> for EmailStatus {
-    fn from(text: String) -> Self {
-        Self::from(text.as_str())
-    }
-}
-
-impl From<EmailStatus> for String {
-    fn from(status: EmailStatus) -> Self {
-        status.as_str().to_owned()
-    }
-}
-
-impl std::fmt::Display for EmailStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }

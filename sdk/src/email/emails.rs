@@ -12,7 +12,7 @@ use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
-use crate::decode::{parse_value, read_object};
+use crate::decode::{into_object, parse_value, read_object};
 use crate::dialect::Dialect;
 use crate::engine::{Call, Received, RequestBody, Shared, Wait};
 use crate::error::{Error, ErrorKind, Outcome};
@@ -200,7 +200,7 @@ impl Emails {
 
 /// Reads the response to a single send.
 fn read_accepted(response: &Received) -> Result<EmailRecord, Error> {
-    let email: Option<AcceptedEmail> = accepted::read(&response.body, 0, response.dialect());
+    let email: Option<AcceptedEmail> = accepted::read(&response.body, 0, &response.dialect);
     if let Some(email) = email.filter(|email| email.index.is_none())
         && let Some(record) = email.record()
     {
@@ -214,18 +214,13 @@ fn read_accepted(response: &Received) -> Result<EmailRecord, Error> {
         Err(_) => Value::Null,
     };
     let fields = match value {
-        Value::Object(fields) => fields,
-        // One email may be answered like a batch of one.
-        Value::Array(items) => match <[Value; 1]>::try_from(items) {
-            Ok([Value::Object(only)]) => only,
-            _ => Map::new(),
-        },
         Value::String(id) if !id.contains(char::is_whitespace) && id.len() > 8 => {
             Map::from_iter([("id".to_owned(), id.into())])
         }
-        _ => Map::new(),
+        // One email may be answered like a batch of one.
+        other => into_object(other),
     };
-    match judge(&fields, response.headers(), response.dialect()) {
+    match judge(&fields, &response.headers, &response.dialect) {
         Verdict::Accepted(email) => Ok(email),
         Verdict::Refused => Err(response.reported_failure()),
         Verdict::Unknown(_) => Err(response.error(ErrorKind::MissingId, Outcome::Unknown)),

@@ -12,6 +12,9 @@ use super::attachment::Attachment;
 use super::field_value::FieldValue;
 use crate::decode;
 use crate::error::InvalidInput;
+use crate::fields::plain;
+use crate::names::setters;
+use crate::words::WORDS;
 
 /// An email to send: sender, recipients, content and options.
 ///
@@ -37,6 +40,7 @@ use crate::error::InvalidInput;
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct Email {
     /// The sender, as `a@b` or `Name <a@b>`. Its domain must be verified.
     pub from: String,
@@ -118,100 +122,9 @@ impl Email {
         }
     }
 
-    /// Adds one or more recipients.
-    #[must_use]
-    pub fn to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.to.extend(addresses.into().0);
-        self
-    }
-
-    /// Adds one or more recipients of copies (Cc).
-    #[must_use]
-    pub fn cc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.cc.extend(addresses.into().0);
-        self
-    }
-
-    /// Adds one or more recipients of blind copies (Bcc).
-    #[must_use]
-    pub fn bcc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.bcc.extend(addresses.into().0);
-        self
-    }
-
-    /// Adds one or more addresses for replies (`Reply-To`).
-    #[must_use]
-    pub fn reply_to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.reply_to.extend(addresses.into().0);
-        self
-    }
-
-    /// Sets the HTML body.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
-    }
-
-    /// Sets the plain-text body.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Adds a header to the email itself.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.headers.insert(name.into(), value.into().into());
-        self
-    }
-
-    /// Adds an attachment.
-    #[must_use]
-    pub fn attachment(mut self, attachment: Attachment) -> Self {
-        self.attachments.push(attachment);
-        self
-    }
-
-    /// Adds a tag for tracking.
-    #[must_use]
-    pub fn tag(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.tags.insert(name.into(), value.into().into());
-        self
-    }
-
-    /// Schedules the email: an RFC 3339 string such as `2030-01-01T09:00:00Z`, or a
-    /// `chrono::DateTime`. A string is sent unmodified.
-    #[must_use]
-    pub fn scheduled_at(mut self, at: impl Into<ScheduledAt>) -> Self {
-        self.scheduled_at = Some(at.into());
-        self
-    }
-
-    /// Sets the id of the template to use.
-    #[must_use]
-    pub fn template(mut self, id: impl Into<String>) -> Self {
-        self.template_id = Some(id.into());
-        self
-    }
-
-    /// Sets a variable of the template.
-    #[must_use]
-    pub fn variable(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.variables.insert(name.into(), value.into().into());
-        self
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<FieldValue>) -> Self {
-        self.extra.insert(name.into(), value.into().into());
-        self
-    }
-
     /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
-    /// subject, 20 attachments, and plausible email addresses.
+    /// subject, 20 attachments, and plausible email addresses; and that no additional field is
+    /// called like a documented one, such as `reply_to` instead of `replyTo`.
     /// [`Emails::send`](super::Emails::send) does this automatically unless the client was built
     /// with `local_checks(false)`.
     ///
@@ -219,8 +132,10 @@ impl Email {
     ///
     /// The first field that exceeds a limit, with that limit.
     pub fn check(&self) -> Result<(), InvalidInput> {
-        if let Some(name) = self.given_twice() {
-            return Err(InvalidInput::given_twice(name));
+        has_other_names(&self.extra, &WORDS.email_fields)?;
+        for (index, attachment) in self.attachments.iter().enumerate() {
+            has_other_names(&attachment.extra, &WORDS.attachment_fields)
+                .map_err(|invalid| invalid.within(&format!("attachments[{index}]")))?;
         }
         let not_an_address =
             |field: Cow<'static, str>| Err(InvalidInput::new(field, NOT_AN_ADDRESS));
@@ -233,7 +148,6 @@ impl Email {
                 "at least one recipient is required",
             ));
         }
-        at_most("to", "recipients", MAX_TO, self.to.len())?;
         for (field, list) in [
             ("to", &self.to),
             ("cc", &self.cc),
@@ -244,18 +158,11 @@ impl Email {
                 return not_an_address(format!("{field}[{index}]").into());
             }
         }
-        at_most(
-            "subject",
-            "characters",
-            MAX_SUBJECT,
-            self.subject.chars().count(),
-        )?;
-        at_most(
-            "attachments",
-            "attachments",
-            MAX_ATTACHMENTS,
-            self.attachments.len(),
-        )?;
+        let subject = self.subject.chars().count();
+        at_most("to", "recipients", MAX_TO, self.to.len())?;
+        at_most("subject", "characters", MAX_SUBJECT, subject)?;
+        let attachments = self.attachments.len();
+        at_most("attachments", "attachments", MAX_ATTACHMENTS, attachments)?;
         match self
             .attachments
             .iter()
@@ -302,6 +209,71 @@ impl Email {
     /// The number of recipients in `to`, `cc` and `bcc`.
     pub(super) fn recipients(&self) -> u64 {
         (self.to.len() + self.cc.len() + self.bcc.len()) as u64
+    }
+}
+
+setters! {
+    impl Email;
+
+    /// Adds one or more recipients.
+    to(addresses: impl Into<Recipients>) { to.extend(addresses.into().0) }
+
+    /// Adds one or more recipients of copies (Cc).
+    cc(addresses: impl Into<Recipients>) { cc.extend(addresses.into().0) }
+
+    /// Adds one or more recipients of blind copies (Bcc).
+    bcc(addresses: impl Into<Recipients>) { bcc.extend(addresses.into().0) }
+
+    /// Adds one or more addresses for replies (`Reply-To`).
+    reply_to(addresses: impl Into<Recipients>) { reply_to.extend(addresses.into().0) }
+
+    /// Sets the HTML body.
+    html(html: impl Into<String>) { html = Some(html.into()) }
+
+    /// Sets the plain-text body.
+    text(text: impl Into<String>) { text = Some(text.into()) }
+
+    /// Adds a header to the email itself.
+    header(name: impl Into<String>, value: impl Into<FieldValue>) {
+        headers.insert(name.into(), value.into().into())
+    }
+
+    /// Adds an attachment.
+    attachment(attachment: Attachment) { attachments.push(attachment) }
+
+    /// Adds a tag for tracking.
+    tag(name: impl Into<String>, value: impl Into<FieldValue>) {
+        tags.insert(name.into(), value.into().into())
+    }
+
+    /// Schedules the email: an RFC 3339 string such as `2030-01-01T09:00:00Z`, or a
+    /// `chrono::DateTime`. A string is sent unmodified.
+    scheduled_at(at: impl Into<ScheduledAt>) { scheduled_at = Some(at.into()) }
+
+    /// Sets the id of the template to use.
+    template(id: impl Into<String>) { template_id = Some(id.into()) }
+
+    /// Sets a variable of the template.
+    variable(name: impl Into<String>, value: impl Into<FieldValue>) {
+        variables.insert(name.into(), value.into().into())
+    }
+
+    /// Adds a field that this type does not model. It is sent as given.
+    extra(name: impl Into<String>, value: impl Into<FieldValue>) {
+        extra.insert(name.into(), value.into().into())
+    }
+}
+
+/// Checks that no additional field is called like a documented one, however that is spelled: the
+/// service may ignore `reply_to`. Names of recipients are left to the recipient guard.
+fn has_other_names(extra: &Map<String, Value>, documented: &[&str]) -> Result<(), InvalidInput> {
+    let is_documented = |name: &&String| documented.contains(&plain(name).as_str());
+    match extra.keys().find(is_documented) {
+        Some(name) => Err(InvalidInput::new(
+            name.clone(),
+            "has a method of its own; use it",
+        )),
+        None => Ok(()),
     }
 }
 
@@ -382,53 +354,25 @@ impl fmt::Debug for Recipients {
     }
 }
 
-impl From<String> for Recipients {
-    fn from(address: String) -> Self {
-        Self(vec![address])
-    }
+macro_rules! recipients_from {
+    ($($type:ty),+; $([$($parameters:tt)*] $list:ty),+) => {
+        $(impl From<$type> for Recipients {
+            fn from(address: $type) -> Self {
+                Self(vec![address.to_owned().into()])
+            }
+        })+
+        $(impl<T: Clone + Into<String>, $($parameters)*> From<$list> for Recipients {
+            fn from(addresses: $list) -> Self {
+                Self(addresses.iter().cloned().map(Into::into).collect())
+            }
+        })+
+    };
 }
 
-impl From<&str> for Recipients {
-    fn from(address: &str) -> Self {
-        Self(vec![address.to_owned()])
-    }
-}
-
-impl From<&String> for Recipients {
-    fn from(address: &String) -> Self {
-        Self(vec![address.clone()])
-    }
-}
-
-impl<T: Into<String>> From<Vec<T>> for Recipients {
-    fn from(addresses: Vec<T>) -> Self {
-        Self(addresses.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<T: Into<String>, const N: usize> From<[T; N]> for Recipients {
-    fn from(addresses: [T; N]) -> Self {
-        Self(addresses.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<T: Clone + Into<String>> From<&[T]> for Recipients {
-    fn from(addresses: &[T]) -> Self {
-        addresses.to_vec().into()
-    }
-}
-
-impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
-    fn from(addresses: &[T; N]) -> Self {
-        addresses.to_vec().into()
-    }
-}
-
-impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
-    fn from(addresses: &Vec<T>) -> Self {
-        addresses.clone().into()
-    }
-}
+recipients_from!(
+    &str, String, &String;
+    [] Vec<T>, [] &[T], [] &Vec<T>, [const N: usize] [T; N], [const N: usize] &[T; N]
+);
 
 /// The time at which to send an email. Any string is sent unmodified; [`at`](Self::at)
 /// formats an instant as RFC 3339.

@@ -31,10 +31,8 @@ pub(super) fn batch<'a>(
         writer.text.push(b':');
     }
     writer.text.push(b'[');
-    for (position, (index, email)) in emails.enumerate() {
-        if position > 0 {
-            writer.text.push(b',');
-        }
+    for (index, email) in emails {
+        writer.separate();
         writer.email(index, email)?;
     }
     writer.text.push(b']');
@@ -63,38 +61,36 @@ impl Writer {
         if let Some(name) = email.given_twice() {
             return Err(InvalidInput::given_twice(name).into());
         }
-        let mut fields = Fields::start(&mut self.text);
-        fields.text("from", &email.from);
-        fields.texts("to", &email.to);
-        fields.text("subject", &email.subject);
-        fields.optional_text("html", email.html.as_deref());
-        fields.optional_text("text", email.text.as_deref());
+        self.text.push(b'{');
+        self.text_field("from", &email.from);
+        self.texts("to", &email.to);
+        self.text_field("subject", &email.subject);
+        self.optional_text("html", email.html.as_deref());
+        self.optional_text("text", email.text.as_deref());
         for (name, list) in [
             ("cc", &email.cc),
             ("bcc", &email.bcc),
             ("replyTo", &email.reply_to),
         ] {
             if !list.is_empty() {
-                fields.texts(name, list);
+                self.texts(name, list);
             }
         }
-        fields.map("headers", &email.headers)?;
-        fields.map("tags", &email.tags)?;
+        self.map("headers", &email.headers)?;
+        self.map("tags", &email.tags)?;
         let scheduled_at = email.scheduled_at.as_ref();
-        fields.optional_text("scheduledAt", scheduled_at.map(ScheduledAt::as_str));
-        fields.optional_text("templateId", email.template_id.as_deref());
-        fields.map("variables", &email.variables)?;
+        self.optional_text("scheduledAt", scheduled_at.map(ScheduledAt::as_str));
+        self.optional_text("templateId", email.template_id.as_deref());
+        self.map("variables", &email.variables)?;
         for (name, value) in &email.extra {
-            fields.value(name, value)?;
+            self.value(name, value)?;
         }
 
         if !email.attachments.is_empty() {
-            fields.name("attachments");
+            self.name("attachments");
             self.text.push(b'[');
             for (position, attachment) in email.attachments.iter().enumerate() {
-                if position > 0 {
-                    self.text.push(b',');
-                }
+                self.separate();
                 self.attachment(index, position, attachment)?;
             }
             self.text.push(b']');
@@ -143,48 +139,39 @@ impl Writer {
         self.text.truncate(self.text.len() - CONTENT_END.len());
         Ok(())
     }
-}
 
-/// The fields of an object, as they are written.
-struct Fields<'a> {
-    out: &'a mut Vec<u8>,
-}
-
-impl<'a> Fields<'a> {
-    fn start(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Self { out }
+    /// Writes a comma, unless the array or object has just begun.
+    fn separate(&mut self) {
+        if !matches!(self.text.last(), Some(b'{' | b'[')) {
+            self.text.push(b',');
+        }
     }
 
     fn name(&mut self, name: &str) {
-        if !self.out.ends_with(b"{") {
-            self.out.push(b',');
-        }
-        write_text(self.out, name);
-        self.out.push(b':');
+        self.separate();
+        write_text(&mut self.text, name);
+        self.text.push(b':');
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    fn text_field(&mut self, name: &str, text: &str) {
         self.name(name);
-        write_text(self.out, text);
+        write_text(&mut self.text, text);
     }
 
     fn optional_text(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text {
-            self.text(name, text);
+            self.text_field(name, text);
         }
     }
 
     fn texts(&mut self, name: &str, list: &[String]) {
         self.name(name);
-        self.out.push(b'[');
-        for (position, text) in list.iter().enumerate() {
-            if position > 0 {
-                self.out.push(b',');
-            }
-            write_text(self.out, text);
+        self.text.push(b'[');
+        for text in list {
+            self.separate();
+            write_text(&mut self.text, text);
         }
-        self.out.push(b']');
+        self.text.push(b']');
     }
 
     fn map(&mut self, name: &str, map: &Map<String, Value>) -> Result<(), Error> {
@@ -196,7 +183,7 @@ impl<'a> Fields<'a> {
 
     fn value(&mut self, name: &str, value: &impl Serialize) -> Result<(), Error> {
         self.name(name);
-        write_json(self.out, value)
+        write_json(&mut self.text, value)
     }
 }
 

@@ -4,23 +4,21 @@
 //! or printed. The status of a test is read only from fields that name one, so that a duration or
 //! an ID is not taken for it.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::decode::{self, Extra, SECRETS, parse_value, resource, take_name};
-use crate::dialect::{Dialect, Point};
-use crate::engine::{Call, Deleted, FromResponse, Received, Shared, payload, request_type};
+use crate::client::collection;
+use crate::decode::{self, Extra, parse_value, resource};
+use crate::dialect::Point;
+use crate::engine::{Call, FromResponse, Received, payload, request_type};
 use crate::error::{Error, InvalidInput};
 use crate::fields::{Fields, is_nothing, plain, whole_number};
-use crate::list::List;
-use crate::names::debug_fields;
+use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
-use crate::pages::ListStream;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
+use crate::words::WORDS;
 
 /// A webhook: an endpoint that receives events.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,15 +58,8 @@ resource!(
     Webhook,
     "a webhook",
     "webhook",
-    ["url", "events", "active", "signingSecret"],
-    prepare
+    ["url", "events", "active", "signingSecret"]
 );
-
-fn prepare(fields: &mut Fields, _dialect: &Dialect) {
-    take_name(fields, "signingSecret", &SECRETS);
-    take_name(fields, "active", &["enabled", "isactive", "isenabled"]);
-    take_name(fields, "url", &["endpoint", "endpointurl", "targeturl"]);
-}
 
 debug_fields!(Webhook: id, events, active, extra);
 
@@ -76,6 +67,7 @@ debug_fields!(Webhook: id, events, active, extra);
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
+#[must_use = "it has to be sent"]
 pub struct WebhookUpdate {
     /// The new URL.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,26 +91,21 @@ impl WebhookUpdate {
         Self::default()
     }
 
-    /// Changes the endpoint's URL.
-    #[must_use]
-    pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.url = Some(url.into());
-        self
-    }
-
     /// Replaces the subscribed events.
-    #[must_use]
     pub fn events<E: Into<String>>(mut self, events: impl IntoIterator<Item = E>) -> Self {
         self.events = Some(events.into_iter().map(Into::into).collect());
         self
     }
+}
+
+setters! {
+    impl WebhookUpdate;
+
+    /// Changes the endpoint's URL.
+    url(url: impl Into<String>) { url = Some(url.into()) }
 
     /// Enables or disables the webhook.
-    #[must_use]
-    pub fn active(mut self, active: bool) -> Self {
-        self.active = Some(active);
-        self
-    }
+    active(active: bool) { active = Some(active) }
 }
 
 debug_fields!(WebhookUpdate: events, active);
@@ -163,7 +150,7 @@ impl FromResponse for WebhookTest {
             Err(_) if response.may_be_text() => Value::Null,
             Err(bad) => return Err(response.decode_error(bad)),
         };
-        let pinned = response.dialect().pinned(Point::TestStatusField);
+        let pinned = response.dialect.pinned(Point::TestStatusField);
         let found = find_status(&value, pinned);
         let mut fields = match value {
             Value::Object(fields) => fields,
@@ -181,27 +168,15 @@ impl FromResponse for WebhookTest {
 /// The endpoint's status in a field that is one; `Some(None)` if that says that there is none. A
 /// number elsewhere, such as a duration, is no status.
 fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>> {
-    const NAMES: [&str; 9] = [
-        "statuscode",
-        "responsestatus",
-        "responsestatuscode",
-        "responsecode",
-        "httpstatus",
-        "httpstatuscode",
-        "httpcode",
-        "status",
-        "code",
-    ];
-    const INSIDE: [&str; 7] = [
-        "data", "result", "response", "test", "delivery", "attempt", "webhook",
-    ];
     let Value::Object(fields) = value else {
         return as_status(value).map(Some);
     };
     // What is inside is about the delivery, even if an envelope has a status of its own.
     let inside = fields
         .iter()
-        .filter(|(name, value)| value.is_object() && INSIDE.contains(&plain(name).as_str()))
+        .filter(|(name, value)| {
+            value.is_object() && WORDS.test_objects.contains(&plain(name).as_str())
+        })
         .find_map(|(_, inner)| find_status(inner, pinned));
     if inside.is_some() {
         return inside;
@@ -209,7 +184,7 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     let pinned = pinned.map(plain);
     let names = match &pinned {
         Some(name) => vec![name.as_str()],
-        None => NAMES.to_vec(),
+        None => WORDS.test_statuses.to_vec(),
     };
     names.iter().find_map(|name| {
         let (_, value) = fields.iter().find(|(field, _)| plain(field) == *name)?;
@@ -231,10 +206,13 @@ fn as_status(value: &Value) -> Option<StatusCode> {
     StatusCode::from_u16(number).ok()
 }
 
-/// The operations on webhooks. All of them require the scope `webhooks:manage`.
-#[derive(Clone, Debug)]
-pub struct Webhooks {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on webhooks. All of them require the scope `webhooks:manage`.
+    Webhooks of Webhook;
+    /// Lists the webhooks.
+    list WebhooksList;
+    /// Deletes a webhook.
+    delete WebhooksDelete;
 }
 
 impl Webhooks {
@@ -259,18 +237,6 @@ impl Webhooks {
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload)
     }
 
-    /// Lists all webhooks, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Webhook>> {
-        Call::without_body(&self.shared, Operation::WebhooksList, &[])
-    }
-
-    /// Returns a stream of all webhooks, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Webhook> {
-        let webhooks = self.clone();
-        ListStream::new(false, move || webhooks.list())
-    }
-
     /// Changes a webhook.
     ///
     /// ```no_run
@@ -293,11 +259,6 @@ impl Webhooks {
             &[id.as_ref()],
             payload,
         )
-    }
-
-    /// Deletes a webhook.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        Call::without_body(&self.shared, Operation::WebhooksDelete, &[id.as_ref()])
     }
 
     /// Makes the service send a test delivery to the endpoint, and returns the endpoint's

@@ -7,56 +7,15 @@ use std::io;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use tokio::time::{Duration, Instant, timeout_at};
 use url::Url;
 
 use super::request::body::{AttemptBody, InDoubt};
 use super::request::{Options, Request};
+use super::response::RawResponse;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, Outcome, response_error};
-
-/// A response with a 2xx status.
-pub(super) struct Success {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
-}
-
-pub(super) struct Failed {
-    pub(super) failure: Failure,
-    pub(super) error: Error,
-}
-
-/// What a failed attempt means for the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// The request certainly did not reach the service.
-    NotSent,
-    /// The service refused it, because it limits the rate (429).
-    Limited,
-    /// It may succeed the next time. It may also have been processed.
-    Transient,
-    /// A retry would fail as well.
-    Permanent,
-}
-
-impl Failed {
-    fn permanent(error: Error) -> Self {
-        Self {
-            failure: Failure::Permanent,
-            error,
-        }
-    }
-
-    fn timed_out() -> Self {
-        let error = Error::new(ErrorKind::Timeout, Outcome::Unknown);
-        Self {
-            failure: Failure::Transient,
-            error,
-        }
-    }
-}
 
 pub(super) async fn attempt(
     shared: &Shared,
@@ -66,35 +25,26 @@ pub(super) async fn attempt(
     api_key: &HeaderValue,
     end: Instant,
     in_doubt: &InDoubt,
-) -> Result<Success, Failed> {
-    let http = shared.http.current().map_err(Failed::permanent)?;
+) -> Result<RawResponse, Error> {
+    let http = shared.http.current()?;
     let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
-    *outgoing.headers_mut() =
-        headers(shared, request, options, api_key).map_err(Failed::permanent)?;
+    *outgoing.headers_mut() = headers(shared, request, options, api_key)?;
     *outgoing.body_mut() = Some(reqwest::Body::wrap(AttemptBody::new(
         &request.payload,
         in_doubt,
     )));
 
-    let sent = match timeout_at(end, http.execute(outgoing)).await {
-        Ok(sent) => sent,
-        Err(_) if in_doubt.get() => return Err(Failed::timed_out()),
-        // There was no connection in time.
-        Err(_) => {
-            return Err(Failed {
-                failure: Failure::NotSent,
-                error: Error::new(ErrorKind::Timeout, Outcome::NotSent),
-            });
-        }
-    };
+    // Without a connection in time, nothing was sent.
+    let sent = timeout_at(end, http.execute(outgoing))
+        .await
+        .map_err(|_| Error::new(ErrorKind::Timeout, in_doubt.outcome()))?;
     let mut response = sent.map_err(|error| classify_error(error, shared, in_doubt))?;
 
     if response.url() != url {
         // The application's own HTTP client followed a redirect, perhaps with another method.
         let headers = std::mem::take(response.headers_mut());
         let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);
-        let error = error.with_response_parts(response.status(), headers, Bytes::new());
-        return Err(Failed::permanent(error));
+        return Err(error.with_response_parts(response.status(), headers, Bytes::new()));
     }
     receive(shared, request, response, end).await
 }
@@ -128,78 +78,46 @@ fn headers(
     Ok(headers)
 }
 
-/// Reads the response. If the status is not 2xx, it alone decides: the body is useful, but if it is
-/// slow, endless or truncated, the request still failed with this status.
+/// Reads the response.
 async fn receive(
     shared: &Shared,
     request: &Request,
     mut response: reqwest::Response,
     end: Instant,
-) -> Result<Success, Failed> {
+) -> Result<RawResponse, Error> {
     let status = response.status();
     let headers = std::mem::take(response.headers_mut());
     let mut body = BytesMut::new();
     if !status.is_success() {
+        // The status alone decides: the body is useful, but may be slow, endless or truncated.
         let end = end.min(Instant::now() + ERROR_BODY_TIMEOUT);
         let _ = timeout_at(end, read(&mut body, &mut response, MAX_ERROR_BODY)).await;
         body.truncate(MAX_ERROR_BODY as usize);
-        let failure = match status.as_u16() {
-            429 => Failure::Limited,
-            408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
-            _ => Failure::Permanent,
-        };
-        let granted = shared.known_scopes();
-        let body = body.freeze();
-        let dialect = &shared.settings.dialect;
-        let error = response_error(request.operation, granted, status, headers, body, dialect);
-        return Err(Failed { failure, error });
+        return Err(response_error(
+            request.operation,
+            shared.known_scopes(),
+            status,
+            headers,
+            body.freeze(),
+            &shared.settings.dialect,
+        ));
     }
+
     let limit = shared.settings.max_response_size;
-    let is_too_long = response
-        .content_length()
-        .is_some_and(|length| length > limit);
-    if is_too_long {
-        let kind = ErrorKind::response_too_large(limit);
-        return Err(unread(Failure::Permanent, kind, status, headers));
-    }
-
-    match timeout_at(end, read(&mut body, &mut response, limit)).await {
-        Ok(Ok(true)) => Ok(Success {
-            status,
-            headers,
-            body: body.freeze(),
-        }),
-        Ok(Ok(false)) => {
-            let kind = ErrorKind::response_too_large(limit);
-            Err(unread(Failure::Permanent, kind, status, headers))
-        }
-        Ok(Err(lost)) => {
-            let mut failed = unread(
-                Failure::Transient,
-                ErrorKind::ConnectionLost,
-                status,
-                headers,
-            );
-            failed.error = failed.error.with_source(lost.without_url());
-            Err(failed)
-        }
-        Err(_) => Err(unread(
-            Failure::Transient,
-            ErrorKind::Timeout,
-            status,
-            headers,
-        )),
-    }
-}
-
-/// A success whose body was not read to its end. The request was processed, whatever became of the
-/// response.
-fn unread(failure: Failure, kind: ErrorKind, status: StatusCode, headers: HeaderMap) -> Failed {
-    let error = Error::new(kind, Outcome::Unknown);
-    Failed {
-        failure,
-        error: error.with_response_parts(status, headers, Bytes::new()),
-    }
+    let announced = response.content_length().unwrap_or_default();
+    let result = match announced > limit {
+        true => Ok(Ok(false)),
+        false => timeout_at(end, read(&mut body, &mut response, limit)).await,
+    };
+    // The request was processed, whatever became of the response.
+    let unread = |kind| Error::new(kind, Outcome::Unknown);
+    let error = match result {
+        Ok(Ok(true)) => return Ok(RawResponse::received(status, headers, body.freeze())),
+        Ok(Ok(false)) => unread(ErrorKind::response_too_large(limit)),
+        Ok(Err(lost)) => unread(ErrorKind::ConnectionLost).with_source(lost.without_url()),
+        Err(_) => unread(ErrorKind::Timeout),
+    };
+    Err(error.with_response_parts(status, headers, Bytes::new()))
 }
 
 /// Appends the response to `body`. Returns false once it is longer than the limit.
@@ -222,45 +140,36 @@ const MAX_ERROR_BODY: u64 = 1024 * 1024;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Classifies an error of a request without a response.
-fn classify_error(error: reqwest::Error, shared: &Shared, in_doubt: &InDoubt) -> Failed {
+fn classify_error(error: reqwest::Error, shared: &Shared, in_doubt: &InDoubt) -> Error {
     // Of the body.
     if let Some(error) = causes(&error).find_map(<dyn StdError>::downcast_ref::<Error>) {
-        return Failed::permanent(error.clone());
+        return error.clone();
     }
     if error.is_builder() {
-        let error = Error::config("the request cannot be built").with_source(error.without_url());
-        return Failed::permanent(error);
+        return Error::config("the request cannot be built").with_source(error.without_url());
     }
-    if error.is_connect() && causes(&error).any(|cause| cause.to_string() == NOT_HTTP) {
-        return Failed::permanent(Error::config(
-            "the base URL uses https, but the HTTP client was compiled without TLS; enable the \
-             feature `rustls` of svc-sdk in Cargo.toml, or give it a client with TLS",
-        ));
+    if !error.is_connect() {
+        let kind = match error.is_timeout() {
+            true => ErrorKind::Timeout,
+            false => ErrorKind::ConnectionLost,
+        };
+        return Error::new(kind, in_doubt.outcome()).with_source(error.without_url());
     }
 
-    let (kind, is_sent) = if error.is_connect() {
-        let kind = if is_tls(&error) {
-            ErrorKind::Tls
-        } else if shared.http.uses_proxy() {
-            ErrorKind::Proxy
-        } else {
-            ErrorKind::Connect
-        };
-        (kind, false)
-    } else if error.is_timeout() {
-        (ErrorKind::Timeout, in_doubt.get())
-    } else {
-        (ErrorKind::ConnectionLost, in_doubt.get())
-    };
-    let (failure, outcome) = if is_sent {
-        (Failure::Transient, Outcome::Unknown)
-    } else {
-        (Failure::NotSent, Outcome::NotSent)
-    };
-    Failed {
-        failure,
-        error: Error::new(kind, outcome).with_source(error.without_url()),
+    if causes(&error).any(|cause| cause.to_string() == NOT_HTTP) {
+        return Error::config(
+            "the base URL uses https, but the HTTP client was compiled without TLS; enable the \
+             feature `rustls` of svc-sdk in Cargo.toml, or give it a client with TLS",
+        );
     }
+    let kind = if is_tls(&error) {
+        ErrorKind::Tls
+    } else if shared.http.uses_proxy() {
+        ErrorKind::Proxy
+    } else {
+        ErrorKind::Connect
+    };
+    Error::new(kind, Outcome::NotSent).with_source(error.without_url())
 }
 
 /// What the HTTP client says about `https` if no TLS is compiled in. It has no other sign of it.

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
@@ -17,11 +17,11 @@ use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
 use super::pauses::{Pauses, Rate};
 use super::proxy::ProxyChoice;
-use super::send::MAX_TIMEOUT;
 use super::shared::{BackOff, KnownScopes, Settings, Shared};
 use super::target::{ApiKey, KeyForm, KeyProvider, Target, api_key_value};
 use crate::dialect::{Dialect, Point};
 use crate::error::Error;
+use crate::names::setters;
 use crate::operation::Service;
 use crate::scope::Scope;
 use crate::secret::Secret;
@@ -96,15 +96,14 @@ impl<C> fmt::Debug for ClientBuilder<C> {
     }
 }
 
-/// # Timeouts
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # Timeouts
+    impl<C> ClientBuilder<C>;
+
     /// Sets the deadline of a call, including all attempts and the pauses between them.
     /// Default: 30 seconds. A single call can override it with
     /// [`Call::timeout`](crate::Call::timeout).
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.settings.timeout = timeout;
-        self
-    }
+    timeout(timeout: Duration) { settings.timeout = timeout }
 
     /// Sets the time limit of each attempt, from the start of the connection to the end
     /// of the response. Default: the time that is left until the deadline. A single call can
@@ -113,22 +112,18 @@ impl<C> ClientBuilder<C> {
     /// An attempt that takes longer fails with [`Timeout`](crate::ErrorKind::Timeout),
     /// and the call is retried if that is safe. A send that was already transmitted is
     /// not retried, and its outcome is unknown.
-    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.attempt_timeout = Some(timeout);
-        self
-    }
+    attempt_timeout(timeout: Duration) { settings.attempt_timeout = Some(timeout) }
 
     /// Sets the time limit for establishing a connection, TLS handshake included. Default: a
     /// third of [`timeout`](Self::timeout), at most 10 seconds. A request whose connection
     /// was not established was certainly not sent.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.http.connect_timeout = Some(timeout);
-        self
-    }
+    connect_timeout(timeout: Duration) { http.connect_timeout = Some(timeout) }
 }
 
-/// # Retries
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # Retries
+    impl<C> ClientBuilder<C>;
+
     /// Sets the maximum number of retries per call. Default: 2; 0 disables retries.
     ///
     /// A 429 with `Retry-After` does not count: the call is repeated as often as its
@@ -136,10 +131,7 @@ impl<C> ClientBuilder<C> {
     ///
     /// Calls that are not idempotent are retried only if the failed attempt was
     /// certainly not processed, see [Retries](crate#retries).
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.settings.retries = retries;
-        self
-    }
+    retries(retries: u32) { settings.retries = retries }
 
     /// Sets the longest `Retry-After` that the client waits for. Default: 30 seconds, like
     /// the deadline of a call. If the service asks for more, or the pause ends after the
@@ -150,10 +142,7 @@ impl<C> ClientBuilder<C> {
     /// time, and then start at random times, so that the service accepts as many as it can. A
     /// send and a batch count as the same operation. Other operations, other keys and other
     /// clients go on. `pauses` and `end_pauses` of the client show and end the pauses.
-    pub fn max_retry_after(mut self, max: Duration) -> Self {
-        self.settings.max_retry_after = max;
-        self
-    }
+    max_retry_after(max: Duration) { settings.max_retry_after = max }
 
     /// Sets the back-off between attempts, for responses without `Retry-After`. The
     /// upper limit of the first pause is `initial`; it doubles with each attempt up to
@@ -161,21 +150,14 @@ impl<C> ClientBuilder<C> {
     ///
     /// The actual pause is chosen at random between zero and that limit (full jitter),
     /// so that clients do not retry in lockstep.
-    pub fn back_off(mut self, initial: Duration, max: Duration) -> Self {
-        let max = max.min(MAX_TIMEOUT);
-        self.settings.back_off = BackOff { initial, max };
-        self
-    }
+    back_off(initial: Duration, max: Duration) { settings.back_off = BackOff::new(initial, max) }
 
     /// Limits the attempts of this client and its clones, for a service whose limit is known:
     /// they start evenly spaced, `5.0` for one every 200 milliseconds. A call that would have
     /// to wait beyond its deadline fails at once, and is not sent. From 0.000001 to 1,000,000;
     /// default: no limit.
     #[doc(alias = "rate_limit")]
-    pub fn max_per_second(mut self, attempts: f64) -> Self {
-        self.rate = Some(attempts);
-        self
-    }
+    max_per_second(attempts: f64) { rate = Some(attempts) }
 
     /// Declares that the service honors `Idempotency-Key`. Default: false.
     ///
@@ -183,39 +165,31 @@ impl<C> ClientBuilder<C> {
     /// [`Call::idempotency_key`](crate::Call::idempotency_key), or else one that is made for the
     /// call. Calls with a key are also retried after ambiguous failures. A key that was made for
     /// a call ends with it, so the error of such a call is retryable only if it was not processed.
-    pub fn service_honors_idempotency_key(mut self, honors: bool) -> Self {
-        self.settings.honors_idempotency_key = honors;
-        self
-    }
+    service_honors_idempotency_key(honors: bool) { settings.honors_idempotency_key = honors }
 }
 
-/// # Checks before sending
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # Checks before sending
+    impl<C> ClientBuilder<C>;
+
     /// Whether to check documented limits before sending, such as the number of
     /// recipients. Default: true. Ids that are empty or `.` or `..` are always
     /// rejected.
-    pub fn local_checks(mut self, check: bool) -> Self {
-        self.settings.local_checks = check;
-        self
-    }
+    local_checks(check: bool) { settings.local_checks = check }
 
     /// Declares the scopes of the API key, for [`check_scopes`](Self::check_scopes) and
     /// error messages.
-    pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
-        self.scopes = Some(scopes.into_iter().collect());
-        self
-    }
+    scopes(scopes: impl IntoIterator<Item = Scope>) { scopes = Some(scopes.into_iter().collect()) }
 
     /// Whether to reject a call before sending if the key is known to lack the required
     /// scope. Default: false.
-    pub fn check_scopes(mut self, check: bool) -> Self {
-        self.settings.check_scopes = check;
-        self
-    }
+    check_scopes(check: bool) { settings.check_scopes = check }
 }
 
-/// # Requests and responses
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # Requests and responses
+    impl<C> ClientBuilder<C>;
+
     /// Sets how the service behaves where its reference is silent. Default: what most services do,
     /// and what each response tells.
     ///
@@ -230,26 +204,21 @@ impl<C> ClientBuilder<C> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
-        self
-    }
+    dialect(dialect: Dialect) { dialect = dialect }
 
     /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
-    pub fn max_response_size(mut self, bytes: u64) -> Self {
-        self.settings.max_response_size = bytes;
-        self
-    }
+    max_response_size(bytes: u64) { settings.max_response_size = bytes }
 }
 
-/// # Logging and hooks
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # Logging and hooks
+    impl<C> ClientBuilder<C>;
+
     /// Adds a callback that runs after every attempt, for logs and metrics. It blocks
     /// the call, so it should return quickly. If this is called more than once, all
     /// callbacks run, in that order.
-    pub fn on_attempt(mut self, observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static) -> Self {
-        self.observers.push(Arc::new(observe));
-        self
+    on_attempt(observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static) {
+        observers.push(Arc::new(observe))
     }
 
     /// Adds a function that can change the headers of every attempt, for example to
@@ -270,29 +239,31 @@ impl<C> ClientBuilder<C> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn header_hook(mut self, hook: impl Fn(&mut HeaderMap) + Send + Sync + 'static) -> Self {
-        self.hooks.push(Arc::new(hook));
-        self
+    header_hook(hook: impl Fn(&mut HeaderMap) + Send + Sync + 'static) {
+        hooks.push(Arc::new(hook))
     }
 }
 
-/// # Headers
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # Headers
+    impl<C> ClientBuilder<C>;
+
     /// Adds a header to every request. It replaces a header of the same name. The header
     /// that carries the API key cannot be set.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
+    header(name: impl Into<String>, value: impl Into<String>) {
+        headers.push((name.into(), value.into()))
     }
 
     /// Sets the `User-Agent` header. Default: `svc-sdk/VERSION`.
-    pub fn user_agent(self, user_agent: impl Into<String>) -> Self {
-        self.header(USER_AGENT.as_str(), user_agent)
+    user_agent(user_agent: impl Into<String>) {
+        headers.push((USER_AGENT.to_string(), user_agent.into()))
     }
 }
 
-/// # HTTP and TLS
-impl<C> ClientBuilder<C> {
+setters! {
+    /// # HTTP and TLS
+    impl<C> ClientBuilder<C>;
+
     /// Configures the HTTP client with reqwest's own options, such as a DNS resolver, a
     /// local address, or the number of idle connections.
     ///
@@ -310,68 +281,45 @@ impl<C> ClientBuilder<C> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn configure_http(
-        mut self,
-        configure: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync + 'static,
-    ) -> Self {
-        self.http.configure = Some(Arc::new(configure));
-        self
+    configure_http(
+        configure: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync + 'static
+    ) {
+        http.configure = Some(Arc::new(configure))
     }
 
     /// Sends all requests with this HTTP client. This builder's options for connections, proxies
     /// and TLS do not apply then. It should not follow redirects, because the API key is meant
     /// for the configured host only; a response after a redirect is an error. In programs with
     /// several runtimes, all of them share its connections.
-    pub fn http_client(mut self, client: reqwest::Client) -> Self {
-        self.http.given = Some(client);
-        self
-    }
+    http_client(client: reqwest::Client) { http.given = Some(client) }
 
     /// Sends all requests through this proxy. By default, the environment variables
     /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` apply.
-    pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
-        self.http.proxy = ProxyChoice::Url(url.into());
-        self
-    }
+    proxy(url: impl Into<Secret>) { http.proxy = ProxyChoice::Url(url.into()) }
 
     /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`: a host
     /// or a domain with its subdomains (`internal.example`), only the subdomains
     /// (`*.internal.example`), a port (`host:8080`), addresses (`10.0.0.0/8`), or `*` for all
     /// hosts, separated by commas or spaces. Anything else is an error of `build`, also in the
     /// variable `NO_PROXY` itself.
-    pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
-        self.http.proxy_except = hosts.into();
-        self
-    }
+    proxy_except(hosts: impl Into<String>) { http.proxy_except = hosts.into() }
 
     /// Ignores the proxy settings of the environment and connects directly.
-    pub fn no_proxy(mut self) -> Self {
-        self.http.proxy = ProxyChoice::None;
-        self
-    }
+    no_proxy() { http.proxy = ProxyChoice::None }
 
     /// Trusts the certificates in this PEM text, in addition to the platform's. Can be
     /// called more than once.
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
-    pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.http.tls.bundles.push(pem.as_ref().to_vec());
-        self
-    }
+    ca_bundle(pem: impl AsRef<[u8]>) { http.tls.bundles.push(pem.as_ref().to_vec()) }
 
     /// Whether to trust the platform's root certificates. Default: true.
     #[cfg(any(feature = "rustls", feature = "rustls-ring", feature = "native-tls"))]
-    pub fn platform_certificates(mut self, trust: bool) -> Self {
-        self.http.tls.platform = trust;
-        self
-    }
+    platform_certificates(trust: bool) { http.tls.platform = trust }
 
     /// Whether to use the platform's TLS library (OpenSSL on Linux) instead of rustls.
     /// Default: false, unless rustls is not compiled in.
     #[cfg(feature = "native-tls")]
-    pub fn native_tls(mut self, native: bool) -> Self {
-        self.http.tls.native = native || !super::tls::HAS_RUSTLS;
-        self
-    }
+    native_tls(native: bool) { http.tls.native = native || !super::tls::HAS_RUSTLS }
 }
 
 /// # API key
@@ -434,10 +382,12 @@ impl<C> ClientBuilder<C> {
             )));
         }
         // The extraction service documents how its key is presented.
-        let key_form = match service {
-            Service::Email => KeyForm::of(&self.dialect),
-            Service::Extraction => KeyForm::Prefix("Bearer ".to_owned()),
+        let documented = Dialect::default();
+        let dialect = match service {
+            Service::Email => &self.dialect,
+            Service::Extraction => &documented,
         };
+        let key_form = KeyForm::of(dialect);
         let api_key = match self.key_provider {
             None => ApiKey::Fixed(api_key_value(&key_form, &self.api_key)?),
             Some(provide) => {
@@ -445,10 +395,7 @@ impl<C> ClientBuilder<C> {
                 ApiKey::Provided(provide)
             }
         };
-        let key_header = match service {
-            Service::Email => self.dialect.choice(Point::KeyHeader),
-            Service::Extraction => AUTHORIZATION.as_str(),
-        };
+        let key_header = dialect.choice(Point::KeyHeader);
         let key_header = HeaderName::try_from(key_header)
             .map_err(|_| Error::config(format!("{key_header:?} is not a valid header name")))?;
         self.settings.local_checks &= !self.dialect.is(Point::Limits, "other");
@@ -484,10 +431,10 @@ impl<C> ClientBuilder<C> {
             observers: self.observers,
             hooks: self.hooks,
             guard: self.guard.map(ActiveGuard::new).transpose()?.map(Arc::new),
-            scopes: Arc::new(Mutex::new(match self.scopes {
-                Some(scopes) => KnownScopes::Declared(scopes),
-                None => KnownScopes::Unknown,
-            })),
+            scopes: Arc::new(Mutex::new(self.scopes.map(|scopes| KnownScopes {
+                scopes,
+                learned_of: None,
+            }))),
         }))
     }
 }

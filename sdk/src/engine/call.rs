@@ -26,6 +26,7 @@ use crate::decode::parse_list;
 use crate::dialect::{Dialect, Point};
 use crate::error::{Error, InvalidInput};
 use crate::list::{List, read_list_by};
+use crate::names::setters;
 use crate::operation::Operation;
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
@@ -131,25 +132,6 @@ impl<T> Call<T> {
         }
     }
 
-    /// Sets the deadline of this call, including all attempts and the pauses between them.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the time limit of each attempt of this call, see
-    /// [`ClientBuilder::attempt_timeout`](crate::ClientBuilder::attempt_timeout).
-    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.options.attempt_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the maximum number of retries of this call.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.options.retries = Some(retries);
-        self
-    }
-
     /// Sends an `Idempotency-Key` header. The key must be non-empty printable ASCII.
     ///
     /// If the client was built with
@@ -203,19 +185,7 @@ impl<T> Call<T> {
     where
         T: 'static,
     {
-        let Self {
-            shared,
-            request,
-            options,
-            read,
-        } = self;
-        let read = Box::new(move |received: &Received| Ok(received.with_value(read(received)?)));
-        Call {
-            shared,
-            request,
-            options,
-            read,
-        }
+        self.then(|received, value| Ok(received.with_value(value)))
     }
 
     /// Returns the exact request that would be sent, with the API key masked, without
@@ -268,30 +238,20 @@ impl<T> Call<T> {
         self
     }
 
-    /// Checks the decoded value with the response it came from.
-    pub(crate) fn checked(
+    /// Makes something else of the decoded value, and the response that it came from.
+    pub(crate) fn then<U>(
         self,
-        check: impl FnOnce(&Received, &T) -> Result<(), Error> + Send + Sync + 'static,
-    ) -> Self
+        read_on: impl FnOnce(&Received, T) -> Result<U, Error> + Send + Sync + 'static,
+    ) -> Call<U>
     where
         T: 'static,
     {
-        let Self {
-            shared,
-            request,
-            options,
-            read,
-        } = self;
-        let read = Box::new(move |received: &Received| {
-            let value = read(received)?;
-            check(received, &value)?;
-            Ok(value)
-        });
-        Self {
-            shared,
-            request,
-            options,
-            read,
+        let read = self.read;
+        Call {
+            shared: self.shared,
+            request: self.request,
+            options: self.options,
+            read: Box::new(move |received| read_on(received, read(received)?)),
         }
     }
 
@@ -342,6 +302,20 @@ impl<T> Call<T> {
     }
 }
 
+setters! {
+    impl<T> Call<T>;
+
+    /// Sets the deadline of this call, including all attempts and the pauses between them.
+    timeout(timeout: Duration) { options.timeout = Some(timeout) }
+
+    /// Sets the time limit of each attempt of this call, see
+    /// [`ClientBuilder::attempt_timeout`](crate::ClientBuilder::attempt_timeout).
+    attempt_timeout(timeout: Duration) { options.attempt_timeout = Some(timeout) }
+
+    /// Sets the maximum number of retries of this call.
+    retries(retries: u32) { options.retries = Some(retries) }
+}
+
 fn build_request(
     shared: &Shared,
     operation: Operation,
@@ -388,25 +362,13 @@ fn random_key() -> Option<HeaderValue> {
 impl Call<RawResponse> {
     /// Reads the response as a list of any JSON.
     pub(crate) fn into_list(self) -> Call<List<Value>> {
-        let Self {
-            shared,
-            request,
-            options,
-            ..
-        } = self;
-        let read = |received: &Received| {
+        self.then(|received, _| {
             let value = parse_list(&received.body);
             let list = value.and_then(|value| {
-                read_list_by(value, received.headers(), received.dialect(), |item| item)
+                read_list_by(value, &received.headers, &received.dialect, |item| item)
             });
             list.map_err(|bad| received.decode_error(bad))
-        };
-        Call {
-            shared,
-            request,
-            options,
-            read: Box::new(read),
-        }
+        })
     }
 }
 

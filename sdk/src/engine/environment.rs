@@ -3,6 +3,7 @@
 use std::env::VarError;
 
 use crate::error::Error;
+use crate::operation::Service;
 
 /// Reads a variable: `std::env::var`, or that of a test.
 pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
@@ -22,8 +23,19 @@ pub(crate) fn variable(name: &str, read: Read<'_>) -> Result<Option<String>, Err
     }
 }
 
+/// The base URL and the API key of a service.
+pub(crate) fn address_from_env(service: Service) -> Result<[String; 2], Error> {
+    let service = service.as_str().to_uppercase();
+    let read = |what| {
+        required(&format!("SVC_{service}_{what}"), &|name| {
+            std::env::var(name)
+        })
+    };
+    Ok([read("URL")?, read("KEY")?])
+}
+
 /// Like [`variable`], for one that must be set.
-pub(crate) fn required(name: &str, read: Read<'_>) -> Result<String, Error> {
+fn required(name: &str, read: Read<'_>) -> Result<String, Error> {
     variable(name, read)?
         .ok_or_else(|| Error::config(format!("the environment variable {name} is not set")))
 }

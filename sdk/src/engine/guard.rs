@@ -13,6 +13,7 @@ pub(crate) use address::{breaks_line, shown};
 
 use super::environment::{Read, variable};
 use crate::error::{Error, ErrorKind, InvalidInput, Outcome};
+use crate::names::setters;
 
 /// Limits who gets emails, so that a staging system or a test cannot write to customers. Set
 /// it with [`ClientBuilder::recipient_guard`](crate::ClientBuilder::recipient_guard).
@@ -66,22 +67,6 @@ impl RecipientGuard {
             allowed: Some(rules.into_iter().map(Into::into).collect()),
             ..Self::default()
         }
-    }
-
-    /// Sends every email to this address instead of its recipients. The headers
-    /// `X-Original-To`, `X-Original-Cc` and `X-Original-Bcc` name them. The address must
-    /// match a rule of [`allow`](Self::allow) if there are any.
-    pub fn redirect_to(mut self, address: impl Into<String>) -> Self {
-        self.redirect = Some(address.into());
-        self
-    }
-
-    /// Limits the recipients of all emails that the client and its clones send: each address
-    /// in `to`, `cc` and `bcc` counts, after a redirect only the new one. Requests that the
-    /// service did not process do not count.
-    pub fn max_per_run(mut self, recipients: u64) -> Self {
-        self.max_per_run = Some(recipients);
-        self
     }
 
     /// Reads a guard from the environment variables `SVC_ALLOW_RECIPIENTS` (rules separated
@@ -143,6 +128,20 @@ impl RecipientGuard {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());
         parts.filter(|part| !part.is_empty()).map(str::to_owned)
     }
+}
+
+setters! {
+    impl RecipientGuard;
+
+    /// Sends every email to this address instead of its recipients. The headers
+    /// `X-Original-To`, `X-Original-Cc` and `X-Original-Bcc` name them. The address must
+    /// match a rule of [`allow`](Self::allow) if there are any.
+    redirect_to(address: impl Into<String>) { redirect = Some(address.into()) }
+
+    /// Limits the recipients of all emails that the client and its clones send: each address
+    /// in `to`, `cc` and `bcc` counts, after a redirect only the new one. Requests that the
+    /// service did not process do not count.
+    max_per_run(recipients: u64) { max_per_run = Some(recipients) }
 }
 
 const VARIABLES: [&str; 3] = [

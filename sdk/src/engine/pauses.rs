@@ -11,6 +11,9 @@ use tokio::time::{Duration, Instant, sleep_until, timeout_at};
 use super::connections::lock;
 use crate::operation::Operation;
 
+/// The clock cannot represent what is much longer.
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// A pause that the service asked for with a 429 and `Retry-After`. Returned by
 /// [`EmailClient::pauses`](crate::EmailClient::pauses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

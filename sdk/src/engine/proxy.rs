@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use url::{Host, Url};
 
 use crate::error::Error;
@@ -30,30 +31,24 @@ pub(super) enum Route {
 impl ProxyChoice {
     /// `except` are the hosts that bypass the proxy of a builder.
     pub(super) fn route(&self, base: &Url, except: &str) -> Result<Route, Error> {
-        match self {
-            Self::None => Ok(Route::Direct),
-            Self::Url(url) => {
-                if bypasses(except, "proxy_except", base)? {
-                    return Ok(Route::Direct);
-                }
-                Ok(Route::Proxy(url.clone()))
-            }
+        // As reqwest reads them.
+        let names: &[&str] = match base.scheme() {
+            "https" => &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+            _ => &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+        };
+        let (proxy, is_bypassed) = match self {
+            Self::None => return Ok(Route::Direct),
+            Self::Url(url) => (Some(url.clone()), bypasses(except, "proxy_except", base)?),
             Self::Environment => {
                 let list = first_set(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
-                if bypasses(&list, "NO_PROXY", base)? {
-                    return Ok(Route::Direct);
-                }
-                // As reqwest reads them.
-                let names: &[&str] = match base.scheme() {
-                    "https" => &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
-                    _ => &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
-                };
-                Ok(match first_set(names) {
-                    Some(url) => Route::Proxy(url.into()),
-                    None => Route::Direct,
-                })
+                let proxy = first_set(names).map(Secret::from);
+                (proxy, bypasses(&list, "NO_PROXY", base)?)
             }
-        }
+        };
+        Ok(match proxy.filter(|_| !is_bypassed) {
+            Some(url) => Route::Proxy(url),
+            None => Route::Direct,
+        })
     }
 }
 
@@ -95,28 +90,20 @@ enum Hosts {
     /// A domain with its subdomains.
     Domain(String),
     Subdomains(String),
-    Network {
-        address: IpAddr,
-        bits: u32,
-    },
+    Network(IpNet),
 }
 
 impl Exception {
     fn parse(entry: &str) -> Option<Self> {
-        if entry == "*" {
-            return Some(Self {
-                hosts: Hosts::All,
-                port: None,
-            });
-        }
-        if let Some((address, bits)) = entry.split_once('/') {
-            let hosts = Hosts::network(address.parse().ok()?, bits.parse().ok()?)?;
-            return Some(Self { hosts, port: None });
-        }
-
-        let (host, port) = split_port(entry)?;
-        let hosts = match host.parse::<IpAddr>() {
-            Ok(address) => Hosts::network(address, bits_of(address))?,
+        let (host, port) = match entry.contains('/') {
+            true => (entry, None),
+            false => split_port(entry)?,
+        };
+        let address = || host.parse::<IpAddr>().map(IpNet::from);
+        let network = host.parse::<IpNet>().or_else(|_| address());
+        let hosts = match network {
+            Ok(network) => Hosts::Network(network),
+            Err(_) if entry == "*" => Hosts::All,
             Err(_) => match host.strip_prefix("*.") {
                 Some(domain) => Hosts::Subdomains(domain_of(domain)?),
                 None => Hosts::Domain(domain_of(host.strip_prefix('.').unwrap_or(host))?),
@@ -129,30 +116,25 @@ impl Exception {
         if self.port.is_some() && self.port != url.port_or_known_default() {
             return false;
         }
-        match (&self.hosts, url.host()) {
-            (Hosts::All, _) => true,
-            (Hosts::Domain(domain), Some(Host::Domain(host))) => {
-                let host = host.trim_end_matches('.');
-                host == domain || is_subdomain(host, domain)
-            }
-            (Hosts::Subdomains(domain), Some(Host::Domain(host))) => {
-                is_subdomain(host.trim_end_matches('.'), domain)
-            }
-            (Hosts::Network { address, bits }, Some(Host::Ipv4(host))) => {
-                are_in_one_network(*address, host.into(), *bits)
-            }
-            (Hosts::Network { address, bits }, Some(Host::Ipv6(host))) => {
-                are_in_one_network(*address, host.into(), *bits)
-            }
-            _ => false,
+        let is_below = |domain: &str| {
+            let rest = host_of(url).strip_suffix(domain);
+            rest.is_some_and(|rest| rest.ends_with('.'))
+        };
+        match &self.hosts {
+            Hosts::All => true,
+            Hosts::Domain(domain) => host_of(url) == domain || is_below(domain),
+            Hosts::Subdomains(domain) => is_below(domain),
+            Hosts::Network(network) => match url.host() {
+                Some(Host::Ipv4(address)) => network.contains(&IpAddr::from(address)),
+                Some(Host::Ipv6(address)) => network.contains(&IpAddr::from(address)),
+                _ => false,
+            },
         }
     }
 }
 
-impl Hosts {
-    fn network(address: IpAddr, bits: u32) -> Option<Self> {
-        (bits <= bits_of(address)).then_some(Self::Network { address, bits })
-    }
+fn host_of(url: &Url) -> &str {
+    url.host_str().unwrap_or_default().trim_end_matches('.')
 }
 
 /// Splits `host`, `host:port`, `[v6]`, `[v6]:port` or an address without brackets.
@@ -160,21 +142,15 @@ fn split_port(entry: &str) -> Option<(&str, Option<u16>)> {
     if entry.parse::<IpAddr>().is_ok() {
         return Some((entry, None));
     }
-    if let Some((address, rest)) = entry
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
-        let port = match rest.strip_prefix(':') {
-            Some(port) => Some(port.parse().ok()?),
-            None if rest.is_empty() => None,
-            None => return None,
-        };
-        return Some((address, port));
+    let (host, port) = match entry.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => entry.split_at(entry.find(':').unwrap_or(entry.len())),
+    };
+    if port.is_empty() {
+        return Some((host, None));
     }
-    match entry.split_once(':') {
-        Some((host, port)) => Some((host, Some(port.parse().ok()?))),
-        None => Some((entry, None)),
-    }
+    let port = port.strip_prefix(':')?.parse().ok()?;
+    Some((host, Some(port)))
 }
 
 /// A domain as it stands in URLs.
@@ -186,27 +162,6 @@ fn domain_of(text: &str) -> Option<String> {
         Ok(Host::Domain(domain)) if !domain.is_empty() => Some(domain),
         _ => None,
     }
-}
-
-fn is_subdomain(host: &str, domain: &str) -> bool {
-    host.strip_suffix(domain)
-        .is_some_and(|rest| rest.ends_with('.'))
-}
-
-fn bits_of(address: IpAddr) -> u32 {
-    match address {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
-    }
-}
-
-fn are_in_one_network(a: IpAddr, b: IpAddr, bits: u32) -> bool {
-    let differing = match (a, b) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => u128::from(a.to_bits() ^ b.to_bits()) << 96,
-        (IpAddr::V6(a), IpAddr::V6(b)) => a.to_bits() ^ b.to_bits(),
-        _ => return false,
-    };
-    differing.leading_zeros() >= bits
 }
 
 #[cfg(test)]

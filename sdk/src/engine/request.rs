@@ -185,6 +185,42 @@ macro_rules! request_type {
 }
 pub(crate) use request_type;
 
+/// Defines the parameters of a new resource that has a name and nothing else.
+macro_rules! named_request {
+    ($(#[$meta:meta])* $request:ident) => {
+        $(#[$meta])*
+        /// A name alone converts into it.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub struct $request {
+            /// The name.
+            pub name: String,
+            /// Additional fields; sent as given.
+            #[serde(flatten)]
+            pub extra: Extra,
+        }
+
+        crate::engine::request_type!($request);
+
+        impl $request {
+            /// Creates the parameters with this name.
+            pub fn new(name: impl Into<String>) -> Self {
+                Self {
+                    name: name.into(),
+                    extra: Extra::default(),
+                }
+            }
+        }
+
+        impl<T: Into<String>> From<T> for $request {
+            fn from(name: T) -> Self {
+                Self::new(name)
+            }
+        }
+    };
+}
+pub(crate) use named_request;
+
 /// Serializes a request. A field that is set by its own method and by `extra` is refused: a name
 /// must occur once in a JSON object.
 pub(crate) fn payload<T: Serialize + HasExtra>(mut request: T) -> Result<Payload, Error> {

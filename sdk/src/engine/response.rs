@@ -5,6 +5,7 @@
 //! `list.rs`.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use serde_json::Value;
 use crate::bounds::{Reading, check_bounds};
 use crate::decode::{DecodeError, Extra, Resource, parse_list, parse_value, read_object};
 use crate::dialect::Dialect;
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reported_kind};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reported_kind, request_id};
 use crate::fields::{Fields, find, flag, is_nothing, plain};
 use crate::list::{List, has_array, read_list};
 use crate::names::debug_fields;
@@ -109,6 +110,15 @@ impl RawResponse {
         }
     }
 
+    pub(super) fn received(status: StatusCode, headers: HeaderMap, body: Bytes) -> Self {
+        Self {
+            status,
+            request_id: request_id(&headers).map(str::to_owned),
+            headers,
+            body,
+        }
+    }
+
     /// Decodes the body as JSON.
     ///
     /// # Errors
@@ -130,20 +140,25 @@ debug_fields!(RawResponse: status, request_id);
 
 /// A successful response, before its body is decoded.
 pub(crate) struct Received {
+    pub(super) response: RawResponse,
     pub(super) operation: Option<Operation>,
     /// Whether the request only read something.
     pub(super) is_read: bool,
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(crate) body: Bytes,
-    pub(super) request_id: Option<String>,
     /// The value of the key's header in the request.
     pub(crate) api_key: HeaderValue,
     pub(super) attempts: u32,
     pub(super) elapsed: Duration,
     /// See [`Deleted::already_gone`].
     pub(super) already_gone: bool,
-    pub(super) dialect: Arc<Dialect>,
+    pub(crate) dialect: Arc<Dialect>,
+}
+
+impl Deref for Received {
+    type Target = RawResponse;
+
+    fn deref(&self) -> &RawResponse {
+        &self.response
+    }
 }
 
 impl Received {
@@ -162,17 +177,9 @@ impl Received {
         self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
     }
 
-    pub(crate) fn dialect(&self) -> &Dialect {
-        &self.dialect
-    }
-
     /// Whether the request changed something that exists.
     fn is_change(&self) -> bool {
         !self.is_read && !self.operation.is_some_and(Operation::creates)
-    }
-
-    pub(crate) fn headers(&self) -> &HeaderMap {
-        &self.headers
     }
 
     /// Whether the body is a web page, whatever its type says.
@@ -211,24 +218,6 @@ impl Received {
             .with(|error| error.report = ErrorReport::read(&self.body))
     }
 
-    /// Decides about a resource. What a creation or a read responds with has at least one known
-    /// field; an update, for example, may have an empty response.
-    fn check_resource(&self, noun: &str, is_blank: bool, denied: Denied) -> Result<(), Error> {
-        if (denied.is_refused && !self.is_read) || (is_blank && denied.is_failure) {
-            return Err(self.reported_failure());
-        }
-        if is_blank && self.is_change() && !denied.is_nothing && !denied.says_success {
-            return Err(self.unclear());
-        }
-        if is_blank && self.operation.is_some_and(Operation::creates) {
-            return Err(self.error(ErrorKind::MissingId, Outcome::Unknown));
-        }
-        if is_blank && self.is_read {
-            return Err(self.decode_error(DecodeError(format!("the body does not contain {noun}"))));
-        }
-        Ok(())
-    }
-
     pub(crate) fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
         Error::new(kind, outcome)
             .with_operation(self.operation)
@@ -248,35 +237,6 @@ impl Received {
     }
 }
 
-/// What a body says against the success that the status reports.
-#[derive(Clone, Copy)]
-struct Denied {
-    is_refused: bool,
-    is_failure: bool,
-    says_success: bool,
-    /// Whether it says nothing at all.
-    is_nothing: bool,
-}
-
-impl Denied {
-    fn by(body: &Value) -> Self {
-        match body {
-            Value::Object(fields) => Self {
-                is_refused: is_refused(fields),
-                is_failure: reports_failure(fields),
-                says_success: says_success(fields),
-                is_nothing: fields.values().all(is_nothing),
-            },
-            _ => Self {
-                is_refused: *body == Value::Bool(false),
-                is_failure: false,
-                says_success: false,
-                is_nothing: true,
-            },
-        }
-    }
-}
-
 const HTML: &str = "the body is HTML, not JSON; check the base URL";
 
 /// What a call returns, read from its response.
@@ -292,14 +252,33 @@ impl<T: Resource> FromResponse for T {
             Err(_) if response.is_change() && response.may_be_text() => Value::Null,
             Err(bad) => return Err(response.decode_error(bad)),
         };
-        let mut denied = Denied::by(&value);
-        // A documented field of another type is one of the resource.
-        denied.is_nothing |= value.as_object().is_some_and(names_field::<T>);
+        let fields = value.as_object();
+        let is_refused = value == Value::Bool(false) || fields.is_some_and(is_refused);
+        let is_failure = fields.is_some_and(reports_failure);
+        // It says nothing against a change, or has a documented field, perhaps of another type.
+        let is_clear = fields.is_none_or(|fields| {
+            fields.values().all(is_nothing) || says_success(fields) || names_field::<T>(fields)
+        });
         // `{"status": "error", "message": "…"}` has no resource with that status.
-        let is_bare = value.as_object().is_some_and(is_bare::<T>) && denied.is_failure;
+        let is_bare = is_failure && fields.is_some_and(is_bare::<T>);
         let resource: Self = read_object(value, &response.dialect);
         let is_blank = is_bare || !resource.is_identified() && resource.is_blank();
-        response.check_resource(Self::NOUN, is_blank, denied)?;
+        if (is_refused && !response.is_read) || (is_failure && is_blank) {
+            return Err(response.reported_failure());
+        }
+        if is_blank && response.is_change() && !is_clear {
+            return Err(response.unclear());
+        }
+
+        // What a creation or a read responds with has at least one known field; an update, for
+        // example, may have an empty response.
+        if is_blank && !response.is_read && !response.is_change() {
+            return Err(response.error(ErrorKind::MissingId, Outcome::Unknown));
+        }
+        if is_blank && response.is_read {
+            let problem = format!("the body does not contain {}", Self::NOUN);
+            return Err(response.decode_error(DecodeError(problem)));
+        }
         Ok(resource)
     }
 }
@@ -318,12 +297,7 @@ fn is_bare<T: Resource>(fields: &Fields) -> bool {
 
 impl FromResponse for RawResponse {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        Ok(Self {
-            status: response.status,
-            headers: response.headers.clone(),
-            request_id: response.request_id.clone(),
-            body: response.body.clone(),
-        })
+        Ok(response.response.clone())
     }
 }
 

@@ -6,23 +6,23 @@
 //! retried only if they were certainly not processed: no connection was established, or the
 //! service responded with 429.
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use std::sync::Arc;
+
+use http::{HeaderValue, Method};
 use tokio::time::{Duration, Instant, sleep};
 use url::Url;
 
-use super::attempt::{Failed, Failure, Success, attempt};
+use super::attempt::attempt;
 use super::observer::{Attempt, Exchange};
+use super::pauses::MAX_TIMEOUT;
 use super::request::body::InDoubt;
 use super::request::{OnRepetition, Options, Request};
-use super::response::Received;
+use super::response::{RawResponse, Received};
 use super::shared::Shared;
-use crate::error::{Error, ErrorKind, Outcome, request_id};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// After a 429 with `Retry-After: 0`, also if the back-off is shorter.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
-
-pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Sends a request and retries it where that is safe, until the deadline. Dropped before its end, it
 /// leaves behind whether the service may have processed the request.
@@ -45,6 +45,7 @@ pub(super) async fn send(
         retry_safe: request.idempotent || has_key,
         retries: options.retries.unwrap_or(shared.settings.retries),
         timeout,
+        start,
         // The clock cannot represent the deadline if the timeout is very long.
         deadline: start.checked_add(timeout).unwrap_or(start + MAX_TIMEOUT),
         attempts: 0,
@@ -52,21 +53,9 @@ pub(super) async fn send(
         in_doubt,
         may_be_processed: false,
     };
-    match call.run().await {
-        Ok(finished) => Ok(Received {
-            operation: request.operation,
-            is_read: request.method == Method::GET,
-            request_id: request_id(&finished.success.headers).map(str::to_owned),
-            status: finished.success.status,
-            headers: finished.success.headers,
-            body: finished.success.body,
-            api_key: finished.api_key,
-            attempts: call.attempts,
-            elapsed: start.elapsed(),
-            already_gone: finished.already_gone,
-            dialect: std::sync::Arc::clone(&shared.settings.dialect),
-        }),
-        Err(error) => Err(error.with_operation(request.operation).with(|error| {
+    let result = call.run().await;
+    result.map_err(|error| {
+        error.with_operation(request.operation).with(|error| {
             error.attempts = call.attempts;
             error.idempotent = request.idempotent;
             // A key that was made for this call is lost with it: a repetition would have another.
@@ -74,8 +63,8 @@ pub(super) async fn send(
             if call.may_be_processed {
                 error.outcome = Outcome::Unknown;
             }
-        })),
-    }
+        })
+    })
 }
 
 /// The error of a call that cannot start before its deadline.
@@ -87,32 +76,6 @@ fn held_back(end: Instant) -> Error {
     })
 }
 
-/// The response to a deletion that an earlier attempt has most likely performed.
-fn gone(error: &Error) -> Success {
-    Success {
-        status: error.status().unwrap_or_default(),
-        headers: error.headers().clone(),
-        body: Bytes::new(),
-    }
-}
-
-/// A call that succeeded.
-struct Finished {
-    success: Success,
-    /// The value of the key's header.
-    api_key: HeaderValue,
-    /// See [`Deleted::already_gone`](super::response::Deleted::already_gone).
-    already_gone: bool,
-}
-
-/// What follows a failed attempt.
-enum Next {
-    /// Another attempt after this pause. The pause that a 429 asks for is not part of it: all calls
-    /// that the service limited wait for that one together.
-    Retry(Duration),
-    Fail,
-}
-
 /// A call in progress.
 struct Progress<'a> {
     shared: &'a Shared,
@@ -122,6 +85,7 @@ struct Progress<'a> {
     retry_safe: bool,
     retries: u32,
     timeout: Duration,
+    start: Instant,
     deadline: Instant,
     attempts: u32,
     /// The attempts after which the service said when to come back. They do not count as retries.
@@ -132,7 +96,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    async fn run(&mut self) -> Result<Finished, Error> {
+    async fn run(&mut self) -> Result<Received, Error> {
         let mut last_error = None;
         loop {
             let api_key = self.shared.target.current_api_key()?;
@@ -144,46 +108,53 @@ impl Progress<'_> {
             let start = Instant::now();
             let result = self.attempt(&api_key, start).await;
             let elapsed = start.elapsed();
-            let failed = match result {
-                Ok(success) => {
-                    self.notify_success(elapsed, &success);
-                    return Ok(Finished {
-                        success,
-                        api_key,
-                        already_gone: false,
-                    });
+            let error = match result {
+                Ok(response) => {
+                    self.notify(elapsed, Ok(&response), None);
+                    return Ok(self.received(response, api_key));
                 }
-                Err(failed) => failed,
+                Err(error) => error,
             };
 
-            if self.was_probably_deleted(&failed.error) {
-                self.notify_failure(elapsed, &failed.error, None);
-                return Ok(Finished {
-                    success: gone(&failed.error),
-                    api_key,
+            if self.was_probably_deleted(&error) {
+                self.notify(elapsed, Err(&error), None);
+                let mut response = RawResponse::new(error.status().unwrap_or_default(), "");
+                response.headers = error.headers().clone();
+                return Ok(Received {
                     already_gone: true,
+                    ..self.received(response, api_key)
                 });
             }
-            self.may_be_processed |= failed.error.outcome() == Outcome::Unknown;
+            self.may_be_processed |= error.outcome() == Outcome::Unknown;
             if !self.may_be_processed {
                 self.in_doubt.clear();
             }
 
-            match self.next(&failed, &api_key) {
-                Next::Retry(pause) => {
-                    let requested = failed.error.retry_after().unwrap_or_default();
-                    self.notify_failure(elapsed, &failed.error, Some(pause.max(requested)));
-                    // A timer would wait at least a millisecond.
-                    if !pause.is_zero() {
-                        sleep(pause).await;
-                    }
-                    last_error = Some(failed.error);
-                }
-                Next::Fail => {
-                    self.notify_failure(elapsed, &failed.error, None);
-                    return self.confirm(failed.error).await;
-                }
+            let Some(pause) = self.next_pause(&error, &api_key) else {
+                self.notify(elapsed, Err(&error), None);
+                return self.confirm(error).await;
+            };
+            let requested = error.retry_after().unwrap_or_default();
+            self.notify(elapsed, Err(&error), Some(pause.max(requested)));
+            // A timer would wait at least a millisecond.
+            if !pause.is_zero() {
+                sleep(pause).await;
             }
+            last_error = Some(error);
+        }
+    }
+
+    /// The response that ends the call.
+    fn received(&self, response: RawResponse, api_key: HeaderValue) -> Received {
+        Received {
+            response,
+            operation: self.request.operation,
+            is_read: self.request.method == Method::GET,
+            api_key,
+            attempts: self.attempts,
+            elapsed: self.start.elapsed(),
+            already_gone: false,
+            dialect: Arc::clone(&self.shared.settings.dialect),
         }
     }
 
@@ -208,7 +179,7 @@ impl Progress<'_> {
         Ok(())
     }
 
-    async fn attempt(&self, api_key: &HeaderValue, start: Instant) -> Result<Success, Failed> {
+    async fn attempt(&self, api_key: &HeaderValue, start: Instant) -> Result<RawResponse, Error> {
         let limit = self
             .options
             .attempt_timeout
@@ -244,50 +215,37 @@ impl Progress<'_> {
         may_be_deleted && self.may_be_processed && error.is_not_found()
     }
 
-    /// Decides what follows a failed attempt. A 429 with `Retry-After` also holds back other calls to
-    /// the same operation.
-    fn next(&mut self, failed: &Failed, api_key: &HeaderValue) -> Next {
+    /// The pause before the next attempt, `None` if there is none. A 429 with `Retry-After` also holds
+    /// back other calls to the same operation; they wait for that pause together, so it is not part of
+    /// this one.
+    fn next_pause(&mut self, error: &Error, api_key: &HeaderValue) -> Option<Duration> {
         let now = Instant::now();
         let longest = self.shared.settings.max_retry_after;
-        let requested = failed.error.retry_after();
+        let requested = error.retry_after().unwrap_or_default();
 
-        let invited = failed.failure == Failure::Limited && requested.is_some();
+        let invited = error.is_rate_limited() && error.retry_after().is_some();
         if invited {
             self.limited += 1;
-            let pause = requested.unwrap_or_default().min(longest);
-            if let Some(end) = now.checked_add(pause) {
+            if let Some(end) = now.checked_add(requested.min(longest)) {
                 self.shared
                     .pauses
                     .pause(api_key, self.request.operation, end);
             }
         }
 
-        if !self.may_repeat(failed.failure) || !self.has_retries(invited) {
-            return Next::Fail;
+        let has_retries = self.retries > 0 && (invited || self.counted_attempts() <= self.retries);
+        if !has_retries || !self.may_repeat(error) || requested > longest {
+            return None;
         }
-        let requested = requested.unwrap_or_default();
-        if requested > longest {
-            return Next::Fail;
-        }
-
         let pause = self.pause(invited, requested);
-        match now.checked_add(pause.max(requested)) {
-            Some(start) if start < self.deadline => Next::Retry(pause),
-            _ => Next::Fail,
-        }
+        let start = now.checked_add(pause.max(requested))?;
+        (start < self.deadline).then_some(pause)
     }
 
-    /// Whether a repetition cannot have a second effect.
-    fn may_repeat(&self, failure: Failure) -> bool {
-        match failure {
-            Failure::NotSent | Failure::Limited => true,
-            Failure::Transient => self.retry_safe,
-            Failure::Permanent => false,
-        }
-    }
-
-    fn has_retries(&self, invited: bool) -> bool {
-        self.retries > 0 && (invited || self.counted_attempts() <= self.retries)
+    /// Whether a repetition may succeed, and cannot have a second effect.
+    fn may_repeat(&self, error: &Error) -> bool {
+        let may_succeed = error.is_transient() || *error.kind() == ErrorKind::Tls;
+        may_succeed && (self.retry_safe || error.outcome() != Outcome::Unknown)
     }
 
     fn counted_attempts(&self) -> u32 {
@@ -312,7 +270,7 @@ impl Progress<'_> {
 
     /// After a conflict, finds out whether an earlier attempt, whose response was lost, has done what
     /// was asked for. Returns the error if not.
-    async fn confirm(&mut self, error: Error) -> Result<Finished, Error> {
+    async fn confirm(&mut self, error: Error) -> Result<Received, Error> {
         let OnRepetition::Confirm(confirmation) = &self.request.on_repetition else {
             return Err(error);
         };
@@ -333,78 +291,55 @@ impl Progress<'_> {
         };
         let start = Instant::now();
         let result = confirming.attempt(&api_key, start).await;
-        let elapsed = start.elapsed();
+        confirming.notify(start.elapsed(), result.as_ref(), None);
         match result {
-            Ok(success) => {
-                confirming.notify_success(elapsed, &success);
-                if !(confirmation.is_done)(&success.body, &self.shared.settings.dialect) {
-                    return Err(error);
-                }
-                Ok(Finished {
-                    success,
-                    api_key,
-                    already_gone: false,
-                })
+            Ok(response)
+                if (confirmation.is_done)(&response.body, &self.shared.settings.dialect) =>
+            {
+                Ok(self.received(response, api_key))
             }
-            Err(failed) => {
-                confirming.notify_failure(elapsed, &failed.error, None);
-                Err(error)
-            }
+            _ => Err(error),
         }
     }
 
-    fn notify_success(&self, elapsed: Duration, success: &Success) {
-        self.notify(&Attempt {
-            status: Some(success.status),
-            ..self.observed(elapsed, &success.headers, &success.body)
-        });
-    }
-
-    fn notify_failure(&self, elapsed: Duration, error: &Error, retry_in: Option<Duration>) {
-        self.notify(&Attempt {
-            status: error.status(),
-            failure: Some(error.kind()),
-            retry_in,
-            ..self.observed(elapsed, error.headers(), error.body())
-        });
-    }
-
-    /// What observers see of an attempt, before it is known how it ended.
-    fn observed<'o>(
-        &'o self,
+    /// Shows an attempt to the observers.
+    fn notify(
+        &self,
         elapsed: Duration,
-        headers: &'o HeaderMap,
-        body: &'o [u8],
-    ) -> Attempt<'o> {
+        result: Result<&RawResponse, &Error>,
+        retry_in: Option<Duration>,
+    ) {
+        if self.shared.observers.is_empty() {
+            return;
+        }
         let Self {
             shared,
             request,
             options,
             ..
         } = *self;
-        Attempt {
+        let exchange = Exchange {
+            target: &shared.target,
+            request,
+            options,
+            headers: result.map_or_else(Error::headers, |response| &response.headers),
+            body: result.map_or_else(Error::body, |response| &response.body[..]),
+        };
+        let attempt = Attempt {
             operation: request.operation,
             method: request.method.as_str(),
             url: self.url.as_str(),
             number: self.attempts,
-            status: None,
-            request_id: request_id(headers),
-            failure: None,
+            status: result.map_or_else(Error::status, |response| Some(response.status)),
+            request_id: result
+                .map_or_else(Error::request_id, |response| response.request_id.as_deref()),
+            failure: result.err().map(Error::kind),
             elapsed,
-            retry_in: None,
-            exchange: Exchange {
-                target: &shared.target,
-                request,
-                options,
-                headers,
-                body,
-            },
-        }
-    }
-
-    fn notify(&self, attempt: &Attempt<'_>) {
-        for observe in &self.shared.observers {
-            observe(attempt);
+            retry_in,
+            exchange,
+        };
+        for observe in &shared.observers {
+            observe(&attempt);
         }
     }
 }

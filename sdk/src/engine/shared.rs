@@ -11,7 +11,7 @@ use tokio::time::Duration;
 use super::connections::{HttpClients, lock};
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
-use super::pauses::{Pause, Pauses, Rate};
+use super::pauses::{MAX_TIMEOUT, Pause, Pauses, Rate};
 use super::target::{ApiKey, Target, api_key_value};
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind, Outcome};
@@ -29,35 +29,15 @@ pub(crate) struct Shared {
     pub(super) observers: Vec<Observer>,
     pub(super) hooks: Vec<HeaderHook>,
     pub(crate) guard: Option<Arc<ActiveGuard>>,
-    pub(super) scopes: Arc<Mutex<KnownScopes>>,
+    pub(super) scopes: Arc<Mutex<Option<KnownScopes>>>,
 }
 
-/// The scopes of the API key.
-#[derive(Default)]
-pub(super) enum KnownScopes {
-    #[default]
-    Unknown,
-    /// As the application says.
-    Declared(BTreeSet<Scope>),
-    /// As `me` told for this key. A key provider may return another one next time.
-    Learned {
-        api_key: HeaderValue,
-        scopes: BTreeSet<Scope>,
-    },
-}
-
-impl KnownScopes {
-    /// Those of the key that the target has now.
-    fn of(&self, target: &Target) -> Option<&BTreeSet<Scope>> {
-        match self {
-            Self::Unknown => None,
-            Self::Declared(scopes) => Some(scopes),
-            Self::Learned { api_key, scopes } => {
-                let current = target.current_api_key().ok()?;
-                (current == *api_key).then_some(scopes)
-            }
-        }
-    }
+/// The scopes of an API key.
+pub(super) struct KnownScopes {
+    pub(super) scopes: BTreeSet<Scope>,
+    /// The key that `me` told them of. A key provider may return another one next time. `None`: the
+    /// application declared them.
+    pub(super) learned_of: Option<HeaderValue>,
 }
 
 /// The settings made on the builder.
@@ -93,25 +73,34 @@ impl Shared {
         let Some(required) = operation.required_scope() else {
             return Ok(());
         };
-        let known = lock(&self.scopes);
-        let Some(granted) = known.of(&self.target) else {
-            return Ok(());
-        };
-        if granted.contains(&required) {
-            return Ok(());
+        match self.known_scopes() {
+            Some(granted) if !granted.contains(&required) => {
+                let kind = ErrorKind::missing_scope(Some(required), Some(granted));
+                Err(Error::new(kind, Outcome::NotSent).with_operation(operation))
+            }
+            _ => Ok(()),
         }
-        let kind = ErrorKind::missing_scope(Some(required), Some(granted.clone()));
-        Err(Error::new(kind, Outcome::NotSent).with_operation(operation))
     }
 
     pub(super) fn known_scopes(&self) -> Option<BTreeSet<Scope>> {
-        lock(&self.scopes).of(&self.target).cloned()
+        let known = lock(&self.scopes);
+        let KnownScopes { scopes, learned_of } = known.as_ref()?;
+        let is_current = |key: &HeaderValue| {
+            let current = self.target.current_api_key();
+            current.is_ok_and(|current| current == *key)
+        };
+        learned_of
+            .as_ref()
+            .is_none_or(is_current)
+            .then(|| scopes.clone())
     }
 
     /// Keeps the scope that a response told about the key of its request.
     pub(crate) fn learn_scope(&self, scope: Scope, api_key: HeaderValue) {
-        let scopes = BTreeSet::from([scope]);
-        *lock(&self.scopes) = KnownScopes::Learned { api_key, scopes };
+        *lock(&self.scopes) = Some(KnownScopes {
+            scopes: BTreeSet::from([scope]),
+            learned_of: Some(api_key),
+        });
     }
 
     /// A client with another key and everything else shared. Its scopes are unknown.
@@ -161,6 +150,11 @@ pub(crate) struct BackOff {
 }
 
 impl BackOff {
+    pub(super) fn new(initial: Duration, max: Duration) -> Self {
+        let max = max.min(MAX_TIMEOUT);
+        Self { initial, max }
+    }
+
     /// The upper limit after this number of attempts.
     pub(super) fn after(self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(30);

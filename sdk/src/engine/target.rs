@@ -114,17 +114,18 @@ impl KeyForm {
     pub(super) fn of(dialect: &Dialect) -> Self {
         let header = dialect.choice(Point::KeyHeader);
         let is_usual = header.eq_ignore_ascii_case(AUTHORIZATION.as_str());
-        match dialect.pinned(Point::KeyScheme) {
-            Some("bare") => Self::Prefix(String::new()),
-            Some("basic") => Self::Password(dialect.choice(Point::KeyUser).to_owned()),
-            Some("basic-user") => Self::UserName,
-            Some("token") => Self::Prefix("Token ".to_owned()),
-            Some("bearer") => Self::Prefix("Bearer ".to_owned()),
-            Some(word) => Self::Prefix(format!("{word} ")),
-            None if is_usual => Self::Prefix("Bearer ".to_owned()),
+        let prefix = match dialect.pinned(Point::KeyScheme) {
+            Some("basic") => return Self::Password(dialect.choice(Point::KeyUser).to_owned()),
+            Some("basic-user") => return Self::UserName,
+            Some("bare") => "",
+            Some("token") => "Token ",
+            Some("bearer") => "Bearer ",
+            Some(word) => return Self::Prefix(format!("{word} ")),
+            None if is_usual => "Bearer ",
             // Another header usually carries the key alone.
-            None => Self::Prefix(String::new()),
-        }
+            None => "",
+        };
+        Self::Prefix(prefix.to_owned())
     }
 
     /// The text before the key, for a preview, which masks the rest.

@@ -4,10 +4,10 @@
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use super::attempt::{Failed, Success};
 use super::request::Request;
+use super::response::RawResponse;
 use super::target::Target;
-use crate::error::{ErrorKind, request_id};
+use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;
 
 /// Runs an attempt in a span of its own.
@@ -15,8 +15,8 @@ pub(super) async fn traced(
     target: &Target,
     request: &Request,
     number: u32,
-    attempt: impl Future<Output = Result<Success, Failed>>,
-) -> Result<Success, Failed> {
+    attempt: impl Future<Output = Result<RawResponse, Error>>,
+) -> Result<RawResponse, Error> {
     let operation = request.operation;
     let method = request.method.as_str();
     let template = operation.map(Operation::path);
@@ -44,15 +44,15 @@ pub(super) async fn traced(
         return result;
     }
     let (status, id) = match &result {
-        Ok(success) => (Some(success.status), request_id(&success.headers)),
-        Err(failed) => (failed.error.status(), failed.error.request_id()),
+        Ok(response) => (Some(response.status), response.request_id.as_deref()),
+        Err(error) => (error.status(), error.request_id()),
     };
     span.record(
         "http.response.status_code",
         status.map(|status| status.as_u16()),
     );
     span.record("svc.request_id", id);
-    if let Err(Failed { error, .. }) = &result {
+    if let Err(error) = &result {
         span.record("otel.status_code", "ERROR");
         span.record("error.type", error.kind().name());
         span.record("svc.outcome", error.outcome().as_str());

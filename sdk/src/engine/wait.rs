@@ -4,19 +4,19 @@
 //! `Retry-After` asks for, and the last one is made at the deadline. Each poll is a `Call`, so it
 //! is also retried by `send.rs`.
 
-use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::time::{Instant, sleep_until};
 
 use super::call::Call;
-use super::send::MAX_TIMEOUT;
+use super::pauses::MAX_TIMEOUT;
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::names::debug_fields;
 use crate::operation::Operation;
 
 /// A wait for a resource to reach a final state, which polls the service.
@@ -106,8 +106,8 @@ impl<T: Clone + Send + 'static> Wait<T> {
             let change = match poll {
                 Ok(PollResult::Failed(_)) => None,
                 Ok(PollResult::State(now)) => {
-                    let is_same = last.as_ref().is_some_and(|last| is_same(last, &now));
-                    last = Some(now.clone());
+                    let last = last.replace(now.clone());
+                    let is_same = last.is_some_and(|last| is_same(&last, &now));
                     (!is_same || is_done(&now)).then_some(Ok(now))
                 }
                 Err(error) => Some(Err(error)),
@@ -152,16 +152,12 @@ impl<T: Clone + Send + 'static> Wait<T> {
             last: false,
             wait: self,
         };
-        let polls = stream::unfold(state, |mut state| async move {
+        Box::pin(stream::try_unfold(state, |mut state| async move {
             if state.done {
-                return None;
+                return Ok(None);
             }
-            let next = state.next().await;
-            state.done |= next.is_err();
-            Some((next, state))
-        });
-        // Polling the stream after its end returns `None` again.
-        Box::pin(polls.fuse())
+            Ok(Some((state.next().await?, state)))
+        }))
     }
 }
 
@@ -173,8 +169,8 @@ impl<T: Clone + Send + 'static> IntoFuture for Wait<T> {
         let is_done = self.is_done;
         Box::pin(async move {
             let mut polls = self.run();
-            while let Some(poll) = polls.next().await {
-                match poll? {
+            while let Some(poll) = polls.try_next().await? {
+                match poll {
                     PollResult::State(now) if is_done(&now) => return Ok(now),
                     _ => {}
                 }
@@ -254,11 +250,4 @@ impl<T: 'static> State<T> {
     }
 }
 
-impl<T> fmt::Debug for Wait<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait")
-            .field("operation", &self.operation)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Wait<T>: operation, timeout);

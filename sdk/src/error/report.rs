@@ -12,6 +12,7 @@ use crate::decode::parse_value;
 use crate::fields::{find, plain};
 use crate::names::debug_fields;
 use crate::scope::Scope;
+use crate::words::WORDS;
 
 /// A problem that the service reported about one field of the request.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,11 +101,11 @@ impl ErrorReport {
         });
         let reported = || [inner, Some(object), first].into_iter().flatten();
         let mut report = Self {
-            code: reported().find_map(|each| first_text(each, &CODES)),
-            message: inner.and_then(|inner| first_text(inner, &MESSAGES)),
+            code: reported().find_map(|each| first_text(each, &WORDS.error_codes)),
+            message: inner.and_then(|inner| first_text(inner, &WORDS.error_messages)),
             ..Self::default()
         };
-        let (error, messages) = MESSAGES.split_last().unwrap_or((&"error", &[]));
+        let (error, messages) = WORDS.error_messages.split_last().unwrap_or((&"error", &[]));
         report.message = report.message.or_else(|| first_text(object, messages));
         // In `{"error": "invalid_scope", "error_description": "…"}` the error is the code.
         let error = first_text(object, &[error]).filter(|_| inner.is_none());
@@ -163,7 +164,7 @@ impl ErrorReport {
             self.about_scope |= named.is_some() || key.starts_with("required");
             self.named_scope = self.named_scope.or(named);
         }
-        for key in FIELD_LISTS {
+        for &key in &WORDS.error_fields {
             match holder.get(key) {
                 Some(Value::Array(items)) => self.add_fields(items),
                 // `detail` may also be an object of something else.
@@ -183,10 +184,11 @@ impl ErrorReport {
 
     fn add_fields(&mut self, items: &[Value]) {
         for item in items.iter().filter_map(Value::as_object) {
-            let field = FIELD_NAMES
+            let field = WORDS
+                .field_names
                 .iter()
                 .find_map(|name| field_name(item.get(*name)?));
-            let message = || first_text(item, &MESSAGES).unwrap_or_default();
+            let message = || first_text(item, &WORDS.error_messages).unwrap_or_default();
             let problem = field.map(|field| FieldProblem {
                 field,
                 message: message(),
@@ -226,52 +228,6 @@ fn is_identifier(text: &str, signs: &[u8]) -> bool {
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
-
-/// Fields that hold a code.
-const CODES: [&str; 4] = ["code", "errorCode", "error_code", "errorType"];
-
-/// Fields that hold a message, the most specific one first; `error`, which may also hold a
-/// code, is the last one.
-const MESSAGES: [&str; 13] = [
-    "message",
-    "error_description",
-    "detail",
-    "errorMessage",
-    "error_message",
-    "msg",
-    "Message",
-    "description",
-    "hydra:description",
-    "reason",
-    "title",
-    "errors",
-    "error",
-];
-
-/// Fields that hold problems of individual fields.
-const FIELD_LISTS: [&str; 7] = [
-    "fields",
-    "errors",
-    "detail",
-    "violations",
-    "issues",
-    "invalid_params",
-    "invalid-params",
-];
-
-/// Fields that hold the name of a field.
-const FIELD_NAMES: [&str; 10] = [
-    "field",
-    "path",
-    "name",
-    "param",
-    "pointer",
-    "property",
-    "propertyPath",
-    "location",
-    "source",
-    "loc",
-];
 
 /// The name of a field: a text, a path such as `["body", "to", 0]`, or a JSON:API source.
 fn field_name(value: &Value) -> Option<String> {
@@ -319,7 +275,7 @@ fn text(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         Value::Array(items) => {
             let texts = items.iter().filter_map(|item| match item {
-                Value::Object(item) => first_text(item, &MESSAGES),
+                Value::Object(item) => first_text(item, &WORDS.error_messages),
                 other => text(other),
             });
             let texts: Vec<String> = texts.collect();

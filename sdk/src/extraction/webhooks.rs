@@ -1,17 +1,12 @@
 //! Webhook endpoints of the extraction service.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use crate::decode::{self, Extra, SECRETS, resource, take_name};
-use crate::dialect::Dialect;
-use crate::engine::{Call, Deleted, Shared, payload};
-use crate::fields::Fields;
-use crate::list::List;
+use crate::client::collection;
+use crate::decode::{self, Extra, resource};
+use crate::engine::{Call, payload};
 use crate::names::debug_fields;
 use crate::operation::Operation;
-use crate::pages::ListStream;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
 
@@ -50,20 +45,18 @@ resource!(
     Webhook,
     "a webhook",
     "webhook",
-    ["url", "secret", "events", "status"],
-    prepare
+    ["url", "secret", "events", "status"]
 );
-
-fn prepare(fields: &mut Fields, _dialect: &Dialect) {
-    take_name(fields, "secret", &SECRETS);
-}
 
 debug_fields!(Webhook: id, events, status, extra);
 
-/// The operations on webhook endpoints. All of them require the scope `full`.
-#[derive(Clone, Debug)]
-pub struct Webhooks {
-    pub(crate) shared: Arc<Shared>,
+collection! {
+    /// The operations on webhook endpoints. All of them require the scope `full`.
+    Webhooks of Webhook;
+    /// Lists the organization's endpoints.
+    list ExtractionWebhooksList;
+    /// Deletes an endpoint.
+    delete ExtractionWebhooksDelete;
 }
 
 impl Webhooks {
@@ -87,23 +80,5 @@ impl Webhooks {
             &[],
             payload,
         )
-    }
-
-    /// Lists the organization's endpoints, or the first page of them, see [`List::is_complete`] and
-    /// [`stream`](Self::stream).
-    pub fn list(&self) -> Call<List<Webhook>> {
-        Call::without_body(&self.shared, Operation::ExtractionWebhooksList, &[])
-    }
-
-    /// Returns a stream of all webhooks, which requests page after page if there are pages.
-    pub fn stream(&self) -> ListStream<Webhook> {
-        let webhooks = self.clone();
-        ListStream::new(false, move || webhooks.list())
-    }
-
-    /// Deletes an endpoint.
-    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
-        let operation = Operation::ExtractionWebhooksDelete;
-        Call::without_body(&self.shared, operation, &[id.as_ref()])
     }
 }

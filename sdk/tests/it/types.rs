@@ -123,6 +123,43 @@ async fn a_field_cannot_be_given_twice() {
     );
 }
 
+/// The service might ignore `scheduled_at`, and send the email at once.
+#[tokio::test]
+async fn an_additional_field_is_not_called_like_a_documented_one() {
+    let server = MockServer::json(202, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
+    let email = || Email::new("a@b", "c@d", "s");
+    let logo = || Attachment::from_bytes("logo.png", "abc");
+    for (misspelled, field) in [
+        (
+            email().extra("scheduled_at", "2030-01-01T00:00:00Z"),
+            "scheduled_at",
+        ),
+        (email().extra("Reply-To", "r@x"), "Reply-To"),
+        (
+            email()
+                .attachment(logo())
+                .attachment(logo().extra("content_type", "image/png")),
+            "attachments[1].content_type",
+        ),
+        (
+            email().attachment(logo().extra("fileName", "a")),
+            "attachments[0].fileName",
+        ),
+    ] {
+        let error = client.emails().send(&misspelled).await.unwrap_err();
+        assert_eq!(error.fields()[0].field, field);
+        assert!(error.is_invalid_input(), "{error}");
+        let unchecked = server.email().local_checks(false).build().unwrap();
+        unchecked.emails().send(&misspelled).await.unwrap();
+    }
+    let known = email()
+        .extra("priority", "high")
+        .attachment(logo().extra("contentId", "logo"));
+    client.emails().send(&known).await.unwrap();
+    assert_eq!(server.request_count(), 5);
+}
+
 #[test]
 fn responses_serialize_what_their_fields_hold() {
     let text = r#"{"id":"e","status":"sent","replyTo":["r@x"],"ip":"1"}"#;

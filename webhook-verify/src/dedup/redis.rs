@@ -4,7 +4,6 @@
 //! connection is used only after `check_eviction`: a server that evicts keys would let deliveries
 //! be handled again.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use redis::{
 };
 
 use super::store::{Claim, DedupStore, StoreFuture, Ticket};
+use crate::log_text::debug_fields;
 use crate::receiver::BoxError;
 
 /// How long connecting may take, and a response.
@@ -195,13 +195,14 @@ impl RedisStore {
     /// Runs a script over the key of a delivery.
     async fn eval<T: FromRedisValue>(
         &self,
-        script: &str,
+        operation: &str,
         key: &str,
         arguments: impl ToRedisArgs,
     ) -> Result<T, BoxError> {
         let mut command = redis::cmd("EVAL");
         let key = format!("{}{key}", self.prefix);
-        command.arg(script).arg(1).arg(key).arg(arguments);
+        command.arg(SCRIPT).arg(1).arg(key);
+        command.arg(operation).arg(arguments);
 
         // Also if it is dropped, because `Dedup` waits no longer: the server may be silent.
         let mut reconnect = Reconnect {
@@ -233,7 +234,7 @@ impl DedupStore for RedisStore {
     fn claim<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, Claim> {
         let arguments = (ticket.token(), millis(lease));
         Box::pin(async move {
-            let claimed = self.eval(CLAIM, ticket.key(), arguments).await?;
+            let claimed = self.eval("claim", ticket.key(), arguments).await?;
             let (state, remaining): (String, i64) = claimed;
             Ok(match state.as_str() {
                 "new" => Claim::New,
@@ -247,31 +248,25 @@ impl DedupStore for RedisStore {
 
     fn renew<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, bool> {
         let arguments = (ticket.token(), millis(lease));
-        Box::pin(self.eval(RENEW, ticket.key(), arguments))
+        Box::pin(self.eval("renew", ticket.key(), arguments))
     }
 
     fn complete<'a>(&'a self, ticket: &'a Ticket, retention: Duration) -> StoreFuture<'a, bool> {
         let arguments = (ticket.token(), millis(retention));
-        Box::pin(self.eval(COMPLETE, ticket.key(), arguments))
+        Box::pin(self.eval("complete", ticket.key(), arguments))
     }
 
     fn release<'a>(&'a self, ticket: &'a Ticket) -> StoreFuture<'a, ()> {
-        let released = self.eval::<bool>(RELEASE, ticket.key(), ticket.token());
+        let released = self.eval::<bool>("release", ticket.key(), ticket.token());
         Box::pin(async { released.await.map(drop) })
     }
 
     fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
-        Box::pin(self.eval(FORGET, key, None::<&str>))
+        Box::pin(self.eval("forget", key, None::<&str>))
     }
 }
 
-impl fmt::Debug for RedisStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore")
-            .field("prefix", &self.prefix)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(RedisStore: prefix);
 
 /// Clamps to the expiry times that Redis accepts: more than zero, and less than
 /// 2⁶³ milliseconds after 1970.
@@ -282,49 +277,4 @@ fn millis(duration: Duration) -> u64 {
         .clamp(1, CENTURY)
 }
 
-/// The value of a key is the token of the current claim, or `done`. Tokens are hex
-/// digits, so `done` cannot be a token.
-///
-/// A repeated claim recognizes its own token.
-const CLAIM: &str = "
-local state = redis.call('GET', KEYS[1])
-if not state or state == ARGV[1] then
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-    return {'new', 0}
-elseif state == 'done' then
-    return {'done', 0}
-else
-    return {'claimed', redis.call('PTTL', KEYS[1])}
-end";
-
-const RENEW: &str = "
-local state = redis.call('GET', KEYS[1])
-if not state or state == ARGV[1] then
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-    return 1
-else
-    return 0
-end";
-
-const COMPLETE: &str = "
-local state = redis.call('GET', KEYS[1])
-if not state or state == ARGV[1] or state == 'done' then
-    redis.call('SET', KEYS[1], 'done', 'PX', ARGV[2])
-    return 1
-else
-    return 0
-end";
-
-const RELEASE: &str = "
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-    return redis.call('DEL', KEYS[1])
-else
-    return 0
-end";
-
-const FORGET: &str = "
-if redis.call('GET', KEYS[1]) == 'done' then
-    return redis.call('DEL', KEYS[1])
-else
-    return 0
-end";
+const SCRIPT: &str = include_str!("redis.lua");

@@ -116,8 +116,7 @@ struct Entries {
 }
 
 struct Entry {
-    /// `None`: never, because the clock cannot represent it.
-    expires_at: Option<Instant>,
+    expires_at: Instant,
     /// The token of the claim, or `None` if the delivery is done.
     token: Option<String>,
 }
@@ -165,16 +164,19 @@ impl Entries {
             self.by_key.shrink_to(self.sweep_at);
         }
         let entry = Entry {
-            expires_at: now.checked_add(time),
+            expires_at: now + time.min(LONGEST),
             token: token.map(str::to_owned),
         };
         self.by_key.insert(ticket.key.clone(), entry);
     }
 }
 
+/// The clock cannot represent what is much longer.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 impl Entry {
     fn is_current(&self, now: Instant) -> bool {
-        self.expires_at.is_none_or(|at| at > now)
+        self.expires_at > now
     }
 }
 
@@ -190,7 +192,7 @@ impl DedupStore for MemoryStore {
                     token: Some(_),
                     expires_at,
                 }) => Claim::InFlight {
-                    retry_after: expires_at.map_or(Duration::MAX, |at| at - now),
+                    retry_after: *expires_at - now,
                 },
                 _ => Claim::Done,
             }

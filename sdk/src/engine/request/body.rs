@@ -105,6 +105,14 @@ impl InDoubt {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// The outcome of an attempt that got no response.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self.get() {
+            true => Outcome::Unknown,
+            false => Outcome::NotSent,
+        }
+    }
+
     /// The service has certainly not processed what it got.
     pub(crate) fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
