@@ -491,9 +491,6 @@ impl Printer {
                     .map(|line| format!("  {}", one_line(line))),
             );
         }
-        if let Some(id) = &failure.request_id {
-            lines.push(format!("  request id: {}", one_line(id)));
-        }
         let mut text = String::new();
         for line in &lines {
             text.push_str(&wrapped(line, self.stderr_width()));
@@ -503,6 +500,10 @@ impl Printer {
             true => text,
             false => text.replacen("error:", &format!("{red}error:{reset}"), 1),
         };
+        let (dim, reset) = styles(self.stderr_color, DIM);
+        let id = failure.request_id.as_deref().map(one_line);
+        let id = id.map(|id| format!("  {dim}request id: {id}{reset}\n"));
+        let text = text + &id.unwrap_or_default();
         self.streams.write_stderr(&masked(&text));
     }
 

@@ -9,7 +9,6 @@ use super::Printer;
 #[cfg(unix)]
 use super::Streams;
 use super::text::printable;
-use super::wrapped;
 use crate::failure::{Failure, Kind};
 use crate::stop;
 #[cfg(unix)]
@@ -74,10 +73,7 @@ impl Printer {
             Poll::Ready(())
         })
         .await;
-        let text = question.trim_end();
-        let space = &question[text.len()..];
-        let text = wrapped(&printable(text), self.stderr_width());
-        self.streams.write_stderr(&format!("{text}{space}"));
+        self.streams.write_stderr(&printable(question));
         tokio::select! {
             read = tokio::task::spawn_blocking(read) => {
                 let typed = read.map_err(|error| Failure::other(error.to_string()))??;
