@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 /// Wraps text into lines of at most `available` columns. Longer words stay whole, so that they can be
 /// copied; the terminal wraps those.
-pub(super) fn between_words(text: &str, available: usize) -> String {
+pub(crate) fn between_words(text: &str, available: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
         if get_text_width(line) <= available {
