@@ -74,11 +74,29 @@ pub(crate) fn without_own_results(source: Vec<u8>) -> Vec<u8> {
 /// Whether the identifier before the results contains this server's name, which may be quoted, and
 /// between comments.
 fn names_this_server(value: &[u8]) -> bool {
-    let identifier = value.split(|&byte| byte == b';').next().unwrap_or_default();
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
-    let identifier: Vec<u8> = identifier.iter().filter(is_name).copied().collect();
+    let identifier: Vec<u8> = identifier(value).iter().filter(is_name).copied().collect();
     let identifier = String::from_utf8_lossy(&identifier).to_ascii_lowercase();
     identifier.contains(INBOUND_HOST)
+}
+
+/// What is before the first semicolon outside of comments and quotes.
+fn identifier(value: &[u8]) -> &[u8] {
+    let mut comments = 0_usize;
+    let mut is_quoted = false;
+    let mut bytes = value.iter().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            // The next one is escaped.
+            b'\\' => _ = bytes.next(),
+            b'"' if comments == 0 => is_quoted = !is_quoted,
+            b'(' if !is_quoted => comments += 1,
+            b')' if !is_quoted => comments = comments.saturating_sub(1),
+            b';' if comments == 0 && !is_quoted => return &value[..at],
+            _ => {}
+        }
+    }
+    value
 }
 
 #[cfg(test)]
@@ -186,6 +204,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn white_space_that_hides_a_signed_part_breaks_the_signature() {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("a key");
+        let record = key.record();
+        let records = [(RecordKind::Dkim, "s1._domainkey.sandbox.test", &*record)];
+        let resolver = Resolver::new(testing::zone(&records), None);
+        let source = signed(
+            "From: ada@sandbox.test\nContent-Type: multipart/mixed; boundary=\"b c\"\n\n\
+             --b c\n\nPay 10\n--b c\n\nnot before June\n--b c--\n",
+        );
+        let changed = String::from_utf8(source.clone()).expect("text");
+        let changed = changed.replacen("--b c\r\n\r\nnot", "--b  c\r\n\r\nnot", 1);
+        for (message, verdict) in [
+            (source, DkimVerdict::Pass),
+            (changed.into_bytes(), DkimVerdict::PermError),
+        ] {
+            let found = dkim::verify(&resolver, &Arc::new(message), 0).await;
+            assert_eq!(found.expect("a result").result, verdict);
+        }
+    }
+
+    #[tokio::test]
     async fn no_change_of_what_is_shown_keeps_a_signature() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("a key");
         let record = key.record();
@@ -246,6 +285,8 @@ mod tests {
             "\r\n Inbound.SANDBOX.localhost 1",
             " \"inbound.sandbox\\.localhost\"",
             " (a comment) inbound.sandbox.localhost",
+            " (a;b \\) (c)) inbound.sandbox.localhost",
+            " \";\" inbound.sandbox.localhost",
         ] {
             assert!(removed(own), "{own:?}");
         }

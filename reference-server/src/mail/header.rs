@@ -1,8 +1,6 @@
 //! The header of a message: where it ends, and what its fields are. All that reads a message starts
 //! here, the verifier of its signatures, too, so that what is shown is what was verified.
 
-use mail_parser::MessageParser;
-
 /// The header of a message, and its body.
 pub(crate) struct Header<'a> {
     pub(crate) fields: Vec<Field<'a>>,
@@ -59,11 +57,6 @@ impl<'a> Header<'a> {
     /// The fields with this name, in any case.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &Field<'a>> {
         self.fields.iter().filter(move |field| field.is(name))
-    }
-
-    /// The addresses in all fields with this name.
-    pub(crate) fn addresses(&self, name: &str) -> Vec<String> {
-        self.all(name).flat_map(Field::addresses).collect()
     }
 }
 
@@ -151,18 +144,6 @@ impl<'a> Field<'a> {
         let lines = lines.map(<[u8]>::trim_ascii);
         let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         lines.join(&b' ')
-    }
-
-    /// The parser sees this field alone, so that no field before can hide it.
-    fn addresses(&self) -> Vec<String> {
-        let field = [self.raw, b"\r\n\r\n"].concat();
-        let parsed = MessageParser::default().parse_headers(&field);
-        let first = parsed.as_ref().and_then(|parsed| parsed.headers().first());
-        let list = first.and_then(|field| field.value.as_address());
-        let addresses = list.iter().flat_map(|list| list.iter());
-        addresses
-            .filter_map(|one| Some(one.address()?.to_owned()))
-            .collect()
     }
 }
 

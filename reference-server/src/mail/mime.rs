@@ -35,7 +35,7 @@ use crate::model::address::Mailbox;
 use crate::model::error::Failure;
 
 pub(crate) use content_type::check_content_type;
-pub(crate) use incoming::Incoming;
+pub(crate) use incoming::{Incoming, mailboxes};
 pub(crate) use part::has_header;
 
 /// Stays encoded in a `Content-ID`.

@@ -20,7 +20,7 @@ pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarg
     });
     let is_refused = match network {
         Network::Public => range.is_some(),
-        Network::Loopback => range.is_none_or(|(name, _)| *name != LOOPBACK),
+        Network::Loopback => !is_this_machine(address),
         Network::Trusted => false,
     };
     if !is_refused {
@@ -62,19 +62,26 @@ pub(crate) fn is_internal(name: &str) -> bool {
     !name.contains('.') || ["test", "internal", "local"].into_iter().any(is_below)
 }
 
+/// Whether connections to an address stay on this machine. Those to other addresses that embed one of
+/// its own, as of 6to4, leave it.
+fn is_this_machine(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
+}
+
 /// Whether a URL is of this machine or, in a trusted network, of that network: there is nobody in
 /// between who could read what is sent without TLS.
 pub(crate) fn is_in_network(network: Network, url: &Url) -> bool {
     let is_local_address = |address: IpAddr| {
-        let address = embedded_v4(address).map_or(address, IpAddr::V4);
-        RANGES.iter().any(|(name, range)| {
-            let is_near = match network {
-                Network::Loopback => *name == LOOPBACK,
-                Network::Trusted => [LOOPBACK, "private", "link-local"].contains(name),
-                Network::Public => false,
-            };
-            is_near && contains(range, address) == Some(true)
-        })
+        let embedded = embedded_v4(address).map_or(address, IpAddr::V4);
+        match network {
+            Network::Loopback => is_this_machine(address),
+            Network::Trusted => RANGES.iter().any(|(name, range)| {
+                let is_near = [LOOPBACK, "private", "link-local"].contains(name);
+                is_near && contains(range, embedded) == Some(true)
+            }),
+            Network::Public => false,
+        }
     };
     match url.host() {
         Some(Host::Ipv4(address)) => is_local_address(address.into()),
@@ -254,6 +261,11 @@ mod tests {
             "192.168.0.1",
             "1.1.1.1",
             "2606:4700::1",
+            "0.1.2.3",
+            "2002:7f00:1::1",
+            "64:ff9b::7f00:1",
+            "::ffff:0:127.0.0.1",
+            "::127.0.0.1",
         ] {
             assert!(refused(Network::Loopback, address).is_some(), "{address}");
         }

@@ -7,13 +7,14 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine as _, alphabet};
 use regex_lite::Regex;
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, Digest, SHA256, digest};
 use ring::signature::{RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 
 use super::canonical::{Form, canonical_body};
 use crate::mail::dns::{Resolver, tag};
 use crate::mail::header::{Field, Header};
+use crate::mail::mime::{Incoming, mailboxes};
 use crate::messages::message_wire::{DkimResult, DkimVerdict};
 use crate::model::address::DomainName;
 use crate::model::error::Failure;
@@ -102,14 +103,29 @@ const MAX_SIGNED: usize = 100;
 /// How far the clock of a signer may be ahead, in seconds.
 const MAX_SKEW: i64 = 300;
 
-/// The domains of the addresses in `From`; empty if one of them is not valid.
+/// The domains of the mailboxes that `From` shows; empty if one of them has none, since a name alone
+/// could be shown as the sender.
 fn sender_domains(header: &Header<'_>) -> Vec<DomainName> {
-    let addresses = header.addresses("From");
-    let domains = addresses.iter().map(|address| {
-        let (_, domain) = address.rsplit_once('@')?;
-        DomainName::parse(domain).ok()
-    });
-    domains.collect::<Option<_>>().unwrap_or_default()
+    let mut domains = Vec::new();
+    for field in header.all("From") {
+        let list = field.unfolded();
+        for mailbox in mailboxes(&String::from_utf8_lossy(&list)) {
+            let address = match mailbox.rsplit_once('<') {
+                Some((_, address)) => address.trim_end_matches('>'),
+                None => &mailbox,
+            };
+            let Some(domain) = domain_of(address) else {
+                return Vec::new();
+            };
+            domains.push(domain);
+        }
+    }
+    domains
+}
+
+fn domain_of(address: &str) -> Option<DomainName> {
+    let (_, domain) = address.rsplit_once('@')?;
+    DomainName::parse(domain).ok()
 }
 
 /// Whether a signature of a domain stands for a sender in the other: they are the same, or one is
@@ -124,6 +140,29 @@ fn is_aligned(sender: &DomainName, signer: &DomainName) -> bool {
                 .is_some_and(|rest| rest.ends_with('.'))
     };
     sender == signer || is_below(sender, signer) || is_below(signer, sender)
+}
+
+/// A digest of all that a message shows, without white space.
+fn content_shown(message: &[u8]) -> Digest {
+    let message = Incoming::parse(message);
+    let mut digest = Context::new(&SHA256);
+    let mut add = |text: &[u8]| {
+        for word in text.split(u8::is_ascii_whitespace) {
+            digest.update(word);
+        }
+        digest.update(b"\0");
+    };
+
+    add(message.from.as_bytes());
+    add(message.subject.as_bytes());
+    add(message.text.unwrap_or_default().as_bytes());
+    add(message.html.unwrap_or_default().as_bytes());
+    for file in message.attachments {
+        add(file.filename.unwrap_or_default().as_bytes());
+        add(file.content_type.as_bytes());
+        add(&file.content);
+    }
+    digest.finish()
 }
 
 struct Signature {
@@ -241,12 +280,31 @@ impl Signature {
             return DkimVerdict::Fail;
         }
         let body_hash = digest(&SHA256, &body);
+        let canonical = self.canonical_message(&header, &body);
         let data = self.signed_data(header.fields);
         let verified = UnparsedPublicKey::new(&RSA, key).verify(&data, &self.value);
-        match verified.is_ok() && body_hash.as_ref() == self.body_hash {
-            true => DkimVerdict::Pass,
-            false => DkimVerdict::Fail,
+        if verified.is_err() || body_hash.as_ref() != self.body_hash {
+            return DkimVerdict::Fail;
         }
+
+        // The relaxed forms ignore white space, which anyone may have changed. In a boundary, say, it
+        // decides which parts are shown.
+        match content_shown(message).as_ref() == content_shown(&canonical).as_ref() {
+            true => DkimVerdict::Pass,
+            false => DkimVerdict::PermError,
+        }
+    }
+
+    /// The message in its canonical form, which is what is signed.
+    fn canonical_message(&self, header: &Header<'_>, body: &[u8]) -> Vec<u8> {
+        let mut message = Vec::with_capacity(body.len());
+        for field in &header.fields {
+            field.write(self.head_form, &mut message);
+            message.extend_from_slice(b"\r\n");
+        }
+        message.extend_from_slice(b"\r\n");
+        message.extend_from_slice(body);
+        message
     }
 
     /// The signed data (§3.7): the signed fields, repeated fields from the last to the
@@ -483,6 +541,9 @@ mod tests {
             ("a@notsandbox.test", false),
             ("a@test", false),
             ("a@sandbox.test, eve@evil.test", false),
+            ("\"a@bank.test\", a@sandbox.test", false),
+            ("=?utf-8?q?a=40bank.test?=, a@sandbox.test", false),
+            ("Bank, a@sandbox.test", false),
             ("nobody", false),
         ] {
             let message = format!("From: {from}\r\n\r\nHello\r\n");

@@ -119,19 +119,20 @@ fn headers<'f>(fields: impl Iterator<Item = (&'f [u8], String)>) -> Map<String, 
     headers
 }
 
-/// The mailboxes of a list.
-fn mailboxes(list: &str) -> Vec<String> {
+/// The mailboxes of a list, as they are shown: some have a name alone.
+pub(crate) fn mailboxes(list: &str) -> Vec<String> {
     // The parser decodes words, but not a character that is split between them.
     let list = words::decode_with(list, |text| {
         format!(" =?utf-8?B?{}?=", STANDARD.encode(text))
     });
     let list = format!("{}\n", with_quoted_parts_in_brackets(&list));
+    let has_brackets = list.contains('<');
     let parsed = MessageStream::new(list.as_bytes())
         .parse_address()
         .into_address();
     let parsed = parsed.iter().flat_map(Address::iter);
     parsed
-        .filter_map(|one| mailbox(one, list.contains('<')))
+        .filter_map(|one| mailbox(one, has_brackets))
         .collect()
 }
 
