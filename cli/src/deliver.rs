@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Limited};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Certificate, Client, ClientBuilder, Response, redirect, retry};
 use serde_json::{Value, json};
-use svc_sdk::{Outcome, Service};
+use svc_sdk::{Dialect, Outcome, Point, Service};
 use tokio::time::timeout;
 use url::Url;
 use webhook_verify::Secret;
@@ -81,29 +81,39 @@ impl Delivery {
         json!({"method": "POST", "url": url, "headers": headers, "body": body})
     }
 
-    /// Under a recipient guard, refuses what could be a request to send an email.
-    pub fn check_guard(&self, context: &Context) -> Result<(), Failure> {
+    /// [`restrict`](Self::restrict), if there is a recipient guard.
+    pub fn check_guard(&mut self, context: &Context) -> Result<(), Failure> {
         if context.settings.guard.for_run()?.is_none() {
             return Ok(());
         }
-        match self.guard_problem() {
-            None => Ok(()),
-            Some(problem) => Err(stopped_by_guard(problem)),
-        }
+        self.restrict(context.dialect()).map_err(stopped_by_guard)
     }
 
-    /// What a recipient guard has against the delivery: only events go out, and no credentials with
-    /// them.
-    pub fn guard_problem(&self) -> Option<&'static str> {
+    /// Under a recipient guard, only events go out, with their own headers: another header could make
+    /// a request to send an email of it. Returns what the guard has against the delivery.
+    pub fn restrict(&mut self, dialect: &Dialect) -> Result<(), &'static str> {
         let has_credentials = [AUTHORIZATION, COOKIE]
             .iter()
             .any(|name| self.headers.contains_key(name));
-        if has_credentials || has_user(&self.url) {
-            return Some(NO_CREDENTIALS);
+        if has_credentials || has_user_or_query(&self.url) {
+            return Err(NO_CREDENTIALS);
         }
-        let problem =
-            "the body is not an event: an object with `event`, `id`, `created` and `data` alone";
-        (!is_event(&self.body)).then_some(problem)
+        if !is_event(&self.body) {
+            return Err(
+                "the body is not an event: an object with `event`, `id`, `created` and `data` alone",
+            );
+        }
+
+        let event_header = dialect.choice(Point::EventHeader);
+        let mut kept = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let name_of_event = name.as_str().eq_ignore_ascii_case(event_header);
+            if name_of_event || EVENT_HEADERS.contains(&name.as_str()) {
+                kept.append(name, value.clone());
+            }
+        }
+        self.headers = kept;
+        Ok(())
     }
 
     /// Signs the body, in place of an existing signature.
@@ -116,18 +126,21 @@ impl Delivery {
     }
 }
 
-const NO_CREDENTIALS: &str = "no credentials may be sent with an event";
+const NO_CREDENTIALS: &str = "no credentials, and no query in the URL, may be sent with an event";
 
-/// Under a recipient guard, refuses a URL with credentials before anything is received for it.
-pub fn check_guarded_url(url: &str) -> Result<(), Failure> {
-    match has_user(url) {
+/// Under a recipient guard, refuses a URL with credentials or a query, before anything is received or
+/// made for it.
+pub fn check_guarded_url(context: &Context, url: &str) -> Result<(), Failure> {
+    match context.settings.guard.for_run()?.is_some() && has_user_or_query(url) {
         true => Err(stopped_by_guard(NO_CREDENTIALS)),
         false => Ok(()),
     }
 }
 
-fn has_user(url: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
+fn has_user_or_query(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| {
+        !url.username().is_empty() || url.password().is_some() || url.query().is_some()
+    })
 }
 
 fn stopped_by_guard(problem: &str) -> Failure {
@@ -135,6 +148,21 @@ fn stopped_by_guard(problem: &str) -> Failure {
         .code("recipient_guard")
         .hint("send emails with svc emails send; the guard: svc config show")
 }
+
+/// The headers of an event and of its body, in lower case.
+const EVENT_HEADERS: [&str; 11] = [
+    "accept",
+    "content-type",
+    "mail-attempt",
+    "mail-delivery-id",
+    "mail-event",
+    "mail-signature",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "x-service-event",
+    "x-service-signature",
+];
 
 /// Whether a body has the form of an event of the services, and no other fields.
 fn is_event(body: &[u8]) -> bool {

@@ -20,7 +20,7 @@ use self::exam::{Exam, Finding, Grade};
 use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
 use crate::context::Context;
-use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
+use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_guarded_url};
 use crate::failure::Failure;
 use crate::input::choice;
 use crate::output::{Column, View, to_value};
@@ -95,6 +95,7 @@ impl Certify {
         let (url, service) = (&self.url, self.service);
         let checks = self.checks(service)?;
         check_url("URL", url)?;
+        check_guarded_url(context, url)?;
         let secret = read_secret(context, "--secret-file", &self.secret_file)?;
         usable("--secret-file", &secret)?;
         let exam = Exam {

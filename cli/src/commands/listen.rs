@@ -229,8 +229,8 @@ impl Listen {
             );
             return Err(Failure::usage(problem).hint("trust its certificate: --ca-bundle PATH"));
         }
-        if context.settings.guard.for_run()?.is_some() {
-            self.targets().try_for_each(check_guarded_url)?;
+        for url in self.targets() {
+            check_guarded_url(context, url)?;
         }
         for route in &self.route {
             check_url("--route", &route.url)?;

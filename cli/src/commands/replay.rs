@@ -162,8 +162,8 @@ impl Replay {
         recorded: Vec<RecordedDelivery>,
     ) -> Result<(), Failure> {
         let deliveries = recorded.iter().map(|record| self.prepare(context, record));
-        let deliveries = deliveries.collect::<Result<Vec<_>, _>>()?;
-        for delivery in &deliveries {
+        let mut deliveries = deliveries.collect::<Result<Vec<_>, _>>()?;
+        for delivery in &mut deliveries {
             delivery.check_guard(context)?;
         }
         let deliveries = Prepared::new(deliveries).decide(context).await?;

@@ -107,7 +107,7 @@ impl Trigger {
         let signed = match &self.to {
             Some(to) => {
                 let secret = given_or_profile_secret(context, self.secret_file.as_deref())?;
-                let signed = Signed::new(to, service, &body, secret);
+                let mut signed = Signed::new(to, service, &body, secret);
                 signed.delivery.check_guard(context)?;
                 Some(signed)
             }

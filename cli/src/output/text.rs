@@ -56,7 +56,7 @@ fn readable(character: char) -> String {
 fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{200e}' | '\u{200f}' | '\u{61c}'
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2060}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}'
             | '\u{2028}' | '\u{2029}'

@@ -84,6 +84,15 @@ impl Env {
     /// Refuses a variable that was probably meant to be another one: with `SVC_SANBOX=1`, an email
     /// would reach its recipient.
     pub fn refuse_misspelled(&self) -> Result<(), Failure> {
+        // Names are upper case: a guard that is not must not be ignored.
+        let guard_in_lower_case = self.variables.keys().map(String::as_str).find(|name| {
+            let is_other_case = !name.starts_with("SVC_");
+            is_other_case && name.to_uppercase().starts_with("SVC_") && Guard::is_meant_by(name)
+        });
+        if let Some(name) = guard_in_lower_case {
+            return Err(guard::misspelled(name));
+        }
+
         let misspelled = self.unknown().into_iter().find_map(|name| {
             let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
             let meant = table::variables().min_by_key(distance)?;

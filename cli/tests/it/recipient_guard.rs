@@ -173,8 +173,20 @@ fn nothing_else_sends_past_the_guard() {
     let raw = r#"{"from":"a@b.test","to":"ada@customer.test","subject":"s","text":"t"}"#;
     let event = r#"{"event":"email.sent","id":"1","created":"2026-01-05T09:00:00Z","data":{},"to":"ada@customer.test"}"#;
     let with_key = url.replace("http://", "http://user:mk_test_x@");
+    let secret = home.file("secret", "whsec_0123456789abcdef");
+    let certify = |url| {
+        vec![
+            "certify",
+            url,
+            "--service",
+            "email",
+            "--secret-file",
+            &secret,
+        ]
+    };
     let api = format!("{url}/api/v1/emails");
     let api_with_key = format!("{with_key}/api/v1/emails");
+    let api_with_query = format!("{api}?to=ada@customer.test");
     let env = [
         ("SVC_ALLOW_RECIPIENTS", "@example.com"),
         ("SVC_EXTRACTION_KEY", "mk_test_x"),
@@ -219,6 +231,17 @@ fn nothing_else_sends_past_the_guard() {
         vec!["trigger", "email.sent", "--to", &api, "--payload", raw],
         vec!["trigger", "email.sent", "--to", &api, "--payload", event],
         vec!["trigger", "email.sent", "--to", &api_with_key],
+        vec!["trigger", "email.sent", "--to", &api_with_query],
+        certify(&api_with_key),
+        certify(&api_with_query),
+        vec![
+            "sandbox",
+            "messages",
+            "release",
+            "msg_1",
+            "--to",
+            "ada@customer.test",
+        ],
     ] {
         let run = run(&home, &service, &args, &env);
         assert_eq!(run.code, 2, "{args:?}: {run:?}");
@@ -388,7 +411,11 @@ fn a_misspelled_guard_sends_nothing() {
     let service = Service::always(202, r#"{"id":"eml_1"}"#);
     let send = [&SEND[..], &["--to", "ada@customer.test"]].concat();
     let home = Home::new();
-    for name in ["SVC_ALLOW_RECIPIENT", "SVC_MAX_RECIPIENTS_PER_HOUR"] {
+    for name in [
+        "SVC_ALLOW_RECIPIENT",
+        "SVC_MAX_RECIPIENTS_PER_HOUR",
+        "svc_allow_recipients",
+    ] {
         let problem = format!("{name} is not a setting");
         refused(&run(&home, &service, &send, &[(name, "1")]), &problem);
     }

@@ -111,10 +111,10 @@ impl<'a> Field<'a> {
     }
 
     /// Whether it decides what is shown as sender, subject or content. `Content-Disposition: inline`
-    /// does not: it is the default, and many mail programs do not sign it.
+    /// does not, unless it names a file: it is the default, and many mail programs do not sign it.
     pub(crate) fn is_shown(&self) -> bool {
-        let value = self.value().trim_ascii_start().to_ascii_lowercase();
-        let is_inline = self.is("Content-Disposition") && value.starts_with(b"inline");
+        let is_default = self.value().trim_ascii().eq_ignore_ascii_case(b"inline");
+        let is_inline = self.is("Content-Disposition") && is_default;
         SHOWN.iter().any(|name| self.is(name)) && !is_inline
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::{BufMut as _, BytesMut};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Rest, Serde};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
 
@@ -162,7 +162,7 @@ const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 /// and 32 for each value.
 const MAX_VARIABLES: usize = 1024 * 1024;
 /// Maximum number of steps times the bytes that one step can read.
-const MAX_BYTES_READ: u64 = 6_000_000_000;
+const MAX_BYTES_READ: u64 = 3_000_000_000;
 
 fn text_size(value: &Value) -> usize {
     32 + match value {
@@ -305,8 +305,47 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// Limits the text that filters make in one rendering.
+/// The filters that read a value whole, some of them one character at a time: a step that takes much
+/// longer than others.
+const READERS: [&str; 14] = [
+    "capitalize",
+    "list",
+    "lower",
+    "lines",
+    "reverse",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "tojson",
+    "unique",
+    "upper",
+    "urlencode",
+];
+
+/// Maximum number of bytes that these filters read in one rendering.
+const MAX_FILTERED: usize = 64 << 20;
+
+/// Limits the text that filters read and make in one rendering.
 fn limit_filters(environment: &mut Environment<'_>) {
+    let filtered = Arc::<AtomicUsize>::default();
+    for name in READERS {
+        let filtered = Arc::clone(&filtered);
+        environment.add_filter(name, move |args: Rest<minijinja::Value>| {
+            let value = args.first();
+            let size = match value.and_then(minijinja::Value::as_str) {
+                Some(text) => text.len(),
+                None => value.and_then(minijinja::Value::len).unwrap_or(1) * 32,
+            };
+            if filtered.fetch_add(size, Ordering::Relaxed) > MAX_FILTERED {
+                let message = "the filters read too much";
+                return Err(Error::new(ErrorKind::OutOfFuel, message));
+            }
+            ENVIRONMENT.empty_state().apply_filter(name, &args)
+        });
+    }
+
     let made = Arc::<Made>::default();
     let of_join = Arc::clone(&made);
     environment.add_filter(
@@ -427,6 +466,8 @@ mod tests {
         for template in [
             "{% for a in range(100001) %}x{% endfor %}",
             "{% for a in range(999) %}{{ big }}{% endfor %}",
+            "{% for a in range(2000) %}{{ big|list|length }}{% endfor %}",
+            "{% for a in range(2000) %}{% if big|title == 1 %}{% endif %}{% endfor %}",
         ] {
             let big = json!({"big": "x".repeat(1_000_000)});
             let error = render("text", template, &big).expect_err(template);

@@ -322,7 +322,8 @@ async fn load(app: &Shared, organization: i64, id: String) -> Result<Found, Fail
             None => message_rows::source_size(reader, &message),
         }
     });
-    memory::reserve_response(size.await?).await;
+    // The source, its parts, what they decode to, and all of it as JSON are in memory together.
+    memory::reserve_response(size.await? * 5).await;
     let load = move |reader: Reader<'_>| {
         let (summary, authentication) = message_rows::find(reader, organization, &id)?;
         let (sent, source) = match &summary.email_id {

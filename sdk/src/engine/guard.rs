@@ -123,6 +123,32 @@ impl RecipientGuard {
         Ok(())
     }
 
+    /// Checks recipients that get something in another way than by a client's send, in one run. With a
+    /// redirect, only that address is allowed.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check), and
+    /// [`ErrorKind::RecipientGuard`](crate::ErrorKind::RecipientGuard), which names the recipient and
+    /// the rules.
+    pub fn check_recipients<T: AsRef<str>>(&self, recipients: &[T]) -> Result<(), Error> {
+        let guard = ActiveGuard::new(self.clone())?;
+        for recipient in recipients.iter().map(T::as_ref) {
+            let redirected = guard.redirect().filter(|redirect| *redirect != recipient);
+            let problem = match redirected {
+                Some(redirect) => Some(format!(
+                    "{} is not {redirect}, which gets all emails",
+                    shown(recipient)
+                )),
+                None => guard.problem_with(recipient),
+            };
+            if let Some(problem) = problem {
+                return Err(refuse(InvalidInput::new("to", problem)));
+            }
+        }
+        guard.count(recipients.len().try_into().unwrap_or(u64::MAX))
+    }
+
     /// Splits the text of `SVC_ALLOW_RECIPIENTS` into rules.
     fn split_rules(text: &str) -> impl Iterator<Item = String> {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());
@@ -152,7 +178,10 @@ const VARIABLES: [&str; 3] = [
 
 /// A misspelled variable must not allow everyone.
 fn check_names(names: impl Iterator<Item = String>) -> Result<(), Error> {
-    let is_similar = |name: &String| name.starts_with("SVC_") && name.contains("RECIP");
+    let is_similar = |name: &String| {
+        let name = name.to_ascii_uppercase();
+        name.starts_with("SVC_") && name.contains("RECIP")
+    };
     match names
         .filter(is_similar)
         .find(|name| !VARIABLES.contains(&name.as_str()))
@@ -317,6 +346,7 @@ mod tests {
             "SVC_ALLOWED_RECIPIENTS",
             "SVC_REDIRECT_RECIPIENT",
             "SVC_MAX_RECIPIENTS_PER_HOUR",
+            "svc_allow_recipients",
         ] {
             assert!(check(name).unwrap_err().to_string().contains(name));
         }

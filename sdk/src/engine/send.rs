@@ -56,6 +56,9 @@ pub(super) async fn send(
     let result = call.run().await;
     result.map_err(|error| {
         error.with_operation(request.operation).with(|error| {
+            if let Some(key) = shared.target.current_key_text() {
+                error.report.clean(&key);
+            }
             error.attempts = call.attempts;
             error.idempotent = request.idempotent;
             // A key that was made for this call is lost with it: a repetition would have another.

@@ -97,6 +97,14 @@ impl Target {
             ApiKey::Provided(provide) => api_key_value(&self.key_form, &provide()),
         }
     }
+
+    /// The key as it stands in its header.
+    pub(super) fn current_key_text(&self) -> Option<Zeroizing<String>> {
+        let value = self.current_api_key().ok()?;
+        let text = value.to_str().ok()?;
+        let key = text.strip_prefix(self.key_form.prefix()).unwrap_or(text);
+        Some(Zeroizing::new(key.to_owned()))
+    }
 }
 
 /// How the key is written in its header.

@@ -58,6 +58,9 @@ impl std::fmt::Display for FieldProblem {
 
 debug_fields!(FieldProblem: field);
 
+/// How many characters of a text of the service are kept.
+const MAX_SHOWN: usize = 4000;
+
 #[derive(Clone, Default)]
 pub(crate) struct ErrorReport {
     pub(crate) code: Option<String>,
@@ -85,6 +88,23 @@ impl ErrorReport {
                 Self::from_object(&Map::from_iter([("errors".to_owned(), items.into())]))
             }
             _ => Self::from_text(&String::from_utf8_lossy(body)),
+        }
+    }
+
+    /// Makes the report fit to be shown: without the key of the request, which a service may repeat, and
+    /// with the beginning of long texts only.
+    pub(crate) fn clean(&mut self, key: &str) {
+        let texts = self.code.iter_mut().chain(&mut self.message);
+        let fields = self.fields.iter_mut();
+        for text in texts.chain(fields.flat_map(|it| [&mut it.field, &mut it.message])) {
+            // A shorter key could be a part of any word.
+            if key.len() >= 8 && text.contains(key) {
+                *text = text.replace(key, "***");
+            }
+            if let Some((end, _)) = text.char_indices().nth(MAX_SHOWN) {
+                text.truncate(end);
+                text.push('…');
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use svc_sdk::email::Email;
-use svc_sdk::{Error, ErrorKind, Operation, Outcome, Scope};
+use svc_sdk::{EmailClient, Error, ErrorKind, Operation, Outcome, Scope};
 
 use crate::mock_server::{MockServer, response, response_with_headers};
 
@@ -52,6 +52,29 @@ async fn maps_each_status_to_a_kind_and_an_outcome() {
             (&kind, outcome),
             "{status}"
         );
+    }
+}
+
+#[tokio::test]
+async fn what_a_service_says_is_kept_without_the_key_and_up_to_a_length() {
+    let key = "mk_test_of_this_client";
+    let long = "x".repeat(1 << 20);
+    let body = format!(
+        r#"{{"error":{{"code":"{key}","message":"no {key}! {long}","details":[{{"field":"{key}","message":"{key}"}}]}}}}"#
+    );
+    let server = MockServer::json(422, &body).await;
+    let client = EmailClient::builder(server.url(), key).retries(0);
+
+    let email = Email::new("a@b.test", "c@d.test", "s").text("t");
+    let client = client.build().unwrap();
+    let error = client.emails().send(&email).await.unwrap_err();
+
+    let message = error.message().unwrap();
+    assert!(message.starts_with("no ***! xxx"), "{message}");
+    assert!(message.len() < 5000, "{}", message.len());
+    assert_eq!(error.code(), Some("***"));
+    for problem in error.fields() {
+        assert_eq!((&*problem.field, &*problem.message), ("***", "***"));
     }
 }
 

@@ -242,7 +242,7 @@ impl Receiver {
             .map(|(name, value)| (name.as_str(), value.as_bytes()));
         let mut delivery = Delivery::new(url, headers, body);
         if self.is_guarded
-            && let Some(problem) = delivery.guard_problem()
+            && let Err(problem) = delivery.restrict(&self.dialect)
         {
             report.status = StatusCode::FORBIDDEN.as_u16();
             report.problem = Some(format!("stopped by the recipient guard: {problem}"));

@@ -241,6 +241,9 @@ impl Command {
                 print_check(context, &check)
             }
             Self::Release { id, to } => {
+                if let Some(guard) = context.settings.guard.for_run()? {
+                    guard.check_recipients(&[&to])?;
+                }
                 let client = control::client(context).await?;
                 control::show(context, RELEASED, client.release_message(&id, to)).await
             }

@@ -109,12 +109,12 @@ pub struct Serve {
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
     #[arg(long, value_name = "ADDR", value_parser = address::parse, hide_short_help = true)]
     resolver: Option<SocketAddr>,
-    /// SMTP listen address [default: 127.0.0.1:1025]
+    /// SMTP listen address, or off [default: 127.0.0.1:1025]
     ///
     /// Accepts mail to any address. Port 0 picks a free port, as the default does if another program
-    /// uses 1025. With --network public, the default is no SMTP.
-    #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
-    smtp: Option<SocketAddr>,
+    /// uses 1025. With --network public, the default is off.
+    #[arg(long, value_name = "ADDR|off", value_parser = Smtp::parse)]
+    smtp: Option<Smtp>,
     /// STARTTLS certificate, PEM [default: no STARTTLS]
     ///
     /// The file holds the certificate and its chain.
@@ -184,6 +184,22 @@ fn rate(text: &str) -> Result<u32, String> {
     match number.parse::<u32>() {
         Ok(rate) if rate > 0 => Ok(rate),
         _ => Err(format!("`{text}` is not a rate: use N/s, such as 10/s")),
+    }
+}
+
+/// Where mail is accepted over SMTP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Smtp {
+    Off,
+    At(SocketAddr),
+}
+
+impl Smtp {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            _ => address::parse_listen(text).map(Self::At),
+        }
     }
 }
 
@@ -290,7 +306,7 @@ impl Serve {
             seed: of.value(self.seed, "SVC_SANDBOX_SEED", path)?,
             dns: of.value(self.dns, "SVC_SANDBOX_DNS", address::parse_listen)?,
             resolver: of.value(self.resolver, "SVC_SANDBOX_RESOLVER", address::parse)?,
-            smtp: of.value(self.smtp, "SVC_SANDBOX_SMTP", address::parse_listen)?,
+            smtp: of.value(self.smtp, "SVC_SANDBOX_SMTP", Smtp::parse)?,
             smtp_cert_file: of.value(self.smtp_cert_file, "SVC_SANDBOX_SMTP_CERT_FILE", path)?,
             smtp_key_file: of.value(self.smtp_key_file, "SVC_SANDBOX_SMTP_KEY_FILE", path)?,
             relay: of.value(self.relay, "SVC_SANDBOX_RELAY", text)?,
@@ -354,9 +370,9 @@ impl Serve {
         builder = given(builder, self.dns, Builder::dns);
         builder = given(builder, self.resolver, Builder::resolver);
         builder = match (self.smtp, network.default_ip()) {
-            (Some(addr), _) => builder.smtp(addr),
+            (Some(Smtp::At(addr)), _) => builder.smtp(addr),
             (None, Some(ip)) => builder.smtp_or_free_port(SocketAddr::new(ip, SMTP_PORT)),
-            (None, None) => builder,
+            (Some(Smtp::Off), _) | (None, None) => builder,
         };
         builder = given(builder, self.keep, Builder::keep);
         builder = given(builder, self.keep_for, Builder::keep_for);
@@ -421,7 +437,10 @@ impl Serve {
     }
 
     fn has_smtp(&self) -> bool {
-        self.smtp.is_some() || self.network().default_ip().is_some()
+        match self.smtp {
+            Some(smtp) => smtp != Smtp::Off,
+            None => self.network().default_ip().is_some(),
+        }
     }
 
     /// The listen address of the option, else of the network.
