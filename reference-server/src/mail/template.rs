@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::{BufMut as _, BytesMut};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Rest, Serde};
+use minijinja::value::{Rest, Serde, ValueOrKwargs};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
 
@@ -332,7 +332,8 @@ fn limit_filters(environment: &mut Environment<'_>) {
     let filtered = Arc::<AtomicUsize>::default();
     for name in READERS {
         let filtered = Arc::clone(&filtered);
-        environment.add_filter(name, move |args: Rest<minijinja::Value>| {
+        environment.add_filter(name, move |args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
             let value = args.first();
             let size = match value.and_then(minijinja::Value::as_str) {
                 Some(text) => text.len(),
