@@ -266,6 +266,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// Commits, and returns the result. Also what has changed nothing ends so: a transaction that is
+    /// dropped closes its connection to PostgreSQL.
+    pub(crate) async fn end<T>(self, result: T) -> Result<T, LedgerError> {
+        self.commit().await?;
+        Ok(result)
+    }
+
     pub(crate) async fn commit(mut self) -> Result<(), LedgerError> {
         self.batch("COMMIT".to_owned()).await?;
         self.give_back();
