@@ -25,8 +25,8 @@ pub const NOT_SAID: &str = "the row does not say whether the person is subscribe
 /// A column with more different values says something else of each person.
 const FEW: usize = 10;
 
-/// How many values of a column are shown.
-const SHOWN: usize = 5;
+/// How many values of a column are shown, and of how many columns what to say.
+const SHOWN: usize = 3;
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,6 +248,8 @@ impl OptOuts {
         let problems = problems.collect::<Vec<_>>().join("; ");
         let ways_out = open.iter().take(SHOWN);
         let ways_out = ways_out.map(|(name, column)| column.ways_out(name));
+        let others = "--opt-out none if no column but those with documented names says it";
+        let ways_out = ways_out.chain([others.to_owned()]);
         let ways_out = ways_out.collect::<Vec<_>>().join("\n");
         let unclear = || {
             let failure = Failure::input(&problems).code("opt_outs_unclear");
@@ -308,13 +310,12 @@ impl Column {
         let column = shell_quoted(name);
         match self.about {
             About::Status => format!(
-                "if `{name}` says something else: --ignore {column}\nif not, add a column \
-                 `unsubscribed` with yes or no"
+                "--ignore {column} if it says something else; if not, add a column `unsubscribed` with \
+                 yes or no"
             ),
             _ => format!(
-                "if yes in `{name}` means opted out: --opt-out {column}\nif it means subscribed: \
-                 --opt-in {column}\nif `{name}` says something else: --ignore {column}, or of all \
-                 columns: --opt-out none"
+                "--opt-out {column} if yes means opted out, --opt-in {column} if it means subscribed, \
+                 --ignore {column} if it says something else"
             ),
         }
     }
