@@ -311,8 +311,8 @@ fn an_import_of_many_rows_needs_little_memory() {
         assert!(running.wait().expect("ends").success());
         peak
     };
-    let (few, many) = (peak(2_000), peak(22_000));
-    let each = many.saturating_sub(few) / 20_000;
+    let (few, many) = (peak(1_000), peak(11_000));
+    let each = many.saturating_sub(few) / 10_000;
     assert!(few > 0 && each < 100, "{each} bytes of each row");
 }
 
