@@ -34,7 +34,7 @@ impl Table {
         let mut text = format!("{before}{HEADING}\n");
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let system = [
-            ("uname", "-srm"),
+            ("uname", "-sm"),
             ("rustc", "--version"),
             ("postgres", "--version"),
         ];
