@@ -163,6 +163,9 @@ test('to look at a message opens nothing, and to open it is a button of its own'
   await page.getByRole('button', { name: 'Simulate opening' }).click();
   await page.getByText('The email counts as opened').waitFor();
   assert.ok((await events()).includes('email.opened'));
+  // The pixel that counts is the sandbox's, not the sender's.
+  await page.getByRole('tab', { name: 'Checks' }).click();
+  assert.equal(await page.locator('tr').filter({ hasText: 'Remote content' }).locator('.badge').textContent(), '1');
   await page.context().close();
 });
 

@@ -90,7 +90,7 @@ const VIEWS = {
   templates: () => ['templates/welcome', 'Variables', 'Your plan is'],
   empty: () => ['mailbox?organization=Lovelace', 'The mailbox is empty'],
   unknown: () => ['mailbx', 'The address names a view'],
-  due: () => ['due', 'is sent, as scheduled'],
+  due: () => ['due', /^in \d+ years/],
   requests: () => ['requests?q=emails.send', 'POST /api/v1/emails'],
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],
