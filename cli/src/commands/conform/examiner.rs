@@ -177,6 +177,11 @@ impl<'a> Examiner<'a> {
         Some(call.body(self.seen.filled(body)?, "application/json"))
     }
 
+    /// Forgets the exchanges of calls that are no step.
+    pub(super) fn drop_exchanges(&self) {
+        self.recorder.take();
+    }
+
     /// Keeps the id that the client has read in the response of a step.
     pub(super) fn keep_id(&mut self, step: &'static str, id: &str) {
         if !id.is_empty() {
