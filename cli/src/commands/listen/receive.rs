@@ -318,7 +318,12 @@ impl Receiver {
         let pinned = self.dialect.pinned(Point::DeliveryEvent);
         let in_body = payload.and_then(|payload| {
             let mut names = pinned.into_iter().chain(["event", "type"]);
-            names.find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
+            names.find_map(|name| {
+                // A name, or the way to it, as in `event-data.event`.
+                let inside = || payload.pointer(&format!("/{}", name.replace('.', "/")));
+                let event = payload.get(name).or_else(inside)?;
+                event.as_str().map(str::to_owned)
+            })
         });
         in_body.or_else(|| {
             let name = match self.service {
