@@ -230,7 +230,10 @@ impl<'a> Examiner<'a> {
             }
             (Kind::Domain, Some(email), ..) => {
                 let create = email.domains().create(name.as_str());
-                self.call(&step.name, create).await?.map(|it| it.id)
+                let domain = self.call(&step.name, create).await?.unwrap_or_default();
+                let records = domain.dns_records().len();
+                self.keep_id("domains.records", &records.to_string());
+                Some(domain.id)
             }
             (Kind::Webhook, Some(email), ..) => {
                 let created = self
