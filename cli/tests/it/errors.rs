@@ -419,7 +419,7 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
     let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
     let actual = (failed.code, &failed.error()["code"]);
-    assert_eq!(actual, (1, &"x".into()), "{failed:?}");
+    assert_eq!(actual, (6, &"x".into()), "{failed:?}");
     assert_eq!(failed.error()["outcome"], "refused", "{failed:?}");
     // Without its id, an email cannot be tracked, and another send may deliver it twice.
     for body in [
