@@ -482,7 +482,7 @@ mod tests {
             ("token", &["k7", "m2"]),
             ("orders", &["1", "1"]),
             ("orders", &["3", "2"]),
-            ("orders", &["1", "0", "3", "1"]),
+            ("orders", &["1", "0", "3", "4"]),
             ("born", &["2026-01-02", "2026-01-03", "2026-01-04"]),
             ("unsubscribe_url", &["https://x.test/1", "https://x.test/2"]),
             ("option", &["blue", "red"]),
