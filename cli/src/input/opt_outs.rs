@@ -27,7 +27,7 @@ const FEW: usize = 10;
 /// With so many rows, a column with two values divides the people.
 const MANY: usize = 10;
 
-/// What a record says.
+/// The answer of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subscribed {
     Unsaid,
@@ -435,7 +435,7 @@ fn words(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a value says.
+/// The meaning of a value.
 #[derive(Debug, PartialEq)]
 enum Word {
     Nothing,
