@@ -246,7 +246,7 @@ struct Run<'a, T, R> {
     row: std::marker::PhantomData<fn(T)>,
 }
 
-/// What all senders of this process know.
+/// The state that all senders of this process share.
 #[derive(Default)]
 struct Progress {
     totals: Totals,
@@ -270,7 +270,7 @@ impl From<LedgerError> for Halt {
     }
 }
 
-/// What follows an attempt.
+/// The step after an attempt.
 enum Next {
     /// The same request, after this time.
     Retry(Duration),

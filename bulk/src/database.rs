@@ -40,7 +40,7 @@ pub(crate) struct SqliteTransaction {
     _lock: tokio::sync::OwnedMutexGuard<()>,
 }
 
-/// What a commit survives.
+/// The failures that a commit survives.
 #[derive(Clone, Copy)]
 pub(crate) enum Durability {
     /// A crash of the machine.

@@ -59,7 +59,7 @@ pub struct Shared {
 pub struct Remembered {
     /// The identity of the email.
     pub email: String,
-    /// What people call it.
+    /// The name that people use.
     pub label: String,
     /// How many people have got it.
     pub people: u64,

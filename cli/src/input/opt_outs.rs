@@ -28,7 +28,7 @@ const FEW: usize = 10;
 /// How many values of a column are shown, and of how many columns what to say.
 const SHOWN: usize = 3;
 
-/// What a record says.
+/// The answer of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subscribed {
     Unsaid,
@@ -120,7 +120,7 @@ impl Column {
 }
 
 impl OptOuts {
-    /// What the user says of a column.
+    /// Takes over the user's word about a column.
     pub fn choose(&mut self, column: &str, about: About) {
         let chosen = Column {
             about,
@@ -142,7 +142,7 @@ impl OptOuts {
             .any(|column| self.about(column) == About::Subscribed);
     }
 
-    /// What a column is about, by what the user says of it or by its name.
+    /// The meaning of a column, by what the user says of it or by its name.
     fn about(&self, column: &str) -> About {
         let known = self.columns.get(column);
         known.map_or_else(|| About::of(column), |known| known.about)
@@ -294,7 +294,7 @@ fn answer(text: &str) -> Result<About, Failure> {
 }
 
 impl Column {
-    /// What is not clear about it.
+    /// The question about it.
     fn problem(&self, name: &str) -> String {
         match self.about {
             About::Status => {

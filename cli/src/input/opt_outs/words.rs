@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// What a column is about.
+/// The meaning of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
@@ -22,7 +22,7 @@ pub enum About {
     Status,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -53,7 +53,7 @@ static WORDS: LazyLock<Words> =
     LazyLock::new(|| toml::from_str(include_str!("words.toml")).expect("a test reads the words"));
 
 impl About {
-    /// What a column of this name is about.
+    /// The meaning of a column with this name.
     pub(super) fn of(column: &str) -> Self {
         let name = compact(column);
         let mut known = WORDS.columns.iter();
