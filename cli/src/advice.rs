@@ -1,7 +1,7 @@
 //! Hints: the next step after a failure that a service or the SDK reported. `add` takes the failure
 //! at the end of a run and the `Context`, and writes a hint into its `Details`, unless the command
 //! has set one. It also names what was not found, and the proxy. Command lines in hints are made
-//! with `Context::svc`, so that they address the same profile or sandbox as this run. `app.rs`
+//! with `Run::svc`, so that they address the same profile or sandbox as this run. `app.rs`
 //! calls it before the failure is printed.
 
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
@@ -135,14 +135,16 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         Kind::Unavailable => "safe to retry; diagnose the problem: svc doctor".to_owned(),
         Kind::OutcomeUnknown => format!("{}\n{}", why_not_retried(details), check_first(context)),
-        Kind::Interrupted if context.changes.awaited_email().is_some() => {
-            accepted_as(context, context.changes.awaited_email().unwrap_or_default())
-        }
+        Kind::Interrupted if context.caller.changes.awaited_email().is_some() => accepted_as(
+            context,
+            context.caller.changes.awaited_email().unwrap_or_default(),
+        ),
         Kind::Interrupted if details.outcome == Some(Outcome::Unknown.as_str()) => {
             check_first(context)
         }
         Kind::Other
-            if details.code.as_deref() == Some(OUTPUT_FAILED) && context.changes.any_done() =>
+            if details.code.as_deref() == Some(OUTPUT_FAILED)
+                && context.caller.changes.any_done() =>
         {
             "the service processed the request; only its response could not be written".to_owned()
         }

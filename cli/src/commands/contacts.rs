@@ -63,7 +63,7 @@ impl Resource for Contact {
     const IS_IN_ONE_LIST: bool = false;
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
-        context.email_client().await
+        context.clients.email_client().await
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -168,7 +168,7 @@ impl Create {
         contact.name = self.fields.name;
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Audience>(context, &client, &self.audience).await?;
         let call = client.contacts().create(&id, contact);
         let contact = context.call(call, "creating").await?;
@@ -202,7 +202,7 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
         // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
@@ -214,19 +214,19 @@ impl List {
         if let Some(size) = self.page_size {
             call = call.page_size(size);
         }
-        let call = context.with_options(call);
+        let call = context.caller.with_options(call);
         let call = Prepared::new(call).decide(context).await?;
         let mut more = None;
         let mut incomplete = None;
         if self.all {
             let each = |contact| items.push(&contact);
             let reading = contact_pages::all(context, &client, &id, self.page_size, each);
-            match context.within_timeout(reading).await {
+            match context.caller.within_timeout(reading).await {
                 Err(failure) if failure.is_incomplete_list() => incomplete = Some(failure),
                 read => read?,
             }
         } else {
-            let list = context.send(call, "reading").await?;
+            let list = context.caller.send(call, "reading").await?;
             list.iter().try_for_each(|contact| items.push(contact))?;
             more = match (list.page, list.total_pages) {
                 (Some(page), Some(pages)) if pages > 1 => Some(format!("page {page} of {pages}")),
@@ -293,7 +293,7 @@ impl Update {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let names = Names::<Contact>::within(context, &client, self.within);
         let call = client
             .contacts()

@@ -58,7 +58,7 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.bytes("FILE", &self.file)?;
-        let local_checks = context.checks_limits().await?;
+        let local_checks = context.clients.checks_limits().await?;
         let values = parse(bytes, &self.file)?;
         let mut scheduled = values.iter().filter_map(|value| value.get("scheduledAt"));
         let is_scheduled = scheduled.next().is_some();
@@ -71,19 +71,21 @@ impl Batch {
             read.map_err(|failure| in_file(&self.file, failure))
         };
         let emails = read(&now)?;
-        let question = context.question_about_service()?;
-        let client = context.email_client().await?;
+        let question = context.clients.question_about_service()?;
+        let client = context.clients.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
         }
         fields::warn_of_placeholders(context, &emails);
-        let call = context.with_options(client.emails().send_batch(&emails));
+        let call = context
+            .caller
+            .with_options(client.emails().send_batch(&emails));
         let call = Prepared::new(call).asking(question).decide(context).await?;
         if is_scheduled {
             // Their times may have passed before somebody decided.
             read(&times::now(context).await?)?;
         }
-        let response = context.send(call, "sending").await?;
+        let response = context.caller.send(call, "sending").await?;
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
         context
             .out
