@@ -4,6 +4,8 @@
 //! with `Run::svc`, so that they address the same profile or sandbox as this run. `app.rs`
 //! calls it before the failure is printed.
 
+use std::ffi::OsString;
+
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 
 use crate::command_line::shell_quoted;
@@ -46,6 +48,12 @@ pub fn add(failure: &mut Failure, context: &Context) {
         && let Some(proxy) = proxy(failure, context)
     {
         failure.message.push_str(&format!(" (proxy {proxy})"));
+    }
+    let is_shortened = |word: &OsString| word.to_string_lossy().contains('…');
+    if failure.kind == Kind::NotFound && context.typed().iter().any(is_shortened) {
+        failure.hint = Some(
+            "an ID with `…` is a shortened one: --wide or --json shows it as a whole".to_owned(),
+        );
     }
     if failure.hint.is_some() {
         return;
@@ -251,9 +259,8 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
         Some(AudiencesGet | AudiencesDelete | ContactsCreate | ContactsList) => {
             "audiences list".to_owned()
         }
-        Some(EmailsGet | EmailsCancel | EmailsSend | EmailsSendBatch) => {
-            return Some(EMAIL_IDS.to_owned());
-        }
+        Some(EmailsGet | EmailsCancel) => return Some(EMAIL_IDS.to_owned()),
+        Some(EmailsSend | EmailsSendBatch) => return None,
         None if context.organization.is_some() => "sandbox organizations list".to_owned(),
         _ if context.command.effect == Effect::Creates => return None,
         _ => match context.command.listed_by {

@@ -23,6 +23,11 @@ impl Clients {
         Ok(())
     }
 
+    /// Whether a person was told that another service or key is used.
+    pub fn told_other_service(&self) -> bool {
+        self.told_service.get()
+    }
+
     /// The question before a single email goes to another service than that of the named profile, if
     /// a person can answer it.
     pub fn question_about_service(&self) -> Result<Option<String>, Failure> {

@@ -526,6 +526,36 @@ fn a_missing_argument_is_named() {
 }
 
 #[test]
+fn answers_name_arguments_and_not_options() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let refused = client.call("plan_email", email("ada"));
+    let message = refused.error()["message"].as_str().expect("a message");
+    assert!(message.starts_with("to: `ada` is not"), "{message}");
+    for address in ["ada@example.test", "bob@example.test"] {
+        let plan = client.call("plan_email", email(address));
+        let token = plan.result()["token"].clone();
+        client
+            .call("send_planned", json!({"token": token}))
+            .result();
+    }
+    let page = json!({"action": "list", "limit": 1});
+    let page = client.call("sandbox_emails", page);
+    let note = page.value["notes"][0].as_str().expect("a note");
+    assert!(note.contains("use all to list every page"), "{note}");
+    let all = json!({"action": "list", "limit": 1, "all": true});
+    let all = client.call("sandbox_emails", all);
+    assert_eq!(all.result().as_array().map(Vec::len), Some(2));
+    // A single word would be meant as the name of a file.
+    let mut text = email("ada@example.test");
+    text["text"] = "@ada: Hello".into();
+    let plan = client.call("plan_email", text.clone());
+    assert_eq!(plan.result()["request"]["body"], text);
+    text["text"] = "@hello.txt".into();
+    assert_eq!(client.call("plan_email", text).error()["kind"], "usage");
+}
+
+#[test]
 fn contacts_domains_and_webhooks() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);

@@ -544,7 +544,11 @@ impl Send {
             let kind = key.mode().map(|mode| format!(", {mode} key"));
             let (url, profile) = (&plan.service, &plan.profile);
             let kind = kind.unwrap_or_default();
-            text.push_str(&format!(" to {url} (profile {profile}{kind})"));
+            let of = match context.clients.told_other_service() {
+                true => "not that of ",
+                false => "",
+            };
+            text.push_str(&format!(" to {url} ({of}profile {profile}{kind})"));
         }
         if let Some(at) = &plan.email.scheduled_at {
             text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));

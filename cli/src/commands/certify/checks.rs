@@ -157,10 +157,13 @@ const fn refuses(name: &'static str, sent: &'static str, variants: &'static [Var
     accepts(name, sent, variants).judged("a response other than 2xx", Judge::Refused)
 }
 
+/// The first check: without it, the others say little.
+pub(super) const GOOD_DELIVERY: &str = "good-delivery";
+
 /// Every check, in the order in which they run.
 pub(super) const CHECKS: &[Check] = &[
     accepts(
-        "good-delivery",
+        GOOD_DELIVERY,
         "each documented event, correctly signed",
         &[body(EachEvent)],
     ),

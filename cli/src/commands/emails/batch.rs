@@ -117,7 +117,7 @@ fn email(
     local_checks: bool,
     now: &DateTime<FixedOffset>,
 ) -> Result<Email, (String, String)> {
-    let email = Email::deserialize(value).map_err(|_| {
+    let mut email = Email::deserialize(value).map_err(|_| {
         // The error does not name the field, and may quote the value. Read alone, each other field
         // is valid.
         let is_bad =
@@ -144,7 +144,7 @@ fn email(
     if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
         return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
     }
-    fields::check_addresses(&email)?;
+    fields::settle_addresses(&mut email)?;
     if let Some(at) = &email.scheduled_at {
         times::check_schedule(at, now, local_checks)
             .map_err(|problem| ("scheduledAt".to_owned(), problem))?;
@@ -252,12 +252,13 @@ fn verdict(response: &BatchResponse) -> Result<(), Failure> {
             true => "none was accepted: correct them and send the file again",
             false => "the others were accepted: send only the refused ones again",
         };
-        return Err(Failure::new(
-            Kind::PartlyRefused,
-            format!("{refused} of {all} emails were refused"),
-        )
-        .code("batch_partly_refused")
-        .hint(hint));
+        let problem = match all {
+            1 => "the email was refused".to_owned(),
+            _ => format!("{refused} of {all} emails were refused"),
+        };
+        return Err(Failure::new(Kind::PartlyRefused, problem)
+            .code("batch_partly_refused")
+            .hint(hint));
     }
     Ok(())
 }

@@ -132,11 +132,11 @@ impl Send {
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
         }
-        fields::check_addresses(&email).map_err(|(field, problem)| {
+        fields::settle_addresses(&mut email).map_err(|(field, problem)| {
             let mut failure = Failure::input(format!("{field}: {problem}"))
                 .hint("nothing was sent; type the address anew");
             failure.fields = vec![(field, problem)];
-            failure
+            with_options(failure, &email, self.body.is_some())
         })?;
         if self.content.at.is_none() {
             check_schedule(context, &email).await?;

@@ -159,7 +159,10 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
         .map_or("", |name| name.as_str());
     match value.strip_prefix('@') {
         Some(_) if takes == "TEXT" => Ok(value),
-        Some(_) if takes.starts_with("TEXT|@FILE") => Ok(format!("@{value}")),
+        // A single word is meant as the name of a file.
+        Some(_) if takes.starts_with("TEXT|@FILE") && value.contains(char::is_whitespace) => {
+            Ok(format!("@{value}"))
+        }
         None if value != "-" => Ok(value),
         _ => Err(
             Failure::usage(format!("{}: `@` and `-` name no files here", arg.get_id()))

@@ -45,6 +45,10 @@ impl Due {
 pub async fn until(context: &Context, client: &Client, by: Duration) -> Result<(), Failure> {
     let clock = control::read(context, client.clock()).await?;
     let end = *clock.now + by;
+    let shown = context.out.local_time(&end.to_rfc3339());
+    context
+        .out
+        .note(&format!("the clock would move to {shown}"));
     let mut due = Vec::new();
     let mut cursor = None::<String>;
     loop {
