@@ -169,7 +169,7 @@ impl Certify {
     /// The selected checks that apply to the service.
     fn checks(&self, service: Service) -> Result<Vec<&'static Check>, Failure> {
         let is_selected = |check: &&Check| {
-            check.services.contains(&service)
+            check.is_for(service)
                 && (self.only.is_empty() || self.only.iter().any(|name| name == check.name))
         };
         let checks = CHECKS.iter().filter(is_selected).collect::<Vec<_>>();

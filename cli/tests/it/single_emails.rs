@@ -131,7 +131,7 @@ fn an_address_with_an_invisible_character_is_refused_with_its_place() {
 fn a_name_with_separators_is_quoted_and_one_with_quotation_marks_refused() {
     let home = Home::new();
     let service = Service::always(202, r#"{"id":"eml_1"}"#);
-    let to = |name: &str| [&SEND[..], &["--to", name]].concat();
+    let to = |name: &'static str| [&SEND[..], &["--to", name]].concat();
     let body = r#"{"from":"a@b.test","to":["Smith, John <c@d.test>"],"subject":"s","text":"t"}"#;
     let batch = run(&home, &service, &["emails", "batch", "-"], body);
     assert_ne!(batch.code, 2, "{batch:?}");
