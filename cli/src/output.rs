@@ -393,10 +393,15 @@ impl Printer {
         })
     }
 
-    /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
+    /// Sends the sandbox's log to standard error, if this run is the whole process: the log of a process
+    /// has one destination. `RUST_LOG` selects what is logged.
     pub fn show_log(&self, as_json: bool) {
         use tracing_subscriber::EnvFilter;
         use tracing_subscriber::filter::LevelFilter;
+
+        if !self.signals {
+            return;
+        }
         let level = match (self.look.quiet, self.look.verbose) {
             (true, _) => LevelFilter::ERROR,
             (_, 1..) => LevelFilter::DEBUG,

@@ -498,7 +498,7 @@ fn every_page_of_a_list_is_read_within_the_timeout() {
         "audiences list",
         "audiences get Newsletter",
     ] {
-        let args = line.split(' ').chain(["--timeout", "400ms"]);
+        let args = line.split(' ').chain(["--timeout", "1s"]);
         let run = home.run_with_env(&args.collect::<Vec<_>>(), &env);
         let error = run.error();
         assert_eq!(
