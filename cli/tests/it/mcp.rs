@@ -426,7 +426,7 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
         "{}",
         plan.text
     );
-    assert!(plan.text.contains("--again"), "{}", plan.text);
+    assert!(plan.text.contains("again: people who"), "{}", plan.text);
     // What was shown is sent, although the audience is another one now.
     let later = json!({"action": "create", "audience": "News", "email": "later@b.test"});
     client.call("save_contacts", later).result();
@@ -546,7 +546,7 @@ fn answers_name_arguments_and_not_options() {
     let all = json!({"action": "list", "limit": 1, "all": true});
     let all = client.call("sandbox_emails", all);
     assert_eq!(all.result().as_array().map(Vec::len), Some(2));
-    // A single word would be meant as the name of a file.
+    // It would be meant as the name of a file.
     let mut text = email("ada@example.test");
     text["text"] = "@ada: Hello".into();
     let plan = client.call("plan_email", text.clone());
