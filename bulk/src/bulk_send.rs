@@ -461,7 +461,7 @@ where
                 return Ok(vec![request]);
             }
             // The body would be another one: the rows were sent, whatever they render to now.
-            worker.unknown(&request.id, "interrupted").await?;
+            worker.unknown(&request.id, "interrupted", None).await?;
             return Ok(Vec::new());
         }
 
@@ -534,7 +534,7 @@ where
             }
             if self.stop.is_cancelled() {
                 if request.repeats {
-                    worker.unknown(&request.id, "interrupted").await?;
+                    worker.unknown(&request.id, "interrupted", None).await?;
                 }
                 return Err(Halt::Stopped);
             }
@@ -550,7 +550,7 @@ where
                     continue;
                 }
                 Begin::Forgotten => {
-                    worker.unknown(&request.id, "interrupted").await?;
+                    worker.unknown(&request.id, "interrupted", None).await?;
                     return Ok(Vec::new());
                 }
                 Begin::Lost => return Err(Halt::Lost),
@@ -632,7 +632,10 @@ where
             let status = || error.status().map(|status| status.as_u16().to_string());
             let code = error.code().map(str::to_owned).or_else(status);
             let code = code.as_deref().unwrap_or("no_response");
-            worker.unknown(&request.id, code).await?;
+            let (_, why) = refusal(&error);
+            worker
+                .unknown(&request.id, code, why.message.as_deref())
+                .await?;
             let rows = request.rows.iter();
             self.report(rows.map(|row| (*row, RowOutcome::Unknown)).collect(), None);
             let in_a_row = self.unknown_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;

@@ -545,15 +545,20 @@ impl Worker {
     }
 
     /// Records that a request may have been processed.
-    pub(crate) async fn unknown(&self, request: &str, code: &str) -> Result<(), LedgerError> {
-        const ROWS: &str = "UPDATE bulk_rows SET status = 'unknown', code = $2 \
+    pub(crate) async fn unknown(
+        &self,
+        request: &str,
+        code: &str,
+        message: Option<&str>,
+    ) -> Result<(), LedgerError> {
+        const ROWS: &str = "UPDATE bulk_rows SET status = 'unknown', code = $2, message = $3 \
             WHERE request = $1 AND status = 'in_flight'";
         self.persist(Durability::Process, |mut tx| {
             Box::pin(async move {
                 self.is_alive(&mut tx).await?;
                 let values = params![request, &self.id, self.send];
                 if tx.execute(include_str!("sql/unknown.sql"), values).await? > 0 {
-                    tx.execute(ROWS, params![request, code]).await?;
+                    tx.execute(ROWS, params![request, code, message]).await?;
                 }
                 tx.commit().await
             })

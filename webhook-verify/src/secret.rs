@@ -99,10 +99,6 @@ impl Secret {
             })
     }
 
-    pub(crate) fn into_bytes(self) -> Zeroizing<Vec<u8>> {
-        self.0
-    }
-
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }

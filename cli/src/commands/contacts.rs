@@ -5,6 +5,8 @@
 
 pub mod import;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
@@ -218,8 +220,15 @@ impl List {
         let call = Prepared::new(call).decide(context).await?;
         let mut more = None;
         let mut incomplete = None;
+        let mut lost = BTreeSet::new();
+        let in_csv = items.are_lines;
         if self.all {
-            let each = |contact| items.push(&contact);
+            let each = |contact: Contact| {
+                if in_csv {
+                    lost.extend(without_column(&contact));
+                }
+                items.push(&contact)
+            };
             let reading = contact_pages::all(context, &client, &id, self.page_size, each);
             match context.caller.within_timeout(reading).await {
                 Err(failure) if failure.is_incomplete_list() => incomplete = Some(failure),
@@ -227,7 +236,12 @@ impl List {
             }
         } else {
             let list = context.caller.send(call, "reading").await?;
-            list.iter().try_for_each(|contact| items.push(contact))?;
+            for contact in &list {
+                if in_csv {
+                    lost.extend(without_column(contact));
+                }
+                items.push(contact)?;
+            }
             more = match (list.page, list.total_pages) {
                 (Some(page), Some(pages)) if pages > 1 => Some(format!("page {page} of {pages}")),
                 _ if list.has_more() || (self.page.is_none() && !list.is_complete()) => {
@@ -248,6 +262,15 @@ impl List {
                 None => context.out.list(items.document(), Contact::VIEW, &none)?,
             }
         }
+        if !lost.is_empty() {
+            let fields: Vec<String> = lost.into_iter().collect();
+            context.out.warning(&format!(
+                "whether a contact wants emails, or its custom data, may be in fields that CSV leaves \
+                 out: {}; NDJSON has them (-o ndjson), and the points `opt-out` and \
+                 `metadata-field` of the dialect say which they are",
+                fields.join(", ")
+            ));
+        }
         if let Some(more) = more {
             context
                 .out
@@ -255,6 +278,24 @@ impl List {
         }
         incomplete.map_or(Ok(()), Err)
     }
+}
+
+/// The fields of a contact that may hold what it has no column for in CSV: its wish for emails, or its
+/// custom data.
+fn without_column(contact: &Contact) -> Vec<String> {
+    if contact.subscribed.is_some() && contact.metadata.is_some() {
+        return Vec::new();
+    }
+    let holds_something = |value: &Value| match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    let others = contact.extra.iter();
+    others
+        .filter(|(_, value)| holds_something(value))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// Update a contact; metadata is merged

@@ -1,6 +1,6 @@
 //! How a command sends a request: `perform` sends it with the options of this command, `send` as it
 //! is, with progress, and `send_raw` one that is not an operation of the SDK. All go through
-//! `tracked`, which tells `changes.rs` about a request that changes something, so that Ctrl-C can
+//! `tracked`, which tells `pending_changes.rs` about a request that changes something, so that Ctrl-C can
 //! say whether it may have been processed. Errors become a `Failure` here.
 
 use std::rc::Rc;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use svc_sdk::{Call, Error, ErrorKind, List, ListStream, Operation, RawResponse};
 
 use super::Run;
-use crate::changes::Changes;
 use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
+use crate::pending_changes::Changes;
 use crate::stop::StopSignal;
 
 /// Sends the requests of a run: with its options, progress and deadline.

@@ -70,6 +70,34 @@ fn import_is_repeatable() {
     assert_eq!(all.as_array().map(Vec::len), Some(3));
 }
 
+/// An export must not say that nobody has opted out.
+#[test]
+fn a_csv_that_may_lack_a_consent_or_custom_data_says_so() {
+    let export = |contact: &str| {
+        let page = format!(r#"{{"contacts":[{contact}],"total":1}}"#);
+        let service = Service::always(200, &page);
+        let env = [
+            ("SVC_EMAIL_URL", service.url()),
+            ("SVC_EMAIL_KEY", "mk_test_abcdef123".to_owned()),
+        ];
+        let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let args = ["contacts", "list", "aud_1", "--all", "-o", "csv"];
+        Home::new().run_with_env(&args, &env)
+    };
+    let run = export(
+        r#"{"id":"c","email":"a@b.test","permissions":{"mail":"off"},"metafields":[{"key":"plan","value":"pro"}]}"#,
+    );
+    assert_eq!(run.code, 0, "{run:?}");
+    for part in ["warning", "metafields, permissions", "ndjson", "opt-out"] {
+        assert!(run.stderr.contains(part), "{part}: {run:?}");
+    }
+    let run = export(
+        r#"{"id":"c","email":"a@b.test","metadata":{},"email_marketing_consent":{"state":"unsubscribed"}}"#,
+    );
+    assert!(run.stdout.contains("c,a@b.test,,false,"), "{run:?}");
+    assert!(!run.stderr.contains("warning"), "{run:?}");
+}
+
 #[test]
 fn export_and_import_round_trip() {
     let home = Home::new();

@@ -31,12 +31,12 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
 
 /// Adds a hint to a failure that has none.
 pub fn add(failure: &mut Failure, context: &Context) {
-    // A service may check the form of an id before it looks for one. Without a code, a 404 is that of
-    // another path.
+    // A service may check the form of an id before it looks for one. A 404 that says nothing about it is
+    // that of another path.
     if let Some(missing) = context.not_found.take() {
         let is_missing = match failure.status {
             Some(400 | 422) => missing.was_searched,
-            Some(404) => failure.code.is_some(),
+            Some(404) => names_what_is_missing(failure),
             _ => false,
         };
         if is_missing {
@@ -107,8 +107,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::InvalidInput if concerns_webhook_url(details) => {
             "for a service on this machine, svc config set dialect webhook-urls=any".to_owned()
         }
-        // The services name what was not found.
-        Kind::NotFound if details.status == Some(404) && details.code.is_none() => {
+        Kind::NotFound if details.status == Some(404) && !names_what_is_missing(details) => {
             "no service responds at this path; check the base URL: svc config show".to_owned()
         }
         Kind::NotFound => {
@@ -158,6 +157,15 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Whether a 404 is the service's own: it has a code, or names the kind of what was not found, and not a
+/// path.
+fn names_what_is_missing(details: &Details) -> bool {
+    let text = details.message.to_lowercase();
+    let group = details.operation.and_then(|it| it.name().split('.').next());
+    let names_kind = group.is_some_and(|group| text.contains(group.trim_end_matches('s')));
+    details.code.is_some() || (names_kind && !text.contains('/'))
 }
 
 /// The points of the dialect that say where a response has what was not found in it.
