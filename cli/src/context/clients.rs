@@ -108,7 +108,7 @@ impl Clients {
         built(self.email_builder_at(url, key)?.build(), url)
     }
 
-    /// As [`email_client_at`](Self::email_client_at), for more options.
+    /// Like [`email_client_at`](Self::email_client_at), for more options.
     pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
         self.run.out.hide(key.expose(), &key.to_string());
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
@@ -162,7 +162,7 @@ impl Clients {
         built(self.extraction_builder_at(url, key)?.build(), url)
     }
 
-    /// As [`extraction_client_at`](Self::extraction_client_at), for more options.
+    /// Like [`extraction_client_at`](Self::extraction_client_at), for more options.
     pub fn extraction_builder_at(
         &self,
         url: &str,
