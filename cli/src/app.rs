@@ -11,7 +11,6 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 use clap_complete::CompleteEnv;
 
-use crate::advice;
 use crate::command_spec::{self, CommandSpec, Effect};
 use crate::command_tree::{self, IDEMPOTENCY_KEY, ORGANIZATION};
 use crate::commands::{Command, SECTIONS};
@@ -19,6 +18,7 @@ use crate::complete::{self, Values};
 use crate::context::{Context, Invocation};
 use crate::exit;
 use crate::failure::Failure;
+use crate::hints;
 use crate::output::{Filter, Format, Look, Printer, Streams, between_words};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
@@ -162,7 +162,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     let code = match result {
         Ok(()) => context.exit_code.get(),
         Err(mut failure) => {
-            advice::add(&mut failure, &context);
+            hints::add(&mut failure, &context);
             context.out.failure(&failure);
             exit::code(failure.kind())
         }

@@ -18,12 +18,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
-use crate::changes::Changes;
 use crate::command_line;
 use crate::command_spec::CommandSpec;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Printer, View};
+use crate::pending_changes::Changes;
 use crate::process::{Approval, Process};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;

@@ -1,7 +1,7 @@
 //! Converts an `svc_sdk::Error` to a `Failure`. `kind` decides the exit code: an outcome that is
 //! unknown and not safe to repeat becomes `Kind::OutcomeUnknown`, unless the kind of the error says
 //! that nothing was done. A test checks every `ErrorKind`, because the match needs a wildcard.
-//! `message` adds the service's own message, or the root cause of a failed connection. `advice.rs`
+//! `message` adds the service's own message, or the root cause of a failed connection. `hints.rs`
 //! adds the hint.
 
 use svc_sdk::{Error, ErrorKind, Operation, Outcome, StatusCode};

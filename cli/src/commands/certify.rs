@@ -26,7 +26,7 @@ use crate::input::choice;
 use crate::output::{Column, View, to_value};
 use crate::output_schema::of;
 use crate::prepared::{Prepared, Preview};
-use crate::private;
+use crate::private_files;
 use crate::settings::{Source, Sourced};
 use crate::signing::{read_secret, usable};
 use crate::urls::{check_url, is_loopback, parse_url, without_password};
@@ -222,7 +222,7 @@ impl Certify {
             let store = |body| {
                 let dir = context.settings.data_dir.join("certify");
                 let file = dir.join(format!("{}.body", check.name));
-                private::replace(&file, body)
+                private_files::replace(&file, body)
                     .ok()
                     .map(|()| file.display().to_string())
             };

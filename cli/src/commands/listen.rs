@@ -36,7 +36,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::choice;
 use crate::output_schema::{any_of, of};
 use crate::prepared::{Prepared, Preview};
-use crate::recorded::RecordedDeliveries;
+use crate::recorded_deliveries::RecordedDeliveries;
 use crate::settings::Source;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};

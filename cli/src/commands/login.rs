@@ -13,11 +13,11 @@ use svc_sdk::email::Audience;
 use svc_sdk::extraction::Me;
 use svc_sdk::{Call, Error, List, Operation, RequestPreview, Service};
 
-use crate::advice::how_the_key_was_sent;
 use crate::command_line::filled;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::hints::how_the_key_was_sent;
 use crate::input::choice;
 use crate::output_schema::of;
 use crate::prepared::confirm;

@@ -1,6 +1,6 @@
 //! How a command sends a request: `Context::call` shows it (`--dry-run`) or sends it, `run` sends
 //! it with the options of this command, `send` as it is, and `send_raw` one that is not an
-//! operation of the SDK. All go through `traced`, which tells `changes.rs` about a request that
+//! operation of the SDK. All go through `traced`, which tells `pending_changes.rs` about a request that
 //! changes something, so that Ctrl-C can say whether it may have been processed. Errors become a
 //! `Failure` here. The module also writes the command lines of hints (`svc`, `list_of_group`).
 

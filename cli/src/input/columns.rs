@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::opt_outs::{About, OptOuts, compact};
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 
 /// The file, in the state directory, with what was declared of other files.
 pub const DECLARED: &str = "columns.json";
@@ -118,7 +118,7 @@ impl ColumnOptions {
         let mut known = known(file);
         known.insert(columns.join("\n"), declared);
         let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
-        Ok(private::replace(file, &text)?)
+        Ok(private_files::replace(file, &text)?)
     }
 
     /// Without `none`, which is a word about all columns of one run.

@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ledger::{JobState, StoredJob};
 use super::plan::PreparedRow;
-use crate::advice;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::hints;
 use crate::sdk_error::{RECIPIENT_GUARD, SEE_RECIPIENT_GUARD};
 use crate::settings::Source;
 use crate::stop::StopSignal;
@@ -209,7 +209,7 @@ fn report(
             _ => Failure::other("the job stopped"),
         };
         if failure.kind() == Kind::Unauthenticated {
-            advice::add(&mut failure, context);
+            hints::add(&mut failure, context);
         }
         let is_before_all = matches!(failure.kind, Kind::Usage | Kind::InvalidInput);
         if accepted + refused + unknown > 0 && is_before_all {

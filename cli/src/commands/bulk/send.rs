@@ -48,7 +48,7 @@ use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
-use crate::times;
+use crate::time_options;
 
 const ATTACH: &str = "Attachment, the same for all, at most 20; repeatable
 
@@ -419,7 +419,7 @@ impl Send {
             recipients: context.settings.guard.recipients(),
             ahead: match context.settings.dry_run {
                 true => 0,
-                false => (times::now(context).await?.to_utc() - Utc::now()).num_seconds(),
+                false => (time_options::now(context).await?.to_utc() - Utc::now()).num_seconds(),
             },
             left_out: LeftOut::default(),
         })

@@ -5,10 +5,10 @@ use svc_sdk::extraction::Me;
 use svc_sdk::{EmailClient, List, Service};
 
 use super::{Findings, Status};
-use crate::advice::how_the_key_was_sent;
 use crate::commands::login::probe;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, Kind};
+use crate::hints::how_the_key_was_sent;
 use crate::settings::Source;
 
 /// An id that does not exist. With the scope `emails:read` the response is 404, without it 403.

@@ -11,12 +11,12 @@ use svc_sdk::EmailClient;
 use svc_sdk::Operation::DomainsVerify;
 use svc_sdk::email::Domain;
 
-use crate::advice;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::follow::Polls;
+use crate::hints;
 use crate::output::{Column, Format, View};
 use crate::output_schema::domain;
 use crate::prepared::Prepared;
@@ -123,7 +123,7 @@ fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> 
     ))
     .code("domain_not_verified");
     let again = context.svc("domains verify {} --wait --timeout 1h", &[id]);
-    let publish = advice::publish(context, result.name.as_deref().unwrap_or(id));
+    let publish = hints::publish(context, result.name.as_deref().unwrap_or(id));
     Err(failure.hint(format!(
         "publish its DNS records: {publish}\nthen try again: {again}"
     )))

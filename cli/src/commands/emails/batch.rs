@@ -24,7 +24,7 @@ use crate::input::records::{Record, Records};
 use crate::output::{Column, View, fields_beside};
 use crate::output_schema::{batch_fields, of};
 use crate::prepared::Prepared;
-use crate::times;
+use crate::time_options;
 
 /// Maximum number of emails in one request (`docs/email-service/README.md#batch`).
 const LIMIT: usize = 100;
@@ -63,7 +63,7 @@ impl Batch {
         let mut scheduled = values.iter().filter_map(|value| value.get("scheduledAt"));
         let is_scheduled = scheduled.next().is_some();
         let now = match is_scheduled {
-            true => times::now(context).await?,
+            true => time_options::now(context).await?,
             false => context.settings.env.zone.at(&Utc::now()),
         };
         let read = |now| {
@@ -81,7 +81,7 @@ impl Batch {
         let call = Prepared::new(call).asking(question).decide(context).await?;
         if is_scheduled {
             // Their times may have passed before somebody decided.
-            read(&times::now(context).await?)?;
+            read(&time_options::now(context).await?)?;
         }
         let response = context.send(call, "sending").await?;
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
@@ -144,7 +144,7 @@ fn email(
     }
     fields::check_addresses(&email)?;
     if let Some(at) = &email.scheduled_at {
-        times::check_schedule(at, now, local_checks)
+        time_options::check_schedule(at, now, local_checks)
             .map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
     Ok(email)

@@ -25,7 +25,7 @@ use crate::input::{html, json_problem, pairs, read_json};
 use crate::output::one_line;
 use crate::output_schema::email;
 use crate::prepared::Prepared;
-use crate::{advice, times};
+use crate::{hints, time_options};
 
 /// Send an email
 #[derive(Args, Debug)]
@@ -96,7 +96,7 @@ impl Send {
         };
         let accepted = sent.await.map_err(|failure| {
             let failure = with_options(failure, &email, has_body);
-            advice::for_sender(failure, context, &email.from)
+            hints::for_sender(failure, context, &email.from)
         })?;
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
@@ -176,9 +176,9 @@ async fn check_schedule(context: &Context, email: &Email) -> Result<(), Failure>
     let Some(at) = &email.scheduled_at else {
         return Ok(());
     };
-    let now = times::now(context).await?;
+    let now = time_options::now(context).await?;
     let local_checks = context.checks_limits().await?;
-    times::check_schedule(at, &now, local_checks).map_err(|problem| {
+    time_options::check_schedule(at, &now, local_checks).map_err(|problem| {
         Failure::input(format!("scheduledAt: {problem}"))
             .hint("give a later time, or remove scheduledAt to send now")
     })
@@ -239,7 +239,7 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     }
     failure.outcome = Some(Outcome::Unknown.as_str());
     failure.retryable = Some(false);
-    failure.hint(advice::accepted_as(context, id))
+    failure.hint(hints::accepted_as(context, id))
 }
 
 pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {

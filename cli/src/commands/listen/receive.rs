@@ -33,7 +33,7 @@ use crate::deliver::{
     Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, remove_hop_by_hop,
 };
 use crate::diagnose::Check;
-use crate::recorded::{RecordedDeliveries, RecordedDelivery};
+use crate::recorded_deliveries::{RecordedDeliveries, RecordedDelivery};
 use crate::signing::scheme;
 
 /// Maximum number of connections at a time. More wait until one is closed.

@@ -14,7 +14,7 @@ use crate::commands::webhooks::ServiceWebhook;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::prepared::Preview;
-use crate::private;
+use crate::private_files;
 use crate::resource::Names;
 use crate::settings::is_same_base_url;
 use crate::stop::StopSignal;
@@ -193,9 +193,9 @@ impl SessionRecords {
             service: self.service.to_string(),
             place: self.place.clone(),
         })?;
-        private::create_dir(&self.dir)?;
+        private_files::create_dir(&self.dir)?;
         let path = self.dir.join(format!("{}.json", Uuid::new_v4().simple()));
-        let mut file = private::create_new(&path)?;
+        let mut file = private_files::create_new(&path)?;
 
         // Without a lock, other sessions could not know whether this one still runs.
         let written = file.lock().and_then(|()| file.write_all(&content));

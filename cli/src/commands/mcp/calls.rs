@@ -25,7 +25,7 @@ use super::table::{ACTION, Action, LOOK, TOKEN, Tool};
 use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
 use crate::input::email::check;
-use crate::private;
+use crate::private_files;
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 
@@ -131,7 +131,7 @@ impl Shared {
         {
             let folder = self.audit.0.with_file_name("webhook-secrets");
             let path = folder.join(Uuid::new_v4().simple().to_string());
-            let kept = match private::replace(&path, secret.as_bytes()) {
+            let kept = match private_files::replace(&path, secret.as_bytes()) {
                 Ok(()) => path.display().to_string(),
                 Err(error) => format!("nowhere: {error}; delete the webhook and create another"),
             };
