@@ -102,6 +102,10 @@ macro_rules! resource {
             const FIELDS: &'static [&'static str] =
                 &["id", $([$($documented,)? stringify!($field)][0]),+];
 
+            fn is_identified(&self) -> bool {
+                !self.id.is_empty()
+            }
+
             $(fn prepare(fields: &mut crate::fields::Fields, dialect: &crate::dialect::Dialect) {
                 $prepare(fields, dialect);
             })?
@@ -134,13 +138,18 @@ impl Absent for Fields {
 }
 
 /// A resource: an object that operations return.
-pub(crate) trait Resource: HasExtra + DeserializeOwned + Default + PartialEq {
+pub(crate) trait Resource:
+    HasExtra + DeserializeOwned + Default + Clone + PartialEq
+{
     /// What the resource is called in errors, with its article.
     const NOUN: &'static str;
     /// What it is called in names of fields, such as `email` in `emailId`.
     const KIND: &'static str;
     /// The fields that it models, as the reference spells them.
     const FIELDS: &'static [&'static str];
+
+    /// Whether the response certainly contains the resource: usually, it has an id.
+    fn is_identified(&self) -> bool;
 
     /// Whether these fields certainly are those of the resource.
     fn is_identified_by(fields: &Fields) -> bool {
@@ -151,11 +160,10 @@ pub(crate) trait Resource: HasExtra + DeserializeOwned + Default + PartialEq {
     fn prepare(_fields: &mut Fields, _dialect: &Dialect) {}
 
     /// Whether no documented field has a value.
-    fn is_blank(&mut self) -> bool {
-        let extra = std::mem::take(self.extra_mut());
-        let is_blank = *self == Self::default();
-        *self.extra_mut() = extra;
-        is_blank
+    fn is_blank(&self) -> bool {
+        let mut typed = self.clone();
+        typed.extra_mut().0.clear();
+        typed == Self::default()
     }
 }
 
@@ -583,6 +591,10 @@ mod tests {
         const NOUN: &'static str = "a thing";
         const KIND: &'static str = "thing";
         const FIELDS: &'static [&'static str] = &["id", "topics", "at", "metadata", "owner"];
+
+        fn is_identified(&self) -> bool {
+            !self.id.is_empty()
+        }
     }
 
     #[test]

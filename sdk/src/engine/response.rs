@@ -265,25 +265,23 @@ impl<T: Resource> FromResponse for T {
         });
         // `{"status": "error", "message": "…"}` has no resource with that status.
         let is_bare = is_failure && fields.is_some_and(is_bare::<T>);
-        let mut resource: Self = read_object(value, &response.dialect);
-        let is_blank = is_bare || resource.is_blank();
+        let resource: Self = read_object(value, &response.dialect);
+        let is_blank = is_bare || !resource.is_identified() && resource.is_blank();
         if (is_refused && !response.is_read) || (is_failure && is_blank) {
             return Err(response.reported_failure());
         }
-        if !is_blank {
-            return Ok(resource);
+        if is_blank && response.is_change() && !is_clear {
+            return Err(response.unclear());
         }
+
         // What a creation or a read responds with has at least one known field; an update, for
         // example, may have an empty response.
-        if response.is_read {
-            let problem = format!("the body does not contain {}", Self::NOUN);
-            return Err(response.decode_error(DecodeError(problem)));
-        }
-        if !response.is_change() {
+        if is_blank && !response.is_read && !response.is_change() {
             return Err(response.error(ErrorKind::MissingId, Outcome::Unknown));
         }
-        if !is_clear {
-            return Err(response.unclear());
+        if is_blank && response.is_read {
+            let problem = format!("the body does not contain {}", Self::NOUN);
+            return Err(response.decode_error(DecodeError(problem)));
         }
         Ok(resource)
     }

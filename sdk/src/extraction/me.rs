@@ -69,4 +69,8 @@ impl Resource for Me {
     fn is_identified_by(fields: &Fields) -> bool {
         fields.contains_key("organization")
     }
+
+    fn is_identified(&self) -> bool {
+        !self.organization.id.is_empty()
+    }
 }
