@@ -246,7 +246,7 @@ struct Run<'a, T, R> {
     row: std::marker::PhantomData<fn(T)>,
 }
 
-/// What all senders of this process know.
+/// The state that all senders of this process share.
 #[derive(Default)]
 struct Progress {
     totals: Totals,
@@ -270,7 +270,7 @@ impl From<LedgerError> for Halt {
     }
 }
 
-/// What follows an attempt.
+/// The step after an attempt.
 enum Next {
     /// The same request, after this time.
     Retry(Duration),
@@ -411,7 +411,7 @@ where
                 Ok(Claimed::Nothing | Claimed::Not(SendState::Cancelled)) => return,
                 Ok(Claimed::Others | Claimed::Not(_)) => {
                     self.stop.run_until_cancelled(sleep(pause)).await;
-                    pause = (pause * 2).min(POLL);
+                    pause = (pause * 2).min(self.poll());
                     continue;
                 }
                 Ok(Claimed::Lost) => return self.is_lost.store(true, Ordering::Relaxed),
@@ -542,11 +542,11 @@ where
                 Begin::Now => {}
                 Begin::Later(time) => {
                     // Meanwhile, the send may be cancelled.
-                    wait = time.min(POLL);
+                    wait = time.min(self.poll());
                     continue;
                 }
                 Begin::Paused => {
-                    wait = POLL;
+                    wait = self.poll();
                     continue;
                 }
                 Begin::Forgotten => {
@@ -660,6 +660,11 @@ where
         }
         self.fail(ErrorKind::Service(error));
         Ok(Next::Requests(Vec::new()))
+    }
+
+    /// The longest time until a sender that waits looks again.
+    fn poll(&self) -> Duration {
+        POLL.min(self.ledger.lease / 2)
     }
 
     fn back_off(&self, retries: u32) -> Duration {

@@ -112,7 +112,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     run_inside(args, process).0
 }
 
-/// As [`run`], and returns the ID of the last request that a service has answered.
+/// Like [`run`], and returns the ID of the last request that a service has answered.
 fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     let env = &Env::of(&process);
     let Process {

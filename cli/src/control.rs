@@ -88,7 +88,7 @@ pub async fn done<T: Serialize>(
     print_done(context, sentence, &value)
 }
 
-/// As [`done`], after the requests were sent.
+/// Like [`done`], after the requests were sent.
 pub fn print_done<T: Serialize>(
     context: &Context,
     sentence: &str,

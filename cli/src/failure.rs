@@ -104,7 +104,7 @@ pub struct ErrorLine<'a> {
     error: &'a Details,
 }
 
-/// What is wrong with a field.
+/// The problem with a field.
 #[derive(Serialize, JsonSchema)]
 pub struct FieldError<'a> {
     pub field: &'a str,

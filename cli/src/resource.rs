@@ -76,7 +76,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
             None => Ok(()),
         }
     }
-    /// Those with this id or name, or all.
+    /// Finds the resources with this id or name, or all.
     async fn search(
         names: &Names<'_, Self>,
         text: Option<&str>,
@@ -104,7 +104,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     }
 }
 
-/// Of a resource that is in one list.
+/// The place of a resource that is in one list.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Anywhere {}
 

@@ -190,7 +190,7 @@ pub(crate) fn parse_value(body: &[u8]) -> Result<Value, DecodeError> {
     parse(body, Reading::Resource)
 }
 
-/// As [`parse_value`], of a body whose items are read one by one.
+/// Like [`parse_value`], of a body whose items are read one by one.
 pub(crate) fn parse_list(body: &[u8]) -> Result<Value, DecodeError> {
     parse(body, Reading::Once)
 }

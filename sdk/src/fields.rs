@@ -31,7 +31,7 @@ pub(crate) fn find<'a>(fields: &'a Fields, names: &[&str]) -> Option<(&'a String
     })
 }
 
-/// As [`find`], also in the objects inside, up to `levels` deep.
+/// Like [`find`], also in the objects inside, up to `levels` deep.
 pub(crate) fn find_within<'a>(
     fields: &'a Fields,
     names: &[&str],

@@ -147,7 +147,7 @@ pub(crate) fn read_list<T: Resource>(
     read_list_by(value, headers, dialect, |item| read_object(item, dialect))
 }
 
-/// As [`read_list`], with a reader of the items.
+/// Like [`read_list`], with a reader of the items.
 pub(crate) fn read_list_by<T>(
     value: Value,
     headers: &HeaderMap,

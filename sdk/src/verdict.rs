@@ -115,7 +115,7 @@ pub(crate) fn reports_failure(fields: &Fields) -> bool {
     names_failure(fields) || result_code(fields) == Some(ResultCode::Failure)
 }
 
-/// As [`reports_failure`], of fields beside a list, where a code may be of anything.
+/// Like [`reports_failure`], of fields beside a list, where a code may be of anything.
 pub(crate) fn names_failure(fields: &Fields) -> bool {
     is_refused(fields)
         || has_error(fields)

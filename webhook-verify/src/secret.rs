@@ -179,7 +179,7 @@ pub enum SecretError {
     Variable {
         /// The variable's name.
         name: String,
-        /// What is wrong with its value.
+        /// The problem with its value.
         reason: Box<SecretError>,
     },
 }

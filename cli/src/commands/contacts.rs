@@ -105,7 +105,7 @@ impl Resource for Contact {
         let mut found = Vec::new();
         for Target { id, name } in audiences.iter().map(Found::target) {
             let place = format!("in {}", name.as_ref().unwrap_or(&id));
-            let read = contact_pages::for_each(names.client, &id, None, |item| {
+            let read = contact_pages::for_each(names.context, names.client, &id, None, |item| {
                 if text.is_none_or(|text| is_named(&item, text)) {
                     found.push(Found {
                         item,
@@ -229,8 +229,7 @@ impl List {
                 }
                 items.push(&contact)
             };
-            let reading = contact_pages::all(context, &client, &id, self.page_size, each);
-            match context.within_timeout(reading).await {
+            match contact_pages::all(context, &client, &id, self.page_size, each).await {
                 Err(failure) if failure.is_incomplete_list() => incomplete = Some(failure),
                 read => read?,
             }

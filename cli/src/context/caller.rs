@@ -29,8 +29,8 @@ impl Context {
         self.sent(call).await
     }
 
-    /// As [`send`](Self::send), for a request that is not one of the SDK's operations. `retry_safe` says
-    /// whether sending it twice does no more than sending it once.
+    /// Like [`send`](Self::send), for a request that is not one of the SDK's operations.
+    /// `retry_safe` says whether sending it twice does no more than sending it once.
     pub async fn send_raw(
         &self,
         call: Call<RawResponse>,

@@ -86,7 +86,7 @@ impl Context {
         built(self.email_builder_at(url, key)?.build(), url)
     }
 
-    /// As [`email_client_at`](Self::email_client_at), for more options.
+    /// Like [`email_client_at`](Self::email_client_at), for more options.
     pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
         self.out.hide(key.expose(), &key.to_string());
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
@@ -137,7 +137,7 @@ impl Context {
         built(self.extraction_builder_at(url, key)?.build(), url)
     }
 
-    /// As [`extraction_client_at`](Self::extraction_client_at), for more options.
+    /// Like [`extraction_client_at`](Self::extraction_client_at), for more options.
     pub fn extraction_builder_at(
         &self,
         url: &str,

@@ -109,6 +109,19 @@ impl ColumnOptions {
         }
     }
 
+    /// Takes over what a person has said of columns.
+    pub fn declare(&mut self, said: Vec<(String, About)>) {
+        for (column, about) in said {
+            let columns = match about {
+                About::OptedOut => &mut self.opt_out,
+                About::Subscribed => &mut self.opt_in,
+                _ => &mut self.ignore,
+            };
+            columns.push(column);
+        }
+        self.is_recalled = false;
+    }
+
     /// Stores in this file what the options declare of files with these columns.
     pub fn remember(&self, columns: &[Arc<str>], file: &Path) -> Result<(), Failure> {
         let declared = self.declared();

@@ -31,7 +31,7 @@ pub fn hash(address: &str) -> u64 {
         .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
-/// As [`hash`], for text that may be no valid address.
+/// Like [`hash`], for text that may be no valid address.
 pub fn hash_of(text: &str) -> Option<u64> {
     check(text).ok().map(|address| hash(&address))
 }

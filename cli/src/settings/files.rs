@@ -179,7 +179,7 @@ pub struct UnknownEntry {
     pub(super) name: String,
     /// The entry and where it is.
     pub shown: String,
-    /// What was probably meant.
+    /// The name that was probably meant.
     pub meant: Option<String>,
     profile: Option<String>,
 }

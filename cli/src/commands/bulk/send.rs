@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -205,7 +205,7 @@ impl Send {
 
         let prepared = self.prepare(context, &client, &key, draft, contents, &mut stop);
         if let Err(failure) = prepared.await {
-            ledger.discard(&id).await?;
+            ledger.remove(&id).await?;
             return Err(failure);
         }
 
@@ -233,9 +233,24 @@ impl Send {
             let name = plan::attachment(number);
             draft.ledger.add_file(&id, &name, content).await?;
         }
-        let renderer = draft.plan.renderer(contents)?;
-        let people = self.read(context, client, &draft, renderer, stop).await?;
-        people.opt_outs.ask(context).await?;
+        let mut renderer = draft.plan.renderer(contents)?;
+        let mut columns = self.columns.clone();
+        let people = loop {
+            let read = self.read(context, client, &draft, renderer, columns, stop);
+            let people = read.await?;
+            let said = people.opt_outs.ask(context).await?;
+            if said.is_empty() {
+                break people;
+            }
+            if self.file.as_deref() == Some(Path::new("-")) {
+                let problem = "what was typed cannot be read again, with another meaning";
+                return Err(Failure::usage(problem).hint("write the rows to a file"));
+            }
+            columns = people.options;
+            columns.declare(said);
+            renderer = people.renderer;
+            draft.ledger.cut(&id, 0).await?;
+        };
         self.note_columns(context, &people);
 
         if self.goes_on() {
@@ -258,8 +273,9 @@ impl Send {
         let shown = async { self.show(context, client, &draft.plan, &checked) };
         decided(context, Some(question), shown).await?;
         check_sender(context, client, &draft.plan.email.from).await?;
-        if let Some((options, columns)) = &people.declared {
-            options.remember(columns, &context.settings.state_dir.join(DECLARED))?;
+        if let Some(names) = &people.names {
+            let declared = context.settings.state_dir.join(DECLARED);
+            people.options.remember(names, &declared)?;
         }
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
@@ -445,10 +461,13 @@ impl Send {
         client: &EmailClient,
         draft: &Draft,
         renderer: Renderer,
+        columns: ColumnOptions,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let Some(audience) = &self.audience else {
-            return self.read_file(context, draft, renderer, stop).await;
+            return self
+                .read_file(context, draft, renderer, columns, stop)
+                .await;
         };
         let audience = match context.settings.dry_run {
             true => {
@@ -480,11 +499,11 @@ impl Send {
         context: &Context,
         draft: &Draft,
         renderer: Renderer,
+        mut columns: ColumnOptions,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let path = self.file.clone().unwrap_or_else(|| "-".into());
         let file = context.open(&path)?;
-        let mut columns = self.columns.clone();
         let declared = context.settings.state_dir.join(DECLARED);
         let progress = context.out.progress("reading the rows");
         let (pages, read) = mpsc::channel(4);

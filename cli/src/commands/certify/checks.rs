@@ -69,13 +69,13 @@ pub(super) enum Body {
     /// The same, decoded with replacement characters.
     Decoded,
     Half,
-    /// Of another delivery.
+    /// The signature of another delivery.
     Another,
     /// Created this number of days from now.
     Dated(i64),
 }
 
-/// What signs.
+/// The key that signs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Secret,

@@ -127,7 +127,7 @@ impl<'a> Examiner<'a> {
             .build()?)
     }
 
-    /// What must not be shown.
+    /// The secrets of the run, which must not be shown.
     pub(super) fn secrets(&self) -> Vec<String> {
         let keys = [&self.email_key, &self.extraction_key];
         let keys = keys.into_iter().flatten();
@@ -153,7 +153,7 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// As [`call`](Self::call), also after Ctrl-C.
+    /// Like [`call`](Self::call), also after Ctrl-C.
     async fn send<T: 'static>(&mut self, step: &'static str, call: Call<T>) -> Result<T, Error> {
         let response = call.timeout(self.context.settings.timeout.value).await;
         if let Some(exchange) = self.recorder.take() {

@@ -48,7 +48,7 @@ pub(super) struct Step {
     pub(super) events: Vec<String>,
     pub(super) subject_length: usize,
     does: Option<Act>,
-    /// What is tried one after the other.
+    /// The attempts, one after the other.
     tries: Vec<String>,
     /// The step whose delivery should be repeated.
     repeats: String,

@@ -49,7 +49,7 @@ pub(super) struct Statement {
     pub(super) text: String,
     pub(super) step: String,
     expect: String,
-    /// What is wrong, if the filter gives false.
+    /// The problem, if the filter gives false.
     #[serde(default)]
     problem: String,
 }
@@ -85,7 +85,7 @@ impl Default for PointCheck {
     }
 }
 
-/// What a check tells.
+/// The verdict of a check.
 #[derive(Deserialize)]
 pub(super) struct Verdict {
     pub(super) result: Option<Grade>,

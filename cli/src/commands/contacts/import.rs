@@ -105,9 +105,12 @@ impl Import {
         };
         let mut columns = self.columns.clone();
         let declared = context.settings.state_dir.join(DECLARED);
-        let names = open()?.columns().map(<[_]>::to_vec).unwrap_or_default();
-        columns.recall(&names, &declared);
-        let rows = Rows::read(context, open, &columns).await?;
+        // Those of CSV; objects of JSON may each have other keys.
+        let names = open()?.columns().map(<[_]>::to_vec);
+        if let Some(names) = &names {
+            columns.recall(names, &declared);
+        }
+        let rows = Rows::read(context, open, &mut columns).await?;
         let total = rows.total;
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
@@ -140,7 +143,9 @@ impl Import {
             rows: RefCell::new(rows),
         };
         let Ready { importer, rows } = Prepared::new(ready).decide(context).await?;
-        columns.remember(&names, &declared)?;
+        if let Some(names) = &names {
+            columns.remember(names, &declared)?;
+        }
         let progress = context.out.progress(format!("importing {total} rows"));
         let stopped = Cell::new(false);
         let (importer, mut rows) = (&importer, rows.into_inner());

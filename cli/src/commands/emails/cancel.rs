@@ -137,7 +137,7 @@ async fn cancel(
     }
 }
 
-/// What became of one of several emails.
+/// The outcome of one of several emails.
 #[derive(Serialize, JsonSchema)]
 pub struct Item {
     result: CancelResult,

@@ -35,7 +35,7 @@ const EXAMINATION: Duration = Duration::from_secs(2);
 /// Most calls at a time that do something, and most that wait for something. Others wait for them.
 pub const MAX_CALLS: u32 = 16;
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Shared {
     pub tools: Vec<Tool>,
     /// The groups that are open.

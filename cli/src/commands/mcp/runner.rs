@@ -20,7 +20,7 @@ use crate::settings::{Env, GlobalFlags};
 /// The stack of a run, as that of a main thread.
 const STACK: usize = 8 << 20;
 
-/// What all runs have in common. No request changes it.
+/// The state that all runs share. No request changes it.
 pub struct Runner {
     run: RunInside,
     /// The start of each command line.
@@ -28,7 +28,7 @@ pub struct Runner {
     env: Env,
 }
 
-/// What a command has printed.
+/// The output of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// An object with its `notes`, its `error` and its `result`, as far as there are any.
@@ -203,7 +203,7 @@ impl From<Failure> for Output {
 struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl Captured {
-    /// What was written since the last call.
+    /// Returns the text written since the last call.
     fn take(&self) -> String {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&std::mem::take(&mut *bytes)).into_owned()
